@@ -1,0 +1,226 @@
+"""Score: a piece of music as notes on a time grid, in the one canonical form.
+
+Everything else rests on this: tokens, statistics and pictures all start from a Score, and two
+Scores are the same music exactly when they are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+DRUMS = 128  # the program number of percussion; 0-127 are General MIDI's
+
+NOTE = np.dtype(
+    [
+        ("onset", "<i4"),
+        ("duration", "<i4"),
+        ("pitch", "<i2"),
+        ("velocity", "<i2"),
+        ("program", "<i2"),
+    ]
+)
+BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")])
+
+# The tempi a Score can hold (beats a minute): within 2% of any, and the usual ones exactly.
+TEMPO_LEVELS = np.array([*range(16, 120, 2), *range(120, 301, 5)], dtype=np.int32)
+# The velocities a Score can hold: 32 levels, four apart.
+VELOCITY_LEVELS = np.array([*range(4, 128, 4), 127], dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid that follows the beat: `steps_per_beat` steps a quarter note.
+
+    12 holds sixteenths and triplets of eighths exactly.
+    """
+
+    steps_per_beat: int = 12
+
+    def bar_steps(self, numerator: int, denominator: int) -> int:
+        """Steps of a whole bar in this meter, rounded up where the grid cannot hold it."""
+        return -(-numerator * 4 * self.steps_per_beat // denominator)
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A piece in canonical form (see `canonical`); build one with `canonical`, not by hand.
+
+    Attributes:
+        notes: (N,) of NOTE, sorted by (onset, program, pitch). `onset` and `duration` in grid
+            steps, `pitch` 0-127, `velocity` one of VELOCITY_LEVELS, `program` 0-128 (128: drums).
+        bars: (M,) of BAR: meter, and length in grid steps. A bar starts where the one before ends.
+        tempo_bpm: (M,) int32, one of TEMPO_LEVELS a bar, in quarter notes a minute.
+        grid: the grid that steps are counted on.
+    """
+
+    notes: NDArray[np.void]
+    bars: NDArray[np.void]
+    tempo_bpm: NDArray[np.int32]
+    grid: Grid
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Score):
+            return NotImplemented
+        return (
+            self.grid == other.grid
+            and np.array_equal(self.notes, other.notes)
+            and np.array_equal(self.bars, other.bars)
+            and np.array_equal(self.tempo_bpm, other.tempo_bpm)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside: equal, but not hashable
+
+    @property
+    def bar_starts(self) -> NDArray[np.int64]:
+        """(M + 1,) first step of each bar; the last entry is the end of the last bar."""
+        return np.concatenate([[0], np.cumsum(self.bars["length"], dtype=np.int64)])
+
+    @property
+    def end_step(self) -> int:
+        """The step at which the last bar is over and the last note has ended."""
+        ends = self.notes["onset"].astype(np.int64) + self.notes["duration"]
+        return int(max(self.bar_starts[-1], ends.max(initial=0)))
+
+    def step_seconds(self, steps: ArrayLike) -> NDArray[np.float64]:
+        """Seconds from the beginning at which the given steps fall, by the bars' tempi.
+
+        Past the last bar its tempo goes on.
+        """
+        starts = self.bar_starts
+        seconds_per_step = 60.0 / (self.tempo_bpm * self.grid.steps_per_beat)
+        seconds = np.concatenate([[0.0], np.cumsum(self.bars["length"] * seconds_per_step)])
+        steps = np.asarray(steps, dtype=np.float64)
+        if not len(self.bars):
+            return np.zeros_like(steps)
+        bar = np.clip(np.searchsorted(starts, steps, side="right") - 1, 0, len(self.bars) - 1)
+        return np.asarray(seconds[bar] + (steps - starts[bar]) * seconds_per_step[bar])
+
+    def first_bars(self, count: int) -> Score:
+        """The notes that begin in the first `count` bars, and those bars."""
+        end = self.bar_starts[min(count, len(self.bars))]
+        notes = self.notes[self.notes["onset"] < end]
+        return canonical(notes, self.bars[:count], self.tempo_bpm[:count], self.grid)[0]
+
+
+@dataclass
+class Losses:
+    """What bringing a piece to the grid changed.
+
+    Attributes:
+        merged: notes dropped because another began with the same onset, program and pitch.
+        cut: notes shortened because the same program and pitch began again.
+        moved: notes whose onset was not on the grid.
+        error_steps: sum over notes of how far the onset moved, in grid steps.
+        worst_error_steps: the largest of those moves.
+    """
+
+    merged: int = 0
+    cut: int = 0
+    moved: int = 0
+    error_steps: float = 0.0
+    worst_error_steps: float = 0.0
+
+
+def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.int32]:
+    """The nearest of the rising `levels` to each value; half way goes up."""
+    midpoints = (levels[1:] + levels[:-1]) / 2
+    return np.asarray(levels[np.searchsorted(midpoints, values, side="right")], dtype=np.int32)
+
+
+def canonical(
+    notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
+) -> tuple[Score, Losses]:
+    """The one Score that says what these notes and bars say, and what was lost on the way.
+
+    Args:
+        notes: (N,) of NOTE on the grid, in any order; a duration below 1 counts as 1.
+        bars: (M,) of BAR, no longer than their meters say. The last meter goes on until the last
+            onset lies in a bar; empty bars at the end go.
+        tempo_bpm: (M,) quarter notes a minute, one a bar.
+
+    Of notes with the same onset, program and pitch the longest, then the loudest, stays; a note
+    is cut where the same program and pitch begins again.
+
+    Raises:
+        ValueError: a note or a bar that no Score can hold.
+    """
+    _check_ranges(notes, bars, tempo_bpm, grid)
+    losses = Losses()
+    duration = np.maximum(notes["duration"], 1)
+    order = np.lexsort((-notes["velocity"], -duration, notes["onset"], _voice(notes)))
+    notes, duration = notes[order], duration[order]
+
+    voice, onset = _voice(notes), notes["onset"]
+    is_first = np.ones(len(notes), dtype=bool)
+    is_first[1:] = (voice[1:] != voice[:-1]) | (onset[1:] != onset[:-1])
+    losses.merged = int(len(notes) - is_first.sum())
+    notes, duration = notes[is_first].copy(), duration[is_first]
+
+    # Now sorted by (program, pitch, onset): the next row is the next note of the same voice.
+    voice, onset = _voice(notes), notes["onset"]
+    room = np.where(voice[1:] == voice[:-1], onset[1:] - onset[:-1], duration[:-1])
+    losses.cut = int((duration[:-1] > room).sum())
+    duration[:-1] = np.minimum(duration[:-1], room)
+    notes["duration"] = duration
+    notes["velocity"] = nearest_level(VELOCITY_LEVELS, notes["velocity"])
+    notes = notes[np.lexsort((_voice(notes), notes["onset"]))]
+
+    bars, tempo = _fit_bars(bars, nearest_level(TEMPO_LEVELS, tempo_bpm), notes, grid)
+    return Score(notes, bars, tempo, grid), losses
+
+
+def _voice(notes: NDArray[np.void]) -> NDArray[np.int32]:
+    """One number a (program, pitch), rising with program and then pitch."""
+    return notes["program"].astype(np.int32) * 128 + notes["pitch"]
+
+
+def _fit_bars(
+    bars: NDArray[np.void], tempo: NDArray[np.int32], notes: NDArray[np.void], grid: Grid
+) -> tuple[NDArray[np.void], NDArray[np.int32]]:
+    """Bars and tempi exactly up to the bar that holds the last onset."""
+    if not len(notes):
+        return bars[:0].copy(), tempo[:0].copy()
+    if not len(bars):
+        bars = np.array([(4, 4, grid.bar_steps(4, 4))], dtype=BAR)
+        tempo = np.array([120], dtype=np.int32)
+    last_onset = int(notes["onset"].max())
+    ends = np.cumsum(bars["length"], dtype=np.int64)
+    if last_onset < ends[-1]:
+        count = int(np.searchsorted(ends, last_onset, side="right")) + 1
+        return bars[:count].copy(), tempo[:count].copy()
+    next_bar = bars[-1:].copy()
+    next_bar["length"] = grid.bar_steps(int(bars["numerator"][-1]), int(bars["denominator"][-1]))
+    missing = (last_onset - int(ends[-1])) // int(next_bar["length"][0]) + 1
+    return (
+        np.concatenate([bars, np.repeat(next_bar, missing)]),
+        np.concatenate([tempo, np.repeat(tempo[-1:], missing)]),
+    )
+
+
+def _check_ranges(
+    notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
+) -> None:
+    for name, low, high in (
+        ("onset", 0, 2**30),
+        ("pitch", 0, 127),
+        ("velocity", 1, 127),
+        ("program", 0, DRUMS),
+    ):
+        values = notes[name]
+        if len(values) and (values.min() < low or values.max() > high):
+            raise ValueError(
+                f"note {name} must lie in {low}..{high}, got {values.min()}..{values.max()}"
+            )
+    tempo = np.asarray(tempo_bpm)
+    if len(tempo) != len(bars):
+        raise ValueError(f"{len(bars)} bars need as many tempi, got {len(tempo)}")
+    if not np.all(np.isfinite(tempo) & (tempo > 0)):
+        raise ValueError("a tempo must be a positive number of beats a minute")
+    if len(bars) and (bars["numerator"].min() < 1 or bars["denominator"].min() < 1):
+        raise ValueError("a meter's numerator and denominator must be at least 1")
+    whole = -(-bars["numerator"].astype(np.int64) * 4 * grid.steps_per_beat // bars["denominator"])
+    if np.any((bars["length"] < 1) | (bars["length"] > whole)):
+        raise ValueError("a bar must last at least one step and no longer than its meter says")
