@@ -127,7 +127,7 @@ class Losses:
 def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.int32]:
     """The nearest of the rising `levels` to each value; half way goes up."""
     midpoints = (levels[1:] + levels[:-1]) / 2
-    return np.asarray(levels[np.searchsorted(midpoints, values, side="right")], dtype=np.int32)
+    return levels[np.searchsorted(midpoints, np.asarray(values), side="right")]
 
 
 def canonical(
@@ -174,7 +174,7 @@ def canonical(
 
 def _voice(notes: NDArray[np.void]) -> NDArray[np.int32]:
     """One number a (program, pitch), rising with program and then pitch."""
-    return notes["program"].astype(np.int32) * 128 + notes["pitch"]
+    return np.asarray(notes["program"].astype(np.int32) * 128 + notes["pitch"])
 
 
 def _fit_bars(

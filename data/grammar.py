@@ -1,0 +1,205 @@
+"""The grammar: which ids may come next, for a batch of rows at once.
+
+What it admits from Start to End is exactly the set of encodings of canonical Scores. Sampling
+sees it as three verbs: `start`, `allowed`, `advance`.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from data.vocabulary import Kind, Vocabulary, VocabularyError
+
+
+@dataclass
+class GrammarState:
+    """Where each of B rows stands. Times are in grid steps.
+
+    Attributes:
+        kind: (B,) the Kind of the latest id.
+        bar_count: (B,) bars begun.
+        bar_start, bar_length: (B,) of the bar that the row is in.
+        tempo: (B,) number of the tempo in force, -1 before the first.
+        position: (B,) the latest Position in the bar, -1 before the first.
+        note: (B,) number of the latest Note at that Position, -1 before the first.
+        extends: (B,) Extends since the latest Note.
+        free_at: (B, N) when each note (program and pitch) may start again: its end.
+    """
+
+    kind: NDArray[np.int64]
+    bar_count: NDArray[np.int64]
+    bar_start: NDArray[np.int64]
+    bar_length: NDArray[np.int64]
+    tempo: NDArray[np.int64]
+    position: NDArray[np.int64]
+    note: NDArray[np.int64]
+    extends: NDArray[np.int64]
+    free_at: NDArray[np.int64]
+
+    def copy(self) -> GrammarState:
+        """A state that goes on by itself."""
+        return copy.deepcopy(self)
+
+
+# The kinds that can follow each kind, whatever the piece. `allowed` then narrows them: Tempo must
+# come in the first bar, Velocity exists or does not, positions and notes rise, and so on.
+_AFTER_NOTE = (Kind.NOTE, Kind.POSITION, Kind.BAR, Kind.END)
+_AFTER_BAR = (Kind.TEMPO, Kind.POSITION, Kind.BAR)
+_FOLLOWERS: dict[Kind, tuple[Kind, ...]] = {
+    Kind.PAD: (Kind.PAD,),
+    Kind.START: (Kind.BAR, Kind.END),
+    Kind.END: (Kind.PAD,),
+    Kind.BAR: (Kind.LENGTH, *_AFTER_BAR),
+    Kind.LENGTH: _AFTER_BAR,
+    Kind.TEMPO: (Kind.POSITION, Kind.BAR),
+    Kind.POSITION: (Kind.NOTE,),
+    Kind.NOTE: (Kind.EXTEND, Kind.DURATION),
+    Kind.EXTEND: (Kind.EXTEND, Kind.DURATION),
+    Kind.DURATION: _AFTER_NOTE,
+    Kind.VELOCITY: _AFTER_NOTE,
+}
+
+
+class Grammar:
+    """The grammar of one vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        followers = dict(_FOLLOWERS)
+        if len(vocabulary.velocities) > 1:
+            followers[Kind.DURATION] = (Kind.VELOCITY,)
+        self._followers = np.zeros((len(Kind), vocabulary.size), dtype=bool)  # (kind, V)
+        for kind, nexts in followers.items():
+            for follower in nexts:
+                self._followers[kind, vocabulary.ids(follower)] = True
+        self._whole_bar = np.array([vocabulary.grid.bar_steps(*m) for m in vocabulary.meters])
+        self._first = np.array(vocabulary.firsts)
+
+    def start(self, batch: int) -> GrammarState:
+        """The state of `batch` rows after Start."""
+        rows = np.zeros(batch, dtype=np.int64)
+        notes = self.vocabulary.counts[Kind.NOTE]
+        return GrammarState(
+            kind=rows + Kind.START,
+            bar_count=rows.copy(),
+            bar_start=rows.copy(),
+            bar_length=rows.copy(),
+            tempo=rows - 1,
+            position=rows - 1,
+            note=rows - 1,
+            extends=rows.copy(),
+            free_at=np.zeros((batch, notes), dtype=np.int64),
+        )
+
+    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
+        """(B, V) whether each id may come next. In every row at least one may."""
+        vocabulary = self.vocabulary
+        mask = self._followers[state.kind]  # a copy: (B, V)
+        now = (state.bar_start + state.position)[:, None]  # (B, 1)
+
+        lengths = mask[:, vocabulary.ids(Kind.LENGTH)]
+        lengths &= np.arange(1, lengths.shape[1] + 1) < state.bar_length[:, None]
+
+        # The first bar must tell its tempo; later only a change is told.
+        tempos = mask[:, vocabulary.ids(Kind.TEMPO)]
+        tempos &= np.arange(tempos.shape[1]) != state.tempo[:, None]
+        is_tempo_due = (state.tempo < 0) & ((state.kind == Kind.BAR) | (state.kind == Kind.LENGTH))
+        mask[is_tempo_due, vocabulary.ids(Kind.POSITION)] = False
+        mask[is_tempo_due, vocabulary.ids(Kind.BAR)] = False
+
+        # Positions rise, lie in the bar, and leave some note that could start.
+        positions = mask[:, vocabulary.ids(Kind.POSITION)]
+        position = np.arange(positions.shape[1])
+        soonest = state.free_at.min(axis=1) - state.bar_start
+        positions &= position >= np.maximum(state.position + 1, soonest)[:, None]
+        positions &= position < state.bar_length[:, None]
+
+        # Notes rise within a position, and one that sounds cannot start.
+        notes = mask[:, vocabulary.ids(Kind.NOTE)]
+        notes &= np.arange(notes.shape[1]) > state.note[:, None]
+        notes &= state.free_at <= now
+        return mask
+
+    def advance(self, state: GrammarState, ids: ArrayLike) -> None:
+        """Takes each row's next id, (B,), into the state, which changes in place.
+
+        The ids must be allowed; this is not checked again.
+        """
+        ids = np.asarray(ids, dtype=np.int64)
+        kind = self.vocabulary.kind_of[ids]
+        value = ids - self._first[kind]
+        state.kind = kind
+
+        is_bar = kind == Kind.BAR
+        state.bar_count += is_bar
+        state.bar_start += np.where(is_bar, state.bar_length, 0)
+        meter = np.where(is_bar, value, 0)
+        state.bar_length = np.where(is_bar, self._whole_bar[meter], state.bar_length)
+        state.bar_length = np.where(kind == Kind.LENGTH, value + 1, state.bar_length)
+        state.tempo = np.where(kind == Kind.TEMPO, value, state.tempo)
+
+        is_position = kind == Kind.POSITION
+        state.position = np.where(is_position, value, np.where(is_bar, -1, state.position))
+        is_note = kind == Kind.NOTE
+        state.note = np.where(is_note, value, np.where(is_position | is_bar, -1, state.note))
+        state.extends = np.where(is_note, 0, state.extends + (kind == Kind.EXTEND))
+
+        rows = np.flatnonzero(kind == Kind.DURATION)
+        if len(rows):
+            duration = value[rows] + 1 + state.extends[rows] * self.vocabulary.longest_duration
+            now = state.bar_start[rows] + state.position[rows]
+            state.free_at[rows, state.note[rows]] = now + duration
+
+    def masks(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """(T - 1, V) what was allowed where each id of a piece after Start stands.
+
+        Raises:
+            VocabularyError: the piece does not begin with Start, or breaks the grammar.
+        """
+        ids = np.asarray(ids, dtype=np.int64)
+        if not len(ids) or ids[0] != self.vocabulary.first(Kind.START):
+            raise VocabularyError("a piece must begin with Start")
+        state = self.start(1)
+        masks = np.empty((len(ids) - 1, self.vocabulary.size), dtype=bool)
+        for index, token in enumerate(ids[1:]):
+            masks[index] = self.allowed(state)[0]
+            if not masks[index, token]:
+                name = self.vocabulary.describe(int(token))
+                raise VocabularyError(f"{name} breaks the grammar at token {index + 1}")
+            self.advance(state, ids[index + 1 : index + 2])
+        return masks
+
+
+class BarLimit:
+    """A grammar that ends the piece in its bar number `bars`, neither sooner nor later.
+
+    Bars are counted from the beginning of the piece. Where the last bar has no room for a note,
+    which takes every note of the vocabulary sounding at once, one more bar may begin.
+    """
+
+    def __init__(self, grammar: Grammar, bars: int) -> None:
+        self.grammar = grammar
+        self.bars = bars
+
+    def start(self, batch: int) -> GrammarState:
+        """As the grammar's."""
+        return self.grammar.start(batch)
+
+    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
+        """(B, V): as the grammar's, no End before bar number `bars`, and no Bar after it."""
+        vocabulary = self.grammar.vocabulary
+        mask = self.grammar.allowed(state)
+        mask[state.bar_count < self.bars, vocabulary.first(Kind.END)] = False
+        is_last = state.bar_count >= self.bars
+        beyond = mask[is_last]
+        beyond[:, vocabulary.ids(Kind.BAR)] = False
+        mask[is_last] = np.where(beyond.any(axis=1, keepdims=True), beyond, mask[is_last])
+        return mask
+
+    def advance(self, state: GrammarState, ids: ArrayLike) -> None:
+        """As the grammar's."""
+        self.grammar.advance(state, ids)

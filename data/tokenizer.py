@@ -1,0 +1,169 @@
+"""Scores to token ids and back, whole arrays at a time.
+
+Canonical scores and grammatical id sequences are one to one (see `data.vocabulary` for how a
+piece is spelt, `data.grammar` for what is grammatical).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from data.score import BAR, NOTE, Score
+from data.vocabulary import Kind, Vocabulary, VocabularyError
+
+
+def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """(T,) the ids of a piece, from Start to End.
+
+    Raises:
+        VocabularyError: the vocabulary has no token for something in the piece.
+    """
+    if score.grid != vocabulary.grid:
+        raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
+    first = vocabulary.first
+    notes, bars = score.notes, score.bars
+
+    # Which optional tokens stand where.
+    meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
+    whole = np.array([vocabulary.grid.bar_steps(*m) for m in vocabulary.meters])[meter]
+    has_length = bars["length"] != whole
+    has_tempo = np.diff(score.tempo_bpm, prepend=0) != 0
+    has_position = np.diff(notes["onset"], prepend=-1) != 0
+    extends = (notes["duration"] - 1) // vocabulary.longest_duration
+    has_velocity = int(len(vocabulary.velocities) > 1)
+
+    # Where each bar's and each note's first token stands.
+    starts = score.bar_starts
+    bar_of_note = np.searchsorted(starts, notes["onset"], side="right") - 1
+    bar_size = 1 + has_length + has_tempo
+    note_size = has_position + 1 + extends + 1 + has_velocity
+    bar_ends, note_ends = np.cumsum(bar_size), np.cumsum(note_size)
+    notes_before_bar = np.searchsorted(notes["onset"], starts[:-1])
+    bar_at = 1 + bar_ends - bar_size + np.append(0, note_ends)[notes_before_bar]
+    note_at = 1 + note_ends - note_size + bar_ends[bar_of_note]
+
+    # Extend is what is left when everything else is in its place.
+    ids = np.full(2 + int(bar_size.sum() + note_size.sum()), first(Kind.EXTEND), dtype=np.int64)
+    ids[0], ids[-1] = first(Kind.START), first(Kind.END)
+    ids[bar_at] = first(Kind.BAR) + meter
+    ids[(bar_at + 1)[has_length]] = first(Kind.LENGTH) + bars["length"][has_length] - 1
+    tempo = _index("tempo", score.tempo_bpm[has_tempo], vocabulary.tempos)
+    ids[(bar_at + 1 + has_length)[has_tempo]] = first(Kind.TEMPO) + tempo
+    position = notes["onset"] - starts[bar_of_note]
+    ids[note_at[has_position]] = first(Kind.POSITION) + position[has_position]
+    program = _index("program", notes["program"], vocabulary.programs)
+    pitch = _index(
+        "pitch", notes["pitch"], range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+    )
+    ids[note_at + has_position] = first(Kind.NOTE) + program * vocabulary.pitch_count + pitch
+    duration = notes["duration"] - 1 - extends * vocabulary.longest_duration
+    duration_at = note_at + has_position + 1 + extends
+    ids[duration_at] = first(Kind.DURATION) + duration
+    velocity = _index("velocity", notes["velocity"], vocabulary.velocities)
+    if has_velocity:
+        ids[duration_at + 1] = first(Kind.VELOCITY) + velocity
+    return ids
+
+
+def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
+    """The piece that ids from Start to End spell; the inverse of `encode`.
+
+    Raises:
+        VocabularyError: the ids are not the spelling of any piece.
+    """
+    ids = np.asarray(ids, dtype=np.int64)
+    if not len(ids) or ids.min() < 0 or ids.max() >= vocabulary.size:
+        raise VocabularyError("not a piece: no ids, or ids outside the vocabulary")
+    try:
+        score = _decode(ids, vocabulary)
+        is_spelling = np.array_equal(encode(score, vocabulary), ids)
+    except (ValueError, IndexError):  # the arrays of a broken sequence do not fit together
+        is_spelling = False
+    if not is_spelling:
+        raise VocabularyError("not a piece: the ids break the grammar")
+    return score
+
+
+def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
+    """What grammatical ids spell; what it gives for others is noise that `decode` finds out."""
+    kind = vocabulary.kind_of[ids]
+    value = ids - np.array(vocabulary.firsts)[kind]
+    at = {k: np.flatnonzero(kind == k) for k in Kind}
+
+    meters = np.array(vocabulary.meters)[value[at[Kind.BAR]]].reshape(-1, 2)
+    bars = np.empty(len(meters), dtype=BAR)
+    bars["numerator"], bars["denominator"] = meters.T
+    whole = np.array([vocabulary.grid.bar_steps(*meter) for meter in vocabulary.meters])
+    bars["length"] = whole[value[at[Kind.BAR]]]
+    bar_of_token = np.cumsum(kind == Kind.BAR) - 1
+    bars["length"][bar_of_token[at[Kind.LENGTH]]] = value[at[Kind.LENGTH]] + 1
+    tempo_changes = np.searchsorted(at[Kind.TEMPO], np.append(at[Kind.BAR][1:], len(ids)))
+    tempo = np.array(vocabulary.tempos, dtype=np.int32)[
+        value[at[Kind.TEMPO]][np.minimum(tempo_changes, len(at[Kind.TEMPO])) - 1]
+    ]
+
+    note_at, duration_at = at[Kind.NOTE], at[Kind.DURATION]
+    latest_position = np.maximum.accumulate(np.where(kind == Kind.POSITION, np.arange(len(ids)), 0))
+    bar_starts = np.concatenate([[0], np.cumsum(bars["length"])])
+    program, pitch = np.divmod(value[note_at], vocabulary.pitch_count)
+    notes = np.empty(len(note_at), dtype=NOTE)
+    notes["onset"] = bar_starts[bar_of_token[note_at]] + value[latest_position[note_at]]
+    extends = duration_at - note_at - 1
+    notes["duration"] = value[duration_at] + 1 + extends * vocabulary.longest_duration
+    notes["program"] = np.array(vocabulary.programs)[program]
+    notes["pitch"] = pitch + vocabulary.lowest_pitch
+    notes["velocity"] = vocabulary.velocities[0]
+    if len(vocabulary.velocities) > 1:
+        notes["velocity"] = np.array(vocabulary.velocities)[value[at[Kind.VELOCITY]]]
+    return Score(notes, bars, tempo, vocabulary.grid)
+
+
+def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Where the Bar tokens stand in a piece: the places where a window may begin."""
+    return np.flatnonzero(vocabulary.kind_of[ids] == Kind.BAR)
+
+
+def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """What a window of a piece that begins at the Bar token `ids[start]` begins with.
+
+    The bar's own tokens, then the tempo that is in force there, restated if need be. The window
+    is this head and then what follows the bar's own tokens in the piece, `ids[start + n:]`, where
+    n = `bar_head_size(ids, start)`.
+    """
+    size = bar_head_size(ids, start, vocabulary)
+    head = ids[start : start + size]
+    kinds = vocabulary.kind_of[ids[: start + size]]
+    if kinds[-1] == Kind.TEMPO:
+        return head
+    return np.append(head, ids[np.flatnonzero(kinds == Kind.TEMPO)[-1]])
+
+
+def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> int:
+    """Tokens from the Bar token `ids[start]` on that say what bar it is: Bar [Length] [Tempo]."""
+    kinds = vocabulary.kind_of[ids[start + 1 : start + 3]].tolist()
+    size = 2 if kinds[:1] == [Kind.LENGTH] else 1
+    return size + 1 if kinds[size - 1 : size] == [Kind.TEMPO] else size
+
+
+def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """(M,) the number of each meter in the vocabulary."""
+    numbers = {meter: number for number, meter in enumerate(vocabulary.meters)}
+    missing = set(meters) - set(numbers)
+    if missing:
+        named = ", ".join(f"{n}/{d}" for n, d in sorted(missing))
+        raise VocabularyError(f"the vocabulary has no meter {named}")
+    return np.array([numbers[meter] for meter in meters], dtype=np.int64)
+
+
+def _index(
+    name: str, values: NDArray[np.integer], known: tuple[int, ...] | range
+) -> NDArray[np.int64]:
+    """The number of each value among the known ones, which rise."""
+    rising = np.asarray(known)
+    index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
+    missing = np.unique(values[rising[index] != values])
+    if len(missing):
+        named = ", ".join(map(str, missing[:5].tolist()))
+        raise VocabularyError(f"the vocabulary has no {name} {named}")
+    return index.astype(np.int64)

@@ -1,0 +1,242 @@
+"""The vocabulary: what each token id says, as arithmetic.
+
+A piece is spelt
+
+    Start ( Bar [Length] [Tempo] ( Position ( Note Extend* Duration [Velocity] )+ )* )* End
+
+and ids are laid out kind by kind in the order of `Kind`, each kind a range of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from enum import IntEnum
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, Score
+
+COMMON_METERS = (
+    *((n, 2) for n in (2, 3)),
+    *((n, 4) for n in (2, 3, 4, 5, 6)),
+    *((n, 8) for n in (3, 5, 6, 7, 9, 12)),
+)
+NOTE_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+
+
+class Kind(IntEnum):
+    """The kinds of token, in the order of their ids."""
+
+    PAD = 0
+    START = 1
+    END = 2
+    BAR = 3  # a bar of some meter begins
+    LENGTH = 4  # it is shorter than its meter says: this many steps
+    TEMPO = 5  # from this bar on
+    POSITION = 6  # steps from the bar line
+    NOTE = 7  # program and pitch
+    EXTEND = 8  # adds `longest_duration` to the duration that follows
+    DURATION = 9  # steps
+    VELOCITY = 10
+
+
+class VocabularyError(ValueError):
+    """A piece holds something that the vocabulary has no token for; the message says what."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Which tokens there are.
+
+    Attributes:
+        meters: (numerator, denominator) of each Bar token, sorted.
+        tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS.
+        programs: rising; 128 is drums. A note's id rises with program, then pitch.
+        lowest_pitch, highest_pitch: the pitches each program has tokens for, both included.
+        velocities: rising, from VELOCITY_LEVELS. With only one there are no Velocity tokens.
+        grid: the grid that positions, lengths and durations count steps of.
+    """
+
+    meters: tuple[tuple[int, int], ...]
+    tempos: tuple[int, ...]
+    programs: tuple[int, ...]
+    lowest_pitch: int
+    highest_pitch: int
+    velocities: tuple[int, ...]
+    grid: Grid
+
+    @cached_property
+    def longest_bar(self) -> int:
+        """Steps of the longest meter's bar."""
+        return max(self.grid.bar_steps(*meter) for meter in self.meters)
+
+    @cached_property
+    def longest_duration(self) -> int:
+        """Steps of the longest Duration token, one bar of 4/4; longer notes take Extends."""
+        return self.grid.bar_steps(4, 4)
+
+    @cached_property
+    def pitch_count(self) -> int:
+        """Pitches a program."""
+        return self.highest_pitch - self.lowest_pitch + 1
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Tokens of each kind."""
+        return (
+            *(1, 1, 1),
+            len(self.meters),
+            self.longest_bar - 1,  # Length 1 .. longest_bar - 1: a whole bar needs none
+            len(self.tempos),
+            self.longest_bar,  # Position 0 .. longest_bar - 1
+            len(self.programs) * self.pitch_count,
+            1,
+            self.longest_duration,  # Duration 1 .. longest_duration
+            len(self.velocities) if len(self.velocities) > 1 else 0,
+        )
+
+    @cached_property
+    def firsts(self) -> tuple[int, ...]:
+        """The first id of each kind, and at the end the number of ids."""
+        return (0, *np.cumsum(self.counts).tolist())
+
+    @property
+    def size(self) -> int:
+        """The number of ids."""
+        return self.firsts[-1]
+
+    def first(self, kind: Kind) -> int:
+        """The first id of a kind: the id of its value number n is first(kind) + n."""
+        return self.firsts[kind]
+
+    def ids(self, kind: Kind) -> slice:
+        """All ids of a kind."""
+        return slice(self.firsts[kind], self.firsts[kind + 1])
+
+    @cached_property
+    def kind_of(self) -> NDArray[np.int64]:
+        """(V,) the kind of each id."""
+        return np.repeat(np.arange(len(Kind)), self.counts)
+
+    @property
+    def kind_names(self) -> tuple[str, ...]:
+        """The kinds' names, lower case, by number."""
+        return tuple(kind.name.lower() for kind in Kind)
+
+    @property
+    def note_kind(self) -> int:
+        """The number of the kind that stands once in every note."""
+        return int(Kind.NOTE)
+
+    def describe(self, token: int) -> str:
+        """A short label: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats)."""
+        kind = Kind(self.kind_of[token])
+        index = token - self.firsts[kind]
+        steps_per_beat = self.grid.steps_per_beat
+        match kind:
+            case Kind.BAR:
+                return "Bar {}/{}".format(*self.meters[index])
+            case Kind.LENGTH:
+                return f"Length {Fraction(index + 1, 4 * steps_per_beat)}"
+            case Kind.TEMPO:
+                return f"Tempo {self.tempos[index]}"
+            case Kind.POSITION:
+                return f"@{round(index / steps_per_beat, 2):g}"
+            case Kind.NOTE:
+                program, pitch = divmod(index, self.pitch_count)
+                name = note_number_to_name(pitch + self.lowest_pitch)
+                return name if len(self.programs) == 1 else f"{name} p{self.programs[program]}"
+            case Kind.DURATION:
+                return str(Fraction(index + 1, 4 * steps_per_beat))
+            case Kind.VELOCITY:
+                return f"v{self.velocities[index]}"
+        return kind.name.capitalize()
+
+    def to_json(self) -> str:
+        """The vocabulary as JSON; `from_json` gives it back."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Vocabulary:
+        """The vocabulary written by `to_json`.
+
+        Raises:
+            VocabularyError: the text is not such JSON.
+        """
+        try:
+            fields = json.loads(text)
+            return cls(
+                meters=tuple((int(n), int(d)) for n, d in fields["meters"]),
+                tempos=tuple(map(int, fields["tempos"])),
+                programs=tuple(map(int, fields["programs"])),
+                lowest_pitch=int(fields["lowest_pitch"]),
+                highest_pitch=int(fields["highest_pitch"]),
+                velocities=tuple(map(int, fields["velocities"])),
+                grid=Grid(**fields["grid"]),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise VocabularyError(f"not a vocabulary: {error!r}") from None
+
+
+def note_number_to_name(number: int) -> str:
+    """60 is C4, as in pretty_midi."""
+    return f"{NOTE_NAMES[number % 12]}{number // 12 - 1}"
+
+
+@dataclass
+class Survey:
+    """What the pieces seen so far need of a vocabulary; add each, then ask for `vocabulary`."""
+
+    meters: set[tuple[int, int]] = field(default_factory=set)
+    tempos: set[int] = field(default_factory=set)
+    programs: set[int] = field(default_factory=set)
+    velocities: set[int] = field(default_factory=set)
+    pitches: set[int] = field(default_factory=set)
+
+    def add(self, score: Score) -> None:
+        """Takes a piece into account."""
+        bars, notes = score.bars, score.notes
+        meters = np.unique(bars[["numerator", "denominator"]])
+        self.meters.update((int(n), int(d)) for n, d in meters.tolist())
+        self.tempos.update(np.unique(score.tempo_bpm).tolist())
+        self.programs.update(np.unique(notes["program"]).tolist())
+        self.velocities.update(np.unique(notes["velocity"]).tolist())
+        self.pitches.update(np.unique(notes["pitch"]).tolist())
+
+    def vocabulary(self, grid: Grid, transpose: int = 0) -> Vocabulary:
+        """The vocabulary that holds every piece seen, each moved by up to `transpose` semitones.
+
+        Tempi and velocities are all levels from the lowest to the highest seen.
+
+        Raises:
+            VocabularyError: no notes were seen.
+        """
+        if not self.pitches:
+            raise VocabularyError("there are no notes to make a vocabulary of")
+        return Vocabulary(
+            meters=tuple(sorted({*COMMON_METERS, *self.meters})),
+            tempos=_levels_between(TEMPO_LEVELS, self.tempos),
+            programs=tuple(sorted(self.programs)),
+            lowest_pitch=max(0, min(self.pitches) - transpose),
+            highest_pitch=min(127, max(self.pitches) + transpose),
+            velocities=_levels_between(VELOCITY_LEVELS, self.velocities),
+            grid=grid,
+        )
+
+
+def _levels_between(levels: NDArray[np.int32], seen: set[int]) -> tuple[int, ...]:
+    return tuple(level for level in levels.tolist() if min(seen) <= level <= max(seen))
+
+
+def is_drum_note(vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """(V,) whether an id is a note of the drums, which have no pitch to transpose."""
+    is_drum = np.zeros(vocabulary.size, dtype=bool)
+    is_drum[vocabulary.ids(Kind.NOTE)] = np.repeat(
+        np.array(vocabulary.programs) == DRUMS, vocabulary.pitch_count
+    )
+    return is_drum
