@@ -1,0 +1,1 @@
+"""The decoder and what is done with it: tensors only, nothing about music."""

@@ -1,0 +1,114 @@
+"""model.safetensors: weights, decoder config, vocabulary and training summary in one file.
+
+What people share. The tensors are safetensors, all else is JSON in its header: nothing that is
+loaded can run code.
+"""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from model.decoder import Decoder, DecoderConfig
+
+FORMAT = "etude"
+VERSION = "1"
+_ADVICE = "use a model.safetensors that train.py wrote"
+
+
+class BundleError(ValueError):
+    """A file that is no model of this project; the message is one line, for people."""
+
+
+def save_bundle(
+    path: str | Path, decoder: Decoder, vocabulary_json: str, summary: dict[str, Any]
+) -> None:
+    """Write a bundle; whoever reads `path` meets the old file or the whole new one.
+
+    Args:
+        path: of the file; its directory exists.
+        decoder: whose weights and config are kept.
+        vocabulary_json: kept as it is.
+        summary: of the training, anything that JSON can hold.
+
+    Raises:
+        OSError: the file cannot be written; a file that was there before is untouched.
+    """
+    path = Path(path)
+    metadata = {
+        "format": FORMAT,
+        "version": VERSION,
+        "config": json.dumps(asdict(decoder.config)),
+        "vocabulary": vocabulary_json,
+        "summary": json.dumps(summary),
+    }
+    weights = {name: t.detach().cpu().contiguous() for name, t in decoder.state_dict().items()}
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(save(weights, metadata))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load_bundle(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
+    """Read a bundle: the decoder in evaluation mode on the CPU, vocabulary JSON, summary.
+
+    Raises:
+        BundleError: there is no such file, or it is not a bundle, or not a whole one.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise BundleError(f"no such file: {path}; {_ADVICE}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError:
+        raise BundleError(f"{path} is damaged or not a safetensors file; {_ADVICE}") from None
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}") from None
+    if metadata.get("format") != FORMAT:
+        raise BundleError(f"{path} holds a model of another program; {_ADVICE}")
+    if metadata.get("version") != VERSION:
+        raise BundleError(
+            f"{path} has format version {metadata.get('version')!r}, this program reads "
+            f"{VERSION!r}; use the version of the program that wrote it"
+        )
+    try:
+        config = DecoderConfig(**json.loads(metadata["config"]))
+        summary = json.loads(metadata["summary"])
+        vocabulary_json = metadata["vocabulary"]
+    except KeyError as error:
+        raise BundleError(f"{path} lacks its {error}; {_ADVICE}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BundleError(f"{path} has an unreadable header ({error}); {_ADVICE}") from None
+    if not isinstance(summary, dict):
+        raise BundleError(f"{path} has an unreadable summary; {_ADVICE}")
+    decoder = _fit(config, weights, path)
+    return decoder.eval(), vocabulary_json, summary
+
+
+def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decoder:
+    """The decoder of `config` with `weights`; built only once their shapes are known to agree."""
+    misfit = f"{path}: the weights do not fit the config beside them"
+    if config.n_layer > len(weights):  # a header must not make us build a million layers
+        raise BundleError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
+    with torch.device("meta"):  # shapes without memory
+        expected = {name: t.shape for name, t in Decoder(config).state_dict().items()}
+    for name in sorted(expected.keys() | weights.keys()):
+        shape = weights[name].shape if name in weights else None
+        if shape != expected.get(name):
+            raise BundleError(f"{misfit} ({name}); {_ADVICE}")
+    decoder = Decoder(config)
+    decoder.load_state_dict(weights)
+    return decoder

@@ -1,0 +1,183 @@
+"""How surprised a model is by whole pieces: the one definition of nats per note.
+
+Start is given; each further token, End with it, is scored exactly once, by logits masked to
+what the grammar admits there. The sum over a piece's tokens is minus the log of the probability
+that the sampler of `model.sampling` would write the piece.
+
+A piece longer than the context is read in windows. The first is as long as the context; where
+it ends, all that was read is handed to `rebase`, the very function with which sampling goes on
+past the context: it gives the shorter prompt (from a bar line, the tempo restated) that begins
+the next window and is not scored again. At least half a context must remain in it, so every
+scored token after the first window has at least that much past.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.decoder import Decoder
+from model.sampling import PAD, Ids, Rebase
+
+Nats = NDArray[np.float64]
+
+
+def last_half(context_length: int) -> Rebase:
+    """The plain `rebase`: the last half of the context, rounded up, wherever that begins."""
+    keep = (context_length + 1) // 2
+    return lambda history: history[-keep:]
+
+
+def token_nats(
+    decoder: Decoder,
+    pieces: Sequence[Ids],
+    allowed: Sequence[NDArray[np.bool_]],
+    *,
+    rebase: Rebase,
+    batch_tokens: int = 8192,
+) -> list[Nats]:
+    """Minus the log-probability of every token after Start.
+
+    Args:
+        decoder: in evaluation mode.
+        pieces: 1-D ids from Start to End, of lengths T.
+        allowed: for each piece bool (T-1, V), what the grammar admits in the place of token
+            1 .. T-1.
+        rebase: from all ids before a place, 1-D, to the prompt from which its window is read:
+            at least half the context and shorter than it.
+        batch_tokens: the most ids, padding included, that one pass of the decoder reads.
+
+    Returns:
+        For each piece float64 (T-1,), in nats.
+
+    Raises:
+        ValueError: a decoder in training mode, a prompt of the wrong length, an `allowed` of
+            the wrong shape or one that does not admit the token that stands there.
+    """
+    if decoder.training:
+        raise ValueError("the decoder is in training mode: call decoder.eval() first")
+    V = decoder.config.vocabulary_size
+    windows: list[_Window] = []
+    for index, (piece, mask) in enumerate(zip(pieces, allowed, strict=True)):
+        if mask.shape != (len(piece) - 1, V):
+            raise ValueError(f"piece {index}: allowed is {mask.shape}, not {(len(piece) - 1, V)}")
+        refused = np.flatnonzero(~mask[np.arange(len(piece) - 1), piece[1:]])
+        if len(refused):
+            bad = int(refused[0]) + 1
+            raise ValueError(f"piece {index}: token {bad}, id {piece[bad]}, is not allowed")
+        windows.extend(_windows(index, piece, decoder.config.context_length, rebase))
+    nats = [np.full(len(piece) - 1, np.nan) for piece in pieces]
+    for batch in _batches(windows, batch_tokens):
+        logits = _forward(decoder, batch)  # (B, T, V)
+        for row, window in zip(logits, batch, strict=True):
+            place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
+            admitted = torch.from_numpy(allowed[window.piece][place]).to(row.device)
+            tokens = np.asarray(pieces[window.piece][window.first : window.end], dtype=np.int64)
+            scored = row[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
+            log_p = scored.float().masked_fill(~admitted, -torch.inf).log_softmax(dim=-1)
+            picked = log_p.gather(-1, torch.from_numpy(tokens).to(row.device)[:, None])  # (T, 1)
+            nats[window.piece][place] = -picked.squeeze(-1).double().cpu().numpy()
+    return nats
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What one row of a pass reads, and the tokens first .. end - 1 of the piece it scores."""
+
+    piece: int
+    ids: Ids  # its last end - first places are those that score
+    first: int
+    end: int
+
+
+def _windows(index: int, piece: Ids, context: int, rebase: Rebase) -> Iterator[_Window]:
+    """The windows of one piece: together they score tokens 1 .. T-1, each once."""
+    prompt, first = piece[:1], 1
+    while first < len(piece):
+        # the prompt's last place scores token `first`, each further id read scores the next
+        end = min(first + context - len(prompt) + 1, len(piece))
+        yield _Window(index, np.concatenate((prompt, piece[first : end - 1])), first, end)
+        first = end
+        if first < len(piece):
+            prompt = rebase(piece[:first])
+            if not context <= 2 * len(prompt) < 2 * context:
+                raise ValueError(
+                    f"rebase gave {len(prompt)} tokens: at least half the context of {context} "
+                    f"and less than the whole is needed"
+                )
+
+
+def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window]]:
+    """Windows of like length together, so that little is padding."""
+    batch: list[_Window] = []
+    for window in sorted(windows, key=lambda w: -len(w.ids)):
+        if batch and (len(batch) + 1) * len(batch[0].ids) > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
+
+
+@torch.no_grad()
+def _forward(decoder: Decoder, batch: list[_Window]) -> Tensor:
+    """Logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
+    ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
+    for row, window in zip(ids, batch, strict=True):
+        row[: len(window.ids)] = window.ids
+    logits: Tensor = decoder(torch.from_numpy(ids).to(decoder.head.weight.device))
+    return logits
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over pieces, from which the averages follow; tallies add up.
+
+    Attributes:
+        nats: float64 (K,), total nats of the tokens of each kind.
+        counts: int64 (K,), how many tokens of each kind were scored.
+        notes: how many notes the pieces hold.
+    """
+
+    nats: Nats
+    counts: NDArray[np.int64]
+    notes: int
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.nats + other.nats, self.counts + other.counts, self.notes + other.notes)
+
+    @property
+    def per_note(self) -> float:
+        """Total nats over notes; NaN without notes."""
+        return _ratio(float(self.nats.sum()), self.notes)
+
+    @property
+    def per_token(self) -> float:
+        """Total nats over scored tokens; NaN without tokens."""
+        return _ratio(float(self.nats.sum()), int(self.counts.sum()))
+
+    @property
+    def by_kind(self) -> list[float]:
+        """Nats of each kind over notes: K numbers whose sum is `per_note`."""
+        return [_ratio(float(kind), self.notes) for kind in self.nats]
+
+
+def summarise(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds: int) -> Tally:
+    """Add up the tokens of a piece, or of many laid end to end.
+
+    Args:
+        nats: float64 (N,), of scored tokens.
+        kinds: int (N,) in [0, K), the kind of each.
+        n_notes: how many notes they write.
+        n_kinds: K.
+    """
+    totals = np.bincount(kinds, weights=nats, minlength=n_kinds).astype(np.float64)
+    return Tally(totals, np.bincount(kinds, minlength=n_kinds).astype(np.int64), n_notes)
+
+
+def _ratio(total: float, count: int) -> float:
+    return total / count if count else float("nan")

@@ -1,0 +1,274 @@
+"""The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypedDict
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningModule
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+from torch.optim.lr_scheduler import LambdaLR
+
+from model.decoder import Decoder, DecoderConfig
+from model.likelihood import Tally, summarise, token_nats
+from model.optim import MuonAdamW, warm_hold_fall
+from model.sampling import Ids
+
+NOT_SCORED = -100  # a target that no loss counts
+
+
+class Vocabulary(Protocol):
+    """What a module asks of the vocabulary of its data."""
+
+    @property
+    def size(self) -> int:
+        """V."""
+
+    @property
+    def kind_of(self) -> NDArray[np.integer[Any]]:
+        """int (V,): the kind of each id, in [0, K)."""
+
+    @property
+    def kind_names(self) -> tuple[str, ...]:
+        """The K names of the kinds."""
+
+    @property
+    def note_kind(self) -> int:
+        """The kind whose tokens are the notes: one a note."""
+
+    def to_json(self) -> str:
+        """The vocabulary as text; equal text, equal vocabulary."""
+
+
+class MusicData(Protocol):
+    """What a module asks of the datamodule it is trained with."""
+
+    vocabulary: Vocabulary  # known once the datamodule is set up
+    rebase: Callable[[Ids], Ids]  # as `model.likelihood.token_nats` wants it
+
+
+class TrainingBatch(TypedDict):
+    """Windows side by side."""
+
+    ids: Tensor  # int64 (B, T), Pad at the right end
+    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
+
+
+class PieceBatch(TypedDict):
+    """Whole pieces, to be scored exactly."""
+
+    pieces: list[Ids]  # 1-D, from Start to End
+    allowed: list[NDArray[np.bool_]]  # (T-1, V), what the grammar admits
+    notes: list[int]  # how many notes each piece has
+
+
+class MusicModule(LightningModule):
+    """A decoder in training.
+
+    The vocabulary comes from the datamodule, so the decoder is built in `configure_model`.
+
+    Args:
+        n_layer: blocks, one after the other.
+        n_head: attention heads in each block.
+        n_embd: width of the residual stream; n_head times an even number.
+        context_length: the most tokens that are seen at once.
+        dropout: share of numbers zeroed after embedding and sub-layers, while training.
+        learning_rate: of AdamW (embeddings, head, gains), at its highest.
+        muon_learning_rate: of Muon (the matrices inside the blocks), at its highest.
+        weight_decay: decoupled, times the rate; gains have none.
+        warm_up: share of the run in which the rates rise from 0.
+        cool_down: share of the run, at its end, in which the rates fall to 0.
+    """
+
+    decoder: Decoder
+    is_note: Tensor  # bool (V,)
+    tally: Tally
+
+    def __init__(
+        self,
+        n_layer: int = 4,
+        n_head: int = 4,
+        n_embd: int = 128,
+        context_length: int = 512,
+        dropout: float = 0.1,
+        learning_rate: float = 0.006,
+        muon_learning_rate: float = 0.06,
+        weight_decay: float = 0.01,
+        warm_up: float = 0.02,
+        cool_down: float = 0.7,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.seed = 0
+        self.tokens = 0  # read since `since`, for the rate that is logged
+        self.since = 0.0
+
+    @property
+    def data(self) -> MusicData:
+        """The datamodule in use."""
+        data: MusicData = self.trainer.datamodule  # type: ignore[attr-defined]
+        return data
+
+    @property
+    def _log_interval(self) -> int:
+        interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        return interval
+
+    def configure_model(self) -> None:
+        """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
+        if hasattr(self, "decoder"):
+            return
+        vocabulary, wish = self.data.vocabulary, self.hparams
+        self.decoder = Decoder(
+            DecoderConfig(
+                vocabulary_size=vocabulary.size,
+                n_layer=wish["n_layer"],
+                n_head=wish["n_head"],
+                n_embd=wish["n_embd"],
+                context_length=wish["context_length"],
+                dropout=wish["dropout"],
+            )
+        )
+        is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
+        self.register_buffer("is_note", is_note, persistent=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Logits (B, T, V) of int64 ids (B, T)."""
+        logits: Tensor = self.decoder(ids)
+        return logits
+
+    # Training
+
+    def on_fit_start(self) -> None:
+        """Remember the seed of the run, from which that of every step follows."""
+        self.seed = torch.initial_seed()
+
+    def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
+        """Seed the step's dropout by its number, so that a resumed run draws the same."""
+        place = [self.seed, self.current_epoch, batch_idx, self.global_rank]
+        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
+
+    def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
+        """Cross-entropy in nats, mean over the scored tokens of the batch."""
+        logits, targets = self(batch["ids"]), batch["targets"]
+        total = functional.cross_entropy(
+            logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
+            targets.flatten(),  # (B, T) -> (B T)
+            ignore_index=NOT_SCORED,
+            reduction="sum",
+        )
+        scored = targets != NOT_SCORED
+        loss = total / scored.sum().clamp(min=1)
+        notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
+        self.log("train/loss", loss, prog_bar=True)
+        self.log("train/nats_per_note", total.detach() / notes.clamp(min=1), prog_bar=True)
+        self.tokens += targets.numel()
+        return loss
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Log the norm of all gradients and the rate, at the steps that are logged."""
+        if (self.global_step + 1) % self._log_interval == 0:
+            gradients = [p.grad for p in self.parameters() if p.grad is not None]
+            self.log("train/gradient_norm", torch.nn.utils.get_total_norm(gradients))
+            self.log("train/learning_rate", optimizer.param_groups[-1]["lr"])
+
+    def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
+        """Log how many tokens a second went by since this was last logged."""
+        if self.global_step % self._log_interval == 0:
+            now = time.perf_counter()
+            if self.since:  # the first time there is nothing to measure from
+                rate = self.tokens * self.trainer.world_size / (now - self.since)
+                self.log("train/tokens_per_second", rate)
+            self.tokens, self.since = 0, now
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """Muon and AdamW; rates rise, hold and fall to 0 at the last step of the run."""
+        wish = self.hparams
+        optimizer = MuonAdamW(
+            self.decoder, wish["learning_rate"], wish["muon_learning_rate"], wish["weight_decay"]
+        )
+        total = self.trainer.estimated_stepping_batches
+        if total == float("inf"):
+            raise ValueError("the run has no end: give trainer.max_steps, so that rates can fall")
+        schedule = LambdaLR(
+            optimizer,
+            lambda step: warm_hold_fall(step, int(total), wish["warm_up"], wish["cool_down"]),
+        )
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
+        }
+
+    # Validation and test
+
+    def on_validation_epoch_start(self) -> None:
+        """Forget the pieces that were scored before."""
+        self.tally = self._empty_tally()
+
+    def validation_step(self, batch: PieceBatch, batch_idx: int) -> None:
+        """Score whole pieces."""
+        self.tally += self._score(batch)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log exact averages: totals over totals."""
+        self._log_tally("valid")
+        self.since = 0.0  # the time spent here is not training's
+
+    def on_test_epoch_start(self) -> None:
+        """Forget the pieces that were scored before."""
+        self.tally = self._empty_tally()
+
+    def test_step(self, batch: PieceBatch, batch_idx: int) -> None:
+        """Score whole pieces."""
+        self.tally += self._score(batch)
+
+    def on_test_epoch_end(self) -> None:
+        """Log exact averages: totals over totals."""
+        self._log_tally("test")
+
+    def _empty_tally(self) -> Tally:
+        n_kinds = len(self.data.vocabulary.kind_names)
+        return Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
+
+    def _score(self, batch: PieceBatch) -> Tally:
+        vocabulary = self.data.vocabulary
+        nats = token_nats(self.decoder, batch["pieces"], batch["allowed"], rebase=self.data.rebase)
+        kinds = np.concatenate([vocabulary.kind_of[piece[1:]] for piece in batch["pieces"]])
+        n_kinds = len(vocabulary.kind_names)
+        return summarise(np.concatenate(nats), kinds, sum(batch["notes"]), n_kinds)
+
+    def _log_tally(self, split: str) -> None:
+        """Sums over all ranks, then one division: the figures of one process, to rounding."""
+        mine = np.concatenate((self.tally.nats, self.tally.counts, [self.tally.notes]))
+        on_device = torch.from_numpy(mine).to(self.device)
+        sums = self.trainer.strategy.reduce(on_device, reduce_op="sum").cpu().numpy()
+        names = self.data.vocabulary.kind_names
+        nats, counts = sums[:-1].reshape(2, len(names))  # (2 K,) -> (2, K)
+        tally = Tally(nats, counts.astype(np.int64), int(sums[-1]))
+        self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
+        self.log(f"{split}/loss", tally.per_token, sync_dist=True)
+        for name, count, per_note in zip(names, tally.counts, tally.by_kind, strict=True):
+            if count:  # Pad and Start are never scored
+                self.log(f"{split}/nats_{name}", per_note, sync_dist=True)
+
+    # Checkpoints
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the vocabulary: without it the weights mean nothing."""
+        checkpoint["vocabulary"] = self.data.vocabulary.to_json()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuse weights that were trained on other tokens.
+
+        Raises:
+            ValueError: the checkpoint's vocabulary is not the datamodule's.
+        """
+        if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
+            raise ValueError(
+                "the checkpoint was trained with another vocabulary than the data has now: "
+                "use the data it was trained on, or train afresh"
+            )

@@ -1,0 +1,98 @@
+"""The optimizer and the schedule of its rate."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import AdamW, Muon, Optimizer
+
+from model.decoder import Decoder
+
+
+class MuonAdamW(Optimizer):
+    """Muon for the matrices inside the blocks, AdamW for everything else, as one Optimizer.
+
+    Muon (Jordan 2024) takes the momentum of a matrix to the nearest orthogonal one; embeddings
+    and head, whose rows are looked up one by one, and gains go to AdamW (Loshchilov & Hutter
+    2019). The two share this object's `param_groups` and `state`, so that clipping, schedulers,
+    accumulation and checkpoints see one ordinary optimizer.
+
+    Args:
+        decoder: whose parameters are trained.
+        learning_rate: of AdamW.
+        muon_learning_rate: of Muon; about ten times the other.
+        weight_decay: decoupled, times the rate, for all that has two axes; gains have none.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        learning_rate: float,
+        muon_learning_rate: float,
+        weight_decay: float,
+    ) -> None:
+        matrices, tables, gains = split_parameters(decoder)
+        muon = Muon(matrices, lr=muon_learning_rate, weight_decay=weight_decay)
+        groups: list[dict[str, Any]] = [{"params": tables}, {"params": gains, "weight_decay": 0.0}]
+        adamw = AdamW(
+            groups,
+            lr=learning_rate,
+            betas=(0.9, 0.95),
+            weight_decay=weight_decay,
+        )
+        self._parts: tuple[Optimizer, Optimizer] = (muon, adamw)
+        super().__init__([*muon.param_groups, *adamw.param_groups], {})
+        self._share()
+
+    def _share(self) -> None:
+        """Make the parts' groups and state the very objects of this optimizer."""
+        muon, adamw = self._parts
+        muon.param_groups, adamw.param_groups = self.param_groups[:1], self.param_groups[1:]
+        muon.state = adamw.state = self.state
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update every parameter once; `closure` recomputes loss and gradients before that."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for part in self._parts:
+            part.step()
+        return loss
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """As in torch; loading replaces groups and state, so they are shared anew."""
+        super().load_state_dict(dict(state_dict))
+        self._share()
+
+
+def split_parameters(
+    decoder: Decoder,
+) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
+    """Parameters in three: matrices inside blocks; embedding and head; gains."""
+    inside = {id(weight) for weight in decoder.blocks.parameters()}
+    weights = list(decoder.parameters())
+    matrices = [w for w in weights if w.ndim == 2 and id(w) in inside]
+    tables = [w for w in weights if w.ndim == 2 and id(w) not in inside]
+    return matrices, tables, [w for w in weights if w.ndim != 2]
+
+
+def warm_hold_fall(step: int, total: int, warm_up: float, cool_down: float) -> float:
+    """Factor on the learning rate: a linear rise, a plateau, a linear fall to 0.
+
+    The trapezoid of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5).
+
+    Args:
+        step: updates made so far, from 0.
+        total: updates of the whole run; after them the factor is 0.
+        warm_up: share of the run in which the factor rises.
+        cool_down: share of the run, at its end, in which the factor falls.
+
+    Returns:
+        A factor in [0, 1]; the first update's is above 0.
+    """
+    rise = (step + 1) / max(warm_up * total, 1)
+    fall = (total - step) / max(cool_down * total, 1)
+    return max(0.0, min(1.0, rise, fall))

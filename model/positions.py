@@ -1,0 +1,114 @@
+"""How a decoder knows where in a sequence a token stands: three answers.
+
+Letters, here and in all of model/: B batch, T time (queries), S keys, H heads, D width,
+d width of one head, V vocabulary, C context length.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class Sinusoidal(nn.Module):
+    """Fixed waves, added to the embeddings (Vaswani et al. 2017, section 3.5).
+
+    PE(p, 2i) = sin(p / 10000^(2i/D)),  PE(p, 2i+1) = cos(p / 10000^(2i/D)).
+
+    Args:
+        n_embd: D, even.
+        context_length: C, the number of positions.
+
+    Raises:
+        ValueError: D is odd.
+    """
+
+    table: Tensor
+
+    def __init__(self, n_embd: int, context_length: int) -> None:
+        super().__init__()
+        angle = _angles(n_embd, context_length)  # (C, D/2)
+        waves = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (C, D/2, 2)
+        self.register_buffer("table", waves.flatten(1), persistent=False)  # (C, D)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """The waves of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
+        return self.table[positions]
+
+
+class Learned(nn.Module):
+    """One free vector a position, added to the embeddings (Radford et al. 2018, GPT).
+
+    Args:
+        n_embd: D.
+        context_length: C, the number of positions.
+    """
+
+    def __init__(self, n_embd: int, context_length: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(context_length, n_embd)
+        nn.init.normal_(self.table.weight, std=0.02)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """The vectors of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
+        vectors: Tensor = self.table(positions)
+        return vectors
+
+
+class Rotary(nn.Module):
+    """Angles by which queries and keys are turned (Su et al. 2021, RoFormer, equation 34).
+
+    Pair i of a head's numbers turns by p / 10000^(2i/d) at position p, so that the product of
+    a query and a key depends on their distance alone. `rotate` does the turning.
+
+    Args:
+        head_width: d, even.
+        context_length: C, the number of positions.
+
+    Raises:
+        ValueError: d is odd.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, head_width: int, context_length: int) -> None:
+        super().__init__()
+        angle = _angles(head_width, context_length)  # (C, d/2)
+        self.register_buffer("cos", angle.cos(), persistent=False)
+        self.register_buffer("sin", angle.sin(), persistent=False)
+
+    def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines for `rotate`.
+
+        Args:
+            positions: int64 (T,), or (B, T) where each row counts for itself; in [0, C).
+
+        Returns:
+            Two float tensors (1, T, d/2) or (B, 1, T, d/2), which broadcast over heads.
+        """
+        return self.cos[positions].unsqueeze(-3), self.sin[positions].unsqueeze(-3)
+
+
+def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn queries or keys by the angles of their positions.
+
+    Pair i is (x_i, x_{i + d/2}): the halves layout of GPT-NeoX, a permutation of RoFormer's.
+
+    Args:
+        x: float (B, H, T, d).
+        rotation: what `Rotary` gave for the positions of these T.
+
+    Returns:
+        (B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
+    """
+    cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
+    first, second = x.chunk(2, dim=-1)  # (B, H, T, d/2) each
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+def _angles(width: int, context_length: int) -> Tensor:
+    """p / 10000^(2i/width) for position p and pair i: float32 (C, width/2)."""
+    if width % 2:
+        raise ValueError(f"positions turn pairs of numbers: the width must be even, not {width}")
+    pair = torch.arange(0, width, 2, dtype=torch.float64)  # 2i
+    position = torch.arange(context_length, dtype=torch.float64)
+    return torch.outer(position, 10000.0 ** (-pair / width)).float()
