@@ -154,7 +154,7 @@ def midi_bytes(score: Score) -> bytes:
         starts[changes].astype(np.int32),
         np.rint(60e6 / score.tempo_bpm[changes]).astype(np.int32),
     )
-    for program in np.unique(score.notes["program"]).tolist():
+    for program in np.unique(score.notes["program"]).tolist() or [0]:  # no file without a track
         notes = score.notes[score.notes["program"] == program]
         is_drum = program == DRUMS
         name = "Drums" if is_drum else pretty_midi.program_to_instrument_name(program)

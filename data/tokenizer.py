@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.score import BAR, NOTE, Score
+from data.score import BAR, NOTE, Score, canonical
 from data.vocabulary import Kind, Vocabulary, VocabularyError
 
 
@@ -98,10 +98,9 @@ def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     bars["length"] = whole[value[at[Kind.BAR]]]
     bar_of_token = np.cumsum(kind == Kind.BAR) - 1
     bars["length"][bar_of_token[at[Kind.LENGTH]]] = value[at[Kind.LENGTH]] + 1
-    tempo_changes = np.searchsorted(at[Kind.TEMPO], np.append(at[Kind.BAR][1:], len(ids)))
-    tempo = np.array(vocabulary.tempos, dtype=np.int32)[
-        value[at[Kind.TEMPO]][np.minimum(tempo_changes, len(at[Kind.TEMPO])) - 1]
-    ]
+    bar_ends = np.append(at[Kind.BAR], len(ids))[1:]
+    latest_tempo = np.searchsorted(at[Kind.TEMPO], bar_ends) - 1
+    tempo = np.array(vocabulary.tempos)[value[at[Kind.TEMPO]][latest_tempo]]
 
     note_at, duration_at = at[Kind.NOTE], at[Kind.DURATION]
     latest_position = np.maximum.accumulate(np.where(kind == Kind.POSITION, np.arange(len(ids)), 0))
@@ -116,7 +115,7 @@ def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     notes["velocity"] = vocabulary.velocities[0]
     if len(vocabulary.velocities) > 1:
         notes["velocity"] = np.array(vocabulary.velocities)[value[at[Kind.VELOCITY]]]
-    return Score(notes, bars, tempo, vocabulary.grid)
+    return canonical(notes, bars, tempo, vocabulary.grid)[0]
 
 
 def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:

@@ -1,0 +1,89 @@
+"""Random music for the tests: canonical Scores, and id sequences drawn through the grammar."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from data.grammar import Grammar
+from data.score import BAR, NOTE, Grid, Score, canonical
+from data.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
+
+GRID = Grid()
+
+# Small enough that notes collide, ring over bars and start again all the time.
+SMALL = Vocabulary(
+    meters=((2, 4), (3, 8), (4, 4), (7, 32)),
+    tempos=(72, 80, 120),
+    programs=(0, 40, 128),
+    lowest_pitch=60,
+    highest_pitch=63,
+    velocities=(64, 80),
+    grid=GRID,
+)
+# The grammar is tightest where there is only one note to play.
+ONE_NOTE = Vocabulary(((3, 8), (4, 4)), (120,), (0,), 60, 60, (80,), GRID)
+
+
+def random_score(rng: np.random.Generator, grid: Grid = GRID) -> Score:
+    """A Score with several programs, meters, tempi, short bars, long notes and unisons."""
+    bar_count = int(rng.integers(1, 9))
+    bars = np.empty(bar_count, dtype=BAR)
+    meters = [*COMMON_METERS, (7, 32)]  # 7/32 is not a whole number of steps
+    chosen = [meters[i] for i in np.repeat(rng.integers(len(meters), size=3), 3)[:bar_count]]
+    bars["numerator"], bars["denominator"] = np.array(chosen).T
+    whole = np.array([grid.bar_steps(*meter) for meter in chosen])
+    is_short = rng.random(bar_count) < 0.3
+    bars["length"] = np.where(is_short, rng.integers(1, whole + 1), whole)
+    tempo = np.repeat(rng.uniform(20, 290, size=3), 3)[:bar_count]
+
+    count = int(rng.integers(0, 60))
+    span = int(bars["length"].sum()) + int(rng.integers(0, 60))  # some begin after the last bar
+    notes = np.empty(count, dtype=NOTE)
+    notes["onset"] = rng.integers(0, span, size=count)
+    notes["duration"] = np.minimum(rng.geometric(rng.uniform(0.01, 0.2), size=count), 500)
+    notes["pitch"] = rng.choice(rng.integers(0, 128, size=8), size=count)
+    notes["velocity"] = rng.integers(1, 128, size=count)
+    notes["program"] = rng.choice([0, 40, 41, 128], size=count)
+    return canonical(notes, bars, tempo, grid)[0]
+
+
+def scores() -> st.SearchStrategy[Score]:
+    """Canonical Scores; hypothesis picks the random generator's seed."""
+    return st.integers(0, 2**32 - 1).map(lambda seed: random_score(np.random.default_rng(seed)))
+
+
+def vocabulary_for(*pieces: Score, transpose: int = 0) -> Vocabulary:
+    """A vocabulary that holds the pieces."""
+    survey = Survey()
+    for piece in pieces:
+        survey.add(piece)
+    if not survey.pitches:
+        return SMALL
+    return survey.vocabulary(pieces[0].grid, transpose)
+
+
+def random_walks(
+    vocabulary: Vocabulary, rng: np.random.Generator, batch: int, steps: int
+) -> list[np.ndarray]:
+    """Id sequences drawn through the grammar, from Start to End; rows that do not end go.
+
+    A kind is drawn first and then one of its ids, so that rare kinds are seen.
+    """
+    grammar = Grammar(vocabulary)
+    state = grammar.start(batch)
+    rows = np.full((batch, steps + 1), vocabulary.first(Kind.PAD))
+    rows[:, 0] = vocabulary.first(Kind.START)
+    firsts = np.array(vocabulary.firsts[:-1])
+    counts = np.array(vocabulary.counts)
+    starts = firsts[counts > 0]
+    for step in range(1, steps + 1):
+        allowed = grammar.allowed(state)
+        assert allowed.any(axis=1).all(), "a state without a way on"
+        kinds = np.logical_or.reduceat(allowed, starts, axis=1)
+        kind = np.argmax(kinds * rng.random(kinds.shape), axis=1)
+        is_kind = vocabulary.kind_of[None] == np.flatnonzero(counts > 0)[kind][:, None]
+        rows[:, step] = np.argmax((allowed & is_kind) * rng.random(allowed.shape), axis=1)
+        grammar.advance(state, rows[:, step])
+    end = vocabulary.first(Kind.END)
+    return [row[: int(np.argmax(row == end)) + 1] for row in rows if (row == end).any()]

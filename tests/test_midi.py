@@ -1,0 +1,197 @@
+"""Through a MIDI file and back; both readers agree; what is not MIDI is said in a line."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pretty_midi
+import pytest
+from hypothesis import given, settings
+
+from data.midi import (
+    Events,
+    MidiError,
+    from_pretty_midi,
+    midi_bytes,
+    read_midi,
+    score_from_events,
+    to_pretty_midi,
+    write_midi,
+)
+from data.score import DRUMS
+from tests.music import GRID, random_score, scores
+
+CORPORA = Path(__file__).parents[2] / "shared" / "corpora"
+
+
+def events(notes, meters=((0, 4, 4),), tempi=((0, 120.0),), ticks_per_beat=480):
+    return Events(
+        ticks_per_beat,
+        np.array(notes, dtype=np.int64).reshape(-1, 5),
+        np.array(meters, dtype=np.int64).reshape(-1, 3),
+        np.array(tempi, dtype=np.float64).reshape(-1, 2),
+    )
+
+
+def test_thousands_of_scores_survive_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "piece.mid"
+    for _ in range(1000):
+        score = random_score(rng)
+        write_midi(score, path)
+        assert read_midi(path, GRID)[0] == score
+
+
+@given(scores())
+@settings(max_examples=50)
+def test_scores_survive_pretty_midi(score):
+    assert from_pretty_midi(to_pretty_midi(score), GRID)[0] == score
+
+
+@pytest.mark.filterwarnings("ignore:Tempo, Key or Time:RuntimeWarning")
+def test_both_readers_agree_on_real_files():
+    folder = CORPORA / "nottingham"
+    if not folder.is_dir():
+        pytest.skip("../shared/corpora/nottingham is not here")
+    for path in sorted(folder.glob("*.mid"))[::20]:
+        assert (
+            read_midi(path, GRID)[0] == from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), GRID)[0]
+        )
+
+
+def test_onsets_go_to_the_nearest_step_half_way_up():
+    score, losses = score_from_events(
+        events(
+            [(0, 480, 60, 80, 0), (59, 480, 62, 80, 0), (60, 480, 64, 80, 0), (61, 62, 65, 80, 0)]
+        ),
+        GRID,
+    )
+    assert score.notes[["onset", "duration"]].tolist() == [(0, 12), (1, 11), (2, 10), (2, 1)]
+    assert losses.moved == 3
+    assert losses.worst_error_steps == pytest.approx(0.5)
+
+
+def test_a_repeated_signature_ends_a_short_bar():
+    anacrusis = events([(0, 480, 60, 80, 0), (480, 960, 62, 80, 0)], [(0, 4, 4), (480, 4, 4)])
+    assert score_from_events(anacrusis, GRID)[0].bars.tolist() == [(4, 4, 12), (4, 4, 48)]
+
+
+def test_of_two_signatures_at_one_tick_the_last_holds():
+    score, _ = score_from_events(events([(0, 480, 60, 80, 0)], [(0, 4, 4), (0, 3, 4)]), GRID)
+    assert score.bars.tolist() == [(3, 4, 36)]
+
+
+def test_bars_that_fall_between_steps_do_not_drift():
+    score, _ = score_from_events(
+        events([(0, 9, 60, 80, 0), (4200, 4209, 60, 80, 0)], [(0, 7, 32)]), GRID
+    )
+    assert score.bars["length"].tolist() == [11, 10] * 5 + [11]
+    assert score.notes["onset"].tolist() == [0, 105]
+
+
+def test_a_bar_has_the_tempo_that_gives_it_its_seconds():
+    slowing = events([(0, 480, 60, 80, 0), (1920, 2400, 60, 80, 0)], tempi=[(0, 120), (960, 60)])
+    assert score_from_events(slowing, GRID)[0].tempo_bpm.tolist() == [80, 60]
+
+
+def test_the_pedal_holds_notes_until_it_comes_up():
+    midi = pretty_midi.PrettyMIDI(resolution=480)
+    piano = pretty_midi.Instrument(0)
+    piano.notes = [pretty_midi.Note(80, 60, 0, 0.5), pretty_midi.Note(80, 62, 2.5, 3)]
+    piano.control_changes = [
+        pretty_midi.ControlChange(64, v, t) for v, t in ((127, 0.25), (0, 1.5))
+    ]
+    midi.instruments = [piano]
+    drums = pretty_midi.Instrument(0, is_drum=True)
+    drums.notes = [pretty_midi.Note(80, 36, 0, 0.5)]
+    drums.control_changes = list(piano.control_changes)
+    midi.instruments.append(drums)
+    written = io.BytesIO()
+    midi.write(written)
+    score, _ = from_pretty_midi(midi, GRID)
+    assert score.notes.tolist() == [(0, 36, 60, 80, 0), (0, 12, 36, 80, DRUMS), (60, 12, 62, 80, 0)]
+
+
+def test_both_readers_fold_the_pedal_alike(tmp_path):
+    rng = np.random.default_rng(1)
+    for index in range(50):
+        midi = to_pretty_midi(random_score(rng))
+        for instrument in midi.instruments:
+            times = np.sort(rng.uniform(0, 20, size=6))
+            instrument.control_changes = [
+                pretty_midi.ControlChange(64, int(value), time)
+                for value, time in zip(rng.integers(0, 128, size=6), times, strict=True)
+            ]
+        path = tmp_path / f"{index}.mid"
+        midi.write(str(path))
+        assert (
+            read_midi(path, GRID)[0] == from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), GRID)[0]
+        )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not midi at all",
+        b"MThd",
+        b"MThd\x00\x00\x00\x06\x00\x01\x00\x01\x01\xe0MTrk",
+        b"MThd\x00\x00\x00\x06\x00\x00\x00\x01\xe7\x28MTrk\x00\x00\x00\x04\x00\xff\x2f\x00",
+        bytes.fromhex("4d546864000000060001000201e04d54726b0000002700ff510307a120008f85"),
+    ],
+)
+def test_what_is_not_midi_is_said_in_one_line(tmp_path, content):
+    path = tmp_path / "odd.mid"
+    path.write_bytes(content)
+    with pytest.raises(MidiError, match=r"odd\.mid") as error:
+        read_midi(path, GRID)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.mid"):
+        read_midi(tmp_path / "none.mid", GRID)
+
+
+def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
+    score = random_score(np.random.default_rng(3))
+    content = midi_bytes(score)
+    path = tmp_path / "cut.mid"
+    refused = 0
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        try:
+            programs = read_midi(path, GRID)[0].notes["program"].tolist()
+        except MidiError:
+            refused += 1
+        else:
+            whole = [note for note in score.notes["program"].tolist() if note in programs]
+            assert programs == whole
+    assert refused >= len(content) - 5
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        events([(0, 480, 60, 80, 0)], ticks_per_beat=0),
+        events([(0, 480, 60, 80, 0)], tempi=[(0, np.inf)]),
+        events([(0, 480, 60, 80, 0)], meters=[(0, 0, 4)]),
+        events([(0, 480, 60, 80, 0)], meters=[(0, 255, 1)]),
+        events([(0, 10**7 + 1, 60, 80, 0)]),
+        events([(-1, 480, 60, 80, 0)]),
+        events([(0, 480, -68, 80, 0)]),
+    ],
+)
+def test_values_that_no_music_has_are_refused(broken):
+    with pytest.raises(MidiError):
+        score_from_events(broken, GRID)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "piece.mid"
+    path.write_bytes(b"old")
+    monkeypatch.setattr("data.midi.midi_bytes", lambda score: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_midi(random_score(np.random.default_rng(0)), path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,110 @@
+"""The canonical form, on pieces small enough to check by hand, and as properties."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from data.score import BAR, NOTE, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, canonical, nearest_level
+from tests.music import GRID, scores
+
+FOUR_FOUR = np.array([(4, 4, 48)], dtype=BAR)
+
+
+def notes(*rows):
+    return np.array([*rows], dtype=NOTE)
+
+
+def test_same_onset_program_and_pitch_keeps_the_longest_then_the_loudest():
+    score, losses = canonical(
+        notes((0, 12, 60, 64, 0), (0, 24, 60, 40, 0), (0, 24, 60, 80, 0), (0, 6, 60, 100, 1)),
+        *(FOUR_FOUR, [120], GRID),
+    )
+    assert score.notes.tolist() == [(0, 24, 60, 80, 0), (0, 6, 60, 100, 1)]
+    assert (losses.merged, losses.cut) == (2, 0)
+
+
+def test_a_note_is_cut_where_its_program_and_pitch_starts_again():
+    score, losses = canonical(
+        notes((0, 48, 60, 80, 0), (12, 0, 60, 80, 0), (6, 48, 60, 80, 1)), FOUR_FOUR, [120], GRID
+    )
+    assert score.notes.tolist() == [(0, 12, 60, 80, 0), (6, 48, 60, 80, 1), (12, 1, 60, 80, 0)]
+    assert (losses.merged, losses.cut) == (0, 1)
+
+
+def test_bars_run_to_the_one_that_holds_the_last_onset():
+    bars = np.array([(3, 4, 12), (4, 4, 48), (4, 4, 48), (4, 4, 48)], dtype=BAR)
+    tempi = [60, 70, 80, 90]
+    score, _ = canonical(notes((12, 400, 60, 80, 0)), bars, tempi, GRID)
+    assert score.bars.tolist() == [(3, 4, 12), (4, 4, 48)]
+    assert score.tempo_bpm.tolist() == [60, 70]
+    longer, _ = canonical(notes((156 + 48, 1, 60, 80, 0)), bars, tempi, GRID)
+    assert longer.bars["length"].tolist() == [12, 48, 48, 48, 48, 48]
+    assert longer.tempo_bpm.tolist() == [60, 70, 80, 90, 90, 90]
+
+
+def test_a_piece_without_notes_has_no_bars():
+    score, _ = canonical(notes(), FOUR_FOUR, [120], GRID)
+    assert len(score.bars) == 0
+    assert score.end_step == 0
+
+
+def test_levels_hold_the_usual_tempi_and_are_near_any_other():
+    usual = [40, 54, 60, 72, 90, 96, 100, 108, 110, 120, 125, 130, 140, 150, 160, 180, 200]
+    assert nearest_level(TEMPO_LEVELS, usual).tolist() == usual
+    any_tempo = np.linspace(48, 300, 5000)
+    assert np.abs(nearest_level(TEMPO_LEVELS, any_tempo) / any_tempo - 1).max() < 0.025
+    assert len(VELOCITY_LEVELS) == 32
+    assert nearest_level(VELOCITY_LEVELS, [1, 64, 81, 82, 100, 126, 127]).tolist() == [
+        *(4, 64, 80, 84, 100, 127, 127)
+    ]
+
+
+def test_seconds_follow_the_tempo_of_each_bar():
+    bars = np.array([(4, 4, 48), (4, 4, 48)], dtype=BAR)
+    score, _ = canonical(notes((0, 1, 60, 80, 0), (48, 1, 60, 80, 0)), bars, [60, 120], GRID)
+    assert score.step_seconds([0, 12, 48, 60, 96, 108]).tolist() == [0, 1, 4, 4.5, 6, 6.5]
+
+
+@pytest.mark.parametrize(
+    ("note", "word"),
+    [
+        ((-1, 1, 60, 80, 0), "onset"),
+        ((0, 1, 128, 80, 0), "pitch"),
+        ((0, 1, 60, 0, 0), "velocity"),
+        ((0, 1, 60, 80, 129), "program"),
+    ],
+)
+def test_what_no_score_can_hold_is_named(note, word):
+    with pytest.raises(ValueError, match=word):
+        canonical(notes(note), FOUR_FOUR, [120], GRID)
+
+
+def test_a_bar_longer_than_its_meter_is_refused():
+    with pytest.raises(ValueError, match="bar"):
+        canonical(notes(), np.array([(3, 4, 37)], dtype=BAR), [120], GRID)
+
+
+@given(scores())
+def test_canonical_is_idempotent_and_ordered(score):
+    again, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
+    assert again == score
+    assert (losses.merged, losses.cut) == (0, 0)
+    keys = score.notes[["onset", "program", "pitch"]].tolist()
+    assert keys == sorted(set(keys))
+    if len(score.bars):
+        starts = score.bar_starts
+        assert starts[-2] <= score.notes["onset"].max() < starts[-1]
+
+
+@given(scores())
+def test_no_note_sounds_when_its_program_and_pitch_starts_again(score):
+    ends = {}
+    for onset, duration, pitch, _, program in score.notes.tolist():
+        assert ends.get((program, pitch), 0) <= onset
+        ends[program, pitch] = onset + duration
+
+
+def test_meters_that_the_grid_cannot_hold_are_rounded_up():
+    assert Grid(12).bar_steps(7, 32) == 11
+    assert Grid(12).bar_steps(6, 8) == 36
+    assert Grid(4).bar_steps(4, 4) == 16

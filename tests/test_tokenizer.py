@@ -1,0 +1,226 @@
+"""Vocabulary, tokenizer, grammar and transposition: one piece, one spelling."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.augment import transposition, transposition_range
+from data.grammar import BarLimit, Grammar
+from data.score import BAR, DRUMS, NOTE, Score, canonical
+from data.tokenizer import bar_head_size, bar_indices, decode, encode, window_head
+from data.vocabulary import Kind, Vocabulary, VocabularyError
+from tests.music import GRID, ONE_NOTE, SMALL, random_score, random_walks, scores, vocabulary_for
+
+
+def spelt(ids, vocabulary):
+    return [vocabulary.describe(token) for token in ids]
+
+
+def test_a_piece_is_spelt_as_the_specification_says():
+    bars = np.array([(3, 4, 12), (3, 4, 36), (4, 4, 48)], dtype=BAR)
+    notes = np.array(
+        [(0, 12, 67, 80, 40), (12, 100, 60, 80, 40), (12, 100, 60, 64, 41), (60, 48, 72, 80, 40)],
+        dtype=NOTE,
+    )
+    score, _ = canonical(notes, bars, [72, 72, 120], GRID)
+    vocabulary = vocabulary_for(score)
+    assert spelt(encode(score, vocabulary), vocabulary) == [
+        *("Start", "Bar 3/4", "Length 1/4", "Tempo 72", "@0", "G4 p40", "1/4", "v80"),
+        *("Bar 3/4", "@0", "C4 p40", "Extend", "Extend", "1/12", "v80"),
+        *("C4 p41", "Extend", "Extend", "1/12", "v64"),
+        *("Bar 4/4", "Tempo 120", "@1", "C5 p40", "1", "v80", "End"),
+    ]
+
+
+def test_an_empty_piece_is_start_and_end():
+    empty = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), GRID)
+    ids = encode(empty, SMALL)
+    assert spelt(ids, SMALL) == ["Start", "End"]
+    assert decode(ids, SMALL) == empty
+
+
+def test_thousands_of_scores_come_back_from_ids():
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        score = random_score(rng)
+        vocabulary = vocabulary_for(score)
+        assert decode(encode(score, vocabulary), vocabulary) == score
+
+
+@given(scores())
+def test_scores_come_back_from_ids_and_the_grammar_admits_each_token(score):
+    vocabulary = vocabulary_for(score, transpose=3)
+    ids = encode(score, vocabulary)
+    assert decode(ids, vocabulary) == score
+    masks = Grammar(vocabulary).masks(ids)  # raises where a token is not admitted
+    assert masks[np.arange(len(ids) - 1), ids[1:]].all()
+
+
+@pytest.mark.parametrize("vocabulary", [SMALL, ONE_NOTE], ids=["small", "one note"])
+def test_thousands_of_walks_through_the_grammar_are_spellings(vocabulary):
+    walks = random_walks(vocabulary, np.random.default_rng(0), batch=3000, steps=120)
+    assert len(walks) > 1000
+    for ids in walks:
+        score = decode(ids, vocabulary)  # raises where encode(score) is not ids
+        canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
+        assert canon == score
+        assert (losses.merged, losses.cut) == (0, 0)
+    if vocabulary is SMALL:
+        seen = np.unique(np.concatenate(walks))
+        assert len(seen) == vocabulary.size - 1, "every id but Pad is reached"
+
+
+@pytest.mark.parametrize("vocabulary", [SMALL, ONE_NOTE], ids=["small", "one note"])
+def test_the_grammar_admits_nothing_else(vocabulary):
+    """One token of a spelling replaced by any other: a spelling exactly if the grammar says so."""
+    rng = np.random.default_rng(5)
+    grammar = Grammar(vocabulary)
+    for ids in random_walks(vocabulary, rng, batch=100, steps=60)[:40]:
+        for _ in range(20):
+            changed = ids.copy()
+            changed[rng.integers(len(ids))] = rng.integers(vocabulary.size)
+            assert is_admitted(grammar, changed) == is_spelling(vocabulary, changed)
+
+
+@given(st.lists(st.integers(0, SMALL.size - 1), max_size=12))
+def test_any_ids_are_decoded_or_refused(ids):
+    assert is_admitted(Grammar(SMALL), np.array(ids)) == is_spelling(SMALL, ids)
+
+
+def is_admitted(grammar: Grammar, ids: np.ndarray) -> bool:
+    try:
+        grammar.masks(ids)
+    except VocabularyError:
+        return False
+    return bool(len(ids)) and int(ids[-1]) == grammar.vocabulary.first(Kind.END)
+
+
+def is_spelling(vocabulary: Vocabulary, ids) -> bool:
+    try:
+        decode(ids, vocabulary)
+    except VocabularyError:
+        return False
+    return True
+
+
+def test_end_can_be_reached_from_every_state():
+    """From where random walks have come, the shortest way on leads to End."""
+    for vocabulary in (SMALL, ONE_NOTE):
+        grammar, rng = Grammar(vocabulary), np.random.default_rng(2)
+        state = grammar.start(500)
+        for _ in range(60):
+            scores_of_ids = grammar.allowed(state) * rng.random((500, vocabulary.size))
+            scores_of_ids[:, [vocabulary.first(Kind.END)]] *= 0.01
+            grammar.advance(state, scores_of_ids.argmax(axis=1))
+        # Last kinds first, but no Extend; bars go by until a note can start.
+        rank = np.array([len(Kind) if k == Kind.END else k for k in vocabulary.kind_of])
+        rank[vocabulary.ids(Kind.EXTEND)] = 0
+        for _ in range(2000):
+            allowed = grammar.allowed(state)
+            grammar.advance(state, np.where(allowed, rank + 1, 0).argmax(axis=1))
+        assert (state.kind == Kind.PAD).all()
+
+
+def test_a_row_that_has_ended_stays_ended():
+    grammar = Grammar(SMALL)
+    state = grammar.start(2)
+    end, pad, bar = (SMALL.first(kind) for kind in (Kind.END, Kind.PAD, Kind.BAR))
+    grammar.advance(state, [end, bar])
+    for _ in range(3):
+        allowed = grammar.allowed(state)
+        assert np.flatnonzero(allowed[0]).tolist() == [pad]
+        grammar.advance(state, [pad, np.flatnonzero(allowed[1])[-1]])
+
+
+def test_rows_do_not_depend_on_each_other():
+    walks = random_walks(SMALL, np.random.default_rng(1), batch=50, steps=40)
+    a, b = max(walks, key=len), walks[0]
+    grammar = Grammar(SMALL)
+    alone = grammar.masks(a)
+    state = grammar.start(2)
+    for index in range(1, len(a)):
+        assert np.array_equal(grammar.allowed(state)[0], alone[index - 1])
+        other = b[index] if index < len(b) else SMALL.first(Kind.PAD)
+        grammar.advance(state, [a[index], other])
+
+
+@given(scores(), st.integers(-12, 12))
+def test_transposing_ids_is_encoding_the_transposed_piece(score, semitones):
+    vocabulary = vocabulary_for(score, transpose=6)
+    ids = encode(score, vocabulary)
+    low, high = transposition_range(ids, vocabulary)
+    moved = transposition(vocabulary, semitones)[ids]
+    notes = score.notes.copy()
+    is_pitched = notes["program"] != DRUMS
+    if low <= semitones <= high:
+        notes["pitch"][is_pitched] += semitones
+        transposed, _ = canonical(notes, score.bars, score.tempo_bpm, GRID)
+        assert np.array_equal(moved, encode(transposed, vocabulary))
+    elif is_pitched.any():
+        assert (moved == -1).any(), "a note that leaves the vocabulary is marked"
+
+
+@pytest.mark.parametrize("vocabulary", [SMALL, ONE_NOTE], ids=["small", "one note"])
+def test_a_bar_limit_ends_pieces_in_that_bar(vocabulary):
+    rng = np.random.default_rng(4)
+    limit = BarLimit(Grammar(vocabulary), 3)
+    state = limit.start(300)
+    rows = [np.full(300, vocabulary.first(Kind.START))]
+    for _ in range(600):
+        allowed = limit.allowed(state)
+        assert allowed.any(axis=1).all()
+        rank = np.where(vocabulary.kind_of == Kind.EXTEND, 0.01, 1) * rng.random(allowed.shape)
+        rows.append((allowed * rank).argmax(axis=1))
+        limit.advance(state, rows[-1])
+    bars = [len(decode(row[row != 0], vocabulary).bars) for row in np.stack(rows, axis=1)]
+    if vocabulary is SMALL:
+        assert set(bars) == {3}
+    assert min(bars) == 3
+
+
+@given(scores())
+def test_windows_begin_with_a_bar_and_the_tempo_in_force(score):
+    vocabulary = vocabulary_for(score)
+    ids = encode(score, vocabulary)
+    starts = bar_indices(ids, vocabulary)
+    assert len(starts) == len(score.bars)
+    for bar, start in enumerate(starts):
+        size = bar_head_size(ids, start, vocabulary)
+        head = window_head(ids, start, vocabulary)
+        assert np.array_equal(head[:size], ids[start : start + size])
+        assert head[-1] - vocabulary.first(Kind.TEMPO) == vocabulary.tempos.index(
+            score.tempo_bpm[bar]
+        )
+        kinds = [Kind(k).name for k in vocabulary.kind_of[head]]
+        assert kinds in (["BAR", "TEMPO"], ["BAR", "LENGTH", "TEMPO"])
+
+
+@given(scores())
+def test_a_vocabulary_comes_back_from_json(score):
+    vocabulary = vocabulary_for(score, transpose=6)
+    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '{"meters": 3}', SMALL.to_json().replace("grid", "g")]
+)
+def test_what_is_not_a_vocabulary_is_refused(text):
+    with pytest.raises(VocabularyError):
+        Vocabulary.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("note", "bar", "tempo", "word"),
+    [
+        ((0, 1, 59, 80, 0), (4, 4, 48), 120, "pitch 59"),
+        ((0, 1, 60, 80, 1), (4, 4, 48), 120, "program 1"),
+        ((0, 1, 60, 100, 0), (4, 4, 48), 120, "velocity 100"),
+        ((0, 1, 60, 80, 0), (3, 4, 36), 120, "meter 3/4"),
+        ((0, 1, 60, 80, 0), (4, 4, 48), 100, "tempo 100"),
+    ],
+)
+def test_what_the_vocabulary_lacks_is_named(note, bar, tempo, word):
+    score, _ = canonical(np.array([note], NOTE), np.array([bar], BAR), [tempo], GRID)
+    with pytest.raises(VocabularyError, match=word):
+        encode(score, SMALL)
