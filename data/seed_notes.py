@@ -1,0 +1,193 @@
+"""Seed notes as text: "C4:1 E4:.5 [C4 E4 G4]:2" to a Score.
+
+    C4 F#3 Bb5 E♭4 F##3   a note; C4 is middle C, octaves run from -1 to 9
+    [C4 E4 G4]            notes together; inside brackets everything is a note
+    Am F C G7 Bbmaj7      a chord by its symbol, as a bass note and three notes near middle C
+    R                     a rest
+    C4:2 C4:.5 C4:1/3     a length in quarter notes; it holds until the next one, at first it is 1
+    C4:1. C4:.5. C4:1..   a dot at the end makes a length dotted, two double-dotted
+    C5 D5 / C3:2          a stroke standing alone, or a new line: another voice, from the beginning
+    C4 D4 | E4            bar lines are for the reader's eye
+
+A capital with the digit 7 is a dominant seventh: C7 is the chord, c7 and [C7] are the note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from data.score import BAR, NOTE, Grid, Score, canonical
+
+MAX_QUARTERS = 4096  # a voice longer than this is taken for a mistake
+
+_STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+_ALTERATIONS = {"#": 1, "♯": 1, "x": 2, "𝄪": 2, "b": -1, "♭": -1, "𝄫": -2}
+# The upper three notes of a chord, in semitones above its root; the bass takes the root.
+_CHORDS = {
+    "": (0, 4, 7),
+    "m": (0, 3, 7),
+    "dim": (0, 3, 6),
+    "aug": (0, 4, 8),
+    "sus2": (0, 2, 7),
+    "sus4": (0, 5, 7),
+    "7": (4, 7, 10),
+    "maj7": (4, 7, 11),
+    "m7": (3, 7, 10),
+    "m7b5": (3, 6, 10),
+    "dim7": (3, 6, 9),
+}
+_LOWEST_BASS = 41  # F2
+_LOWEST_UPPER = 57  # A3; with it neighbouring chords lie close to each other
+
+_ACCIDENTAL = "##|bb|♯♯|♭♭|[#b♯♭x𝄪𝄫]|"
+_NAME = re.compile(rf"([A-Ga-g])({_ACCIDENTAL})(-1|[0-9])")
+_SYMBOL = re.compile(rf"([A-G])({_ACCIDENTAL})({'|'.join(_CHORDS)})")
+_LENGTH = re.compile(
+    r"(?:(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
+    r"|(?P<decimal>[0-9]{1,4}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}))(?P<dots>\.{0,2})"
+)
+# A sound and its length; what fits neither is caught whole, to be named in the error.
+_TOKEN = re.compile(r"(\[[^\[\]]*\]|[^:\s]+)(?::(\S*))?|\S+")
+
+
+class SeedError(ValueError):
+    """Seed text that cannot be read; the message is one line."""
+
+
+@dataclass(frozen=True)
+class _Sound:
+    """What one token says: pitches from the top down (none: a rest), times in grid steps."""
+
+    voice: int
+    onset: int
+    duration: int
+    pitches: list[int]
+
+
+def parse_seed_notes(
+    text: str,
+    grid: Grid,
+    programs: Sequence[int] = (0,),
+    tempo_bpm: float = 120.0,
+    meter: tuple[int, int] = (4, 4),
+    velocity: int = 80,
+) -> Score:
+    """The Score that the text says (the module's docstring has the language).
+
+    Args:
+        programs: at least one. The voices of the text take them in order, and those past the last
+            share it. Where the text has one voice, its chords are dealt out over the programs from
+            the top note down instead: [C4 E4 G4] with two programs is G4 in the first, the others
+            in the second.
+        tempo_bpm: quarter notes a minute, brought to the nearest that a Score can hold.
+        meter: numerator and denominator of every bar.
+        velocity: 1-127, of every note.
+
+    Onsets and ends go to the nearest grid step, half way up. Rests at the end leave no trace.
+
+    Raises:
+        SeedError: text that cannot be read, or holds no note.
+    """
+    sounds = _read(text, grid)
+    voices = max((sound.voice for sound in sounds), default=0) + 1
+    rows = []
+    for sound in sounds:
+        for rank, pitch in enumerate(sound.pitches):
+            part = min(sound.voice if voices > 1 else rank, len(programs) - 1)
+            rows.append((sound.onset, sound.duration, pitch, velocity, programs[part]))
+    if not rows:
+        raise SeedError("the seed holds no notes: write some, as in C4:1 E4:.5 [C4 E4 G4]:2")
+    bars = np.array([(*meter, grid.bar_steps(*meter))], dtype=BAR)
+    return canonical(np.array(rows, dtype=NOTE), bars, [tempo_bpm], grid)[0]
+
+
+def _step(quarters: Fraction, grid: Grid) -> int:
+    """The nearest grid step, half way up."""
+    return int((2 * quarters * grid.steps_per_beat + 1) // 2)
+
+
+def _read(text: str, grid: Grid) -> list[_Sound]:
+    """Every token's sound, voice by voice."""
+    sounds: list[_Sound] = []
+    count = 0
+    voice = -1
+    for part in re.split(r"[\r\n]+|(?<!\S)/(?!\S)", text):
+        tokens = [token for token in _TOKEN.finditer(part) if token[0] != "|"]
+        voice += bool(tokens)  # an empty line is no voice
+        onset, length = Fraction(0), Fraction(1)
+        for token in tokens:
+            count += 1
+            where = f"{_quoted(token[0])} (note {count} of the seed)"
+            pitches = _pitches(token[1] or token[0], where)
+            if token[2] is not None:
+                length = _length(token[2], where)
+            if not _step(length, grid):
+                raise SeedError(
+                    f"{where} is too short: the grid has {grid.steps_per_beat} steps a quarter note"
+                )
+            if onset + length > MAX_QUARTERS:
+                raise SeedError(f"the seed is longer than {MAX_QUARTERS} quarter notes at {where}")
+            start, end = _step(onset, grid), _step(onset + length, grid)
+            sounds.append(_Sound(voice, start, end - start, pitches))
+            onset += length
+    return sounds
+
+
+def _pitches(name: str, where: str) -> list[int]:
+    """Pitches from the top down of a note, a chord in brackets, a chord symbol or a rest."""
+    if name in ("R", "r"):
+        return []
+    if ("[" in name) != ("]" in name):
+        raise SeedError(f"a bracket without its other half in {where}: write [C4 E4 G4]:2")
+    if name.startswith("[") and (inside := name[1:-1].split()):
+        return sorted((_note(n, f"{_quoted(n)} in {where}") for n in inside), reverse=True)
+    if symbol := _SYMBOL.fullmatch(name):
+        root = _STEPS[symbol[1]] + _alteration(symbol[2])
+        bass = _LOWEST_BASS + (root - _LOWEST_BASS) % 12
+        upper = (
+            _LOWEST_UPPER + (root + interval - _LOWEST_UPPER) % 12
+            for interval in _CHORDS[symbol[3]]
+        )
+        return [*sorted(upper, reverse=True), bass]
+    return [_note(name, where)]
+
+
+def _note(name: str, where: str) -> int:
+    match = _NAME.fullmatch(name)
+    if not match:
+        raise SeedError(
+            f"cannot read {where}: write notes as C4, F#3 or Bb5, chords as [C4 E4 G4] or Am, "
+            "rests as R, lengths as C4:1, C4:.5 or C4:1/3"
+        )
+    pitch = 12 * (int(match[3]) + 1) + _STEPS[match[1].upper()] + _alteration(match[2])
+    if not 0 <= pitch <= 127:
+        raise SeedError(f"{where} is out of range: notes go from C-1 to G9")
+    return pitch
+
+
+def _alteration(accidental: str) -> int:
+    return sum(_ALTERATIONS[sign] for sign in accidental)
+
+
+def _length(written: str, where: str) -> Fraction:
+    """A length in quarter notes, its dots reckoned in."""
+    match = _LENGTH.fullmatch(written)
+    if not match or (match["bottom"] and int(match["bottom"]) == 0):
+        raise SeedError(
+            f"cannot read the length of {where}: write quarter notes as :2, :.5 or :1/3, "
+            "with a dot at the end if dotted"
+        )
+    if match["decimal"]:
+        length = Fraction(match["decimal"])
+    else:
+        length = Fraction(int(match["top"]), int(match["bottom"]))
+    return length * (2 - Fraction(1, 2 ** len(match["dots"])))
+
+
+def _quoted(token: str) -> str:
+    return repr(token if len(token) <= 24 else token[:21] + "...")

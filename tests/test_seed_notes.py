@@ -1,0 +1,165 @@
+"""Seed notes: what a musician types is what comes out, and anything else is one clear line."""
+
+import numpy as np
+import pretty_midi
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from data.score import BAR, NOTE, Score, canonical
+from data.seed_notes import SeedError, parse_seed_notes
+from tests.music import GRID
+
+
+def sounding(text, **options):
+    """(onset, duration in quarter notes, pitch) of every note."""
+    notes = parse_seed_notes(text, GRID, **options).notes
+    return [(n["onset"] / 12, n["duration"] / 12, int(n["pitch"])) for n in notes]
+
+
+def pitches(text, **options):
+    return [pitch for _, _, pitch in sounding(text, **options)]
+
+
+def test_notes_chords_rests_and_lengths():
+    assert sounding("C4:1 E4:.5 [C4 E4 G4]:2 R:1 F#3:1/3") == [
+        *((0, 1, 60), (1, 0.5, 64)),
+        *((1.5, 2, 60), (1.5, 2, 64), (1.5, 2, 67)),
+        (4.5, 4 / 12, 54),
+    ]
+
+
+def test_a_length_holds_until_the_next_and_is_a_quarter_note_at_first():
+    assert [length for _, length, _ in sounding("C4 D4:.5 E4 R F4:2 G4")] == [1, 0.5, 0.5, 2, 2]
+
+
+def test_a_dot_at_the_end_makes_a_length_dotted():
+    text = "C4:1. D4:.5. E4:1/2. F4:2.. G4:1.5"
+    assert [length for _, length, _ in sounding(text)] == [1.5, 0.75, 0.75, 3.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "pitch"),
+    [
+        *(("C4", 60), ("c4", 60), ("Bb5", 82), ("B♭5", 82), ("F♯3", 54), ("bb4", 70)),
+        *(("F##3", 55), ("Fx3", 55), ("F𝄪3", 55), ("Ebb4", 62), ("E𝄫4", 62), ("Cb4", 59)),
+        *(("C-1", 0), ("G9", 127), ("[C7]", 96), ("c7", 96), ("A8", 117)),
+    ],
+)
+def test_note_names(name, pitch):
+    assert pitches(name) == [pitch]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "expected"),
+    [
+        *(("C", [48, 60, 64, 67]), ("Am", [45, 57, 60, 64]), ("G7", [43, 59, 62, 65])),
+        *(("Bbmaj7", [46, 57, 62, 65]), ("Dm7", [50, 57, 60, 65]), ("Bdim", [47, 59, 62, 65])),
+        *(("Asus4", [45, 57, 62, 64]), ("F#", [42, 58, 61, 66]), ("C7", [48, 58, 64, 67])),
+    ],
+)
+def test_chord_symbols_are_a_bass_and_three_notes_near_middle_c(symbol, expected):
+    assert pitches(symbol) == expected
+
+
+@given(st.sampled_from("CDEFGAB"), st.sampled_from(["", "#", "b"]), st.integers(0, 9))
+def test_note_names_agree_with_pretty_midi(letter, accidental, octave):
+    name = f"{letter}{accidental}{octave}"
+    expected = pretty_midi.note_name_to_number(name)
+    if 0 <= expected <= 127:
+        assert pitches(f"[{name}]") == [expected]
+    else:
+        with pytest.raises(SeedError, match="out of range"):
+            parse_seed_notes(f"[{name}]", GRID)
+
+
+def test_voices_take_the_programs_in_order_and_the_last_is_shared():
+    for text in ("C5 D5 / E4:2 / C3", "C5 D5\n\nE4:2\nC3\n"):
+        score = parse_seed_notes(text, GRID, programs=(40, 41))
+        assert score.notes[["onset", "duration", "pitch", "program"]].tolist() == [
+            *((0, 12, 72, 40), (0, 12, 48, 41), (0, 24, 64, 41), (12, 12, 74, 40))
+        ]
+
+
+def test_chords_of_a_single_voice_are_dealt_out_from_the_top():
+    score = parse_seed_notes("G7 [C4 E4]", GRID, programs=(1, 2, 3, 4))
+    by_program = score.notes[["onset", "program", "pitch"]].tolist()
+    assert by_program == [
+        *((0, 1, 65), (0, 2, 62), (0, 3, 59), (0, 4, 43), (12, 1, 64), (12, 2, 60))
+    ]
+
+
+def test_bar_lines_say_nothing():
+    assert sounding("C4 D4 | E4:2 |") == sounding("C4 D4 E4:2")
+
+
+def test_meter_tempo_and_velocity():
+    score = parse_seed_notes("C4 D4 E4 F4", GRID, tempo_bpm=91, meter=(3, 4), velocity=100)
+    assert score.bars.tolist() == [(3, 4, 36), (3, 4, 36)]
+    assert score.tempo_bpm.tolist() == [92, 92]
+    assert set(score.notes["velocity"]) == {100}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("H4", r"'H4' \(note 1 of the seed\): write notes as C4"),
+        ("C4 E4 [C4 H4]", r"'H4' in '\[C4 H4\]' \(note 3"),
+        *(("C4:1 [E4", "bracket"), ("C4 E4]:2", "bracket"), ("[]", "cannot read")),
+        *(("G#9", "out of range"), ("Cb-1", "out of range")),
+        *(("C4:0", "too short"), ("C4:1/100", "too short"), ("C4:1/0", "length")),
+        *(("C4:", "length"), ("C4:long", "length"), ("C4:-1", "length"), ("C4:1...", "length")),
+        *(("C4:99999", "length"), ("C4:9999", "longer than"), ("C4 " * 5000, "longer than")),
+        *(("", "no notes"), (" \n ", "no notes"), ("R:4", "no notes"), ("C4/E4", "cannot read")),
+        *(("am", "cannot read"), ("x" * 500, "cannot read")),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(text, says):
+    with pytest.raises(SeedError, match=says) as caught:
+        parse_seed_notes(text, GRID)
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 200
+
+
+@given(st.text() | st.text("ABCDEFGR#bm7s4[]:./|12 \n0", max_size=40))
+@example("C4:\uff11")
+@example("C4\u2028H4")
+def test_any_text_is_read_or_refused(text):
+    try:
+        score = parse_seed_notes(text, GRID, programs=(0, 1))
+    except SeedError as refusal:
+        message = str(refusal)
+    else:
+        assert len(score.notes)
+        assert canonical(score.notes, score.bars, score.tempo_bpm, GRID)[0] == score
+        return
+    assert len(message.splitlines()) == 1
+
+
+def spelt(score: Score) -> str:
+    """A single-voice Score as seed notes."""
+    words, at = [], 0
+    for note in score.notes:
+        if note["onset"] > at:
+            words.append(f"R:{note['onset'] - at}/12")
+        name = pretty_midi.note_number_to_name(int(note["pitch"]))
+        words.append(f"[{name}]:{note['duration']}/12")
+        at = note["onset"] + note["duration"]
+    return " ".join(words)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(1, 99), st.integers(0, 127)),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_a_melody_written_as_text_comes_back(melody):
+    rows, at = [], 0
+    for rest, duration, pitch in melody:
+        rows.append((at + rest, duration, pitch, 80, 0))
+        at += rest + duration
+    bars = np.array([(4, 4, 48)], dtype=BAR)
+    score, _ = canonical(np.array(rows, dtype=NOTE), bars, [120], GRID)
+    assert parse_seed_notes(spelt(score), GRID) == score
