@@ -1,7 +1,6 @@
 """The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
 
 import time
-from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 
 import numpy as np
@@ -47,8 +46,12 @@ class Vocabulary(Protocol):
 class MusicData(Protocol):
     """What a module asks of the datamodule it is trained with."""
 
-    vocabulary: Vocabulary  # known once the datamodule is set up
-    rebase: Callable[[Ids], Ids]  # as `model.likelihood.token_nats` wants it
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Known once the datamodule is set up."""
+
+    def rebase(self, history: Ids) -> Ids:
+        """The prompt that stands for all ids so far, as `model.likelihood.token_nats` wants it."""
 
 
 class TrainingBatch(TypedDict):
@@ -104,8 +107,8 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         self.seed = 0
-        self.tokens = 0  # read since `since`, for the rate that is logged
-        self.since = 0.0
+        self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
+        self.since = self.paused = 0.0
 
     @property
     def data(self) -> MusicData:
@@ -147,9 +150,14 @@ class MusicModule(LightningModule):
         """Remember the seed of the run, from which that of every step follows."""
         self.seed = torch.initial_seed()
 
+    def on_train_start(self) -> None:
+        """Start the clock."""
+        self.tokens, self.since = 0, time.perf_counter()
+
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
-        place = [self.seed, self.current_epoch, batch_idx, self.global_rank]
+        part = batch_idx % self.trainer.accumulate_grad_batches  # of the batches of one step
+        place = [self.seed, self.global_step, part, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
@@ -180,9 +188,8 @@ class MusicModule(LightningModule):
         """Log how many tokens a second went by since this was last logged."""
         if self.global_step % self._log_interval == 0:
             now = time.perf_counter()
-            if self.since:  # the first time there is nothing to measure from
-                rate = self.tokens * self.trainer.world_size / (now - self.since)
-                self.log("train/tokens_per_second", rate)
+            rate = self.tokens * self.trainer.world_size / (now - self.since)
+            self.log("train/tokens_per_second", rate)
             self.tokens, self.since = 0, now
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
@@ -205,6 +212,10 @@ class MusicModule(LightningModule):
 
     # Validation and test
 
+    def on_validation_start(self) -> None:
+        """Stop the clock of training."""
+        self.paused = time.perf_counter()
+
     def on_validation_epoch_start(self) -> None:
         """Forget the pieces that were scored before."""
         self.tally = self._empty_tally()
@@ -216,7 +227,10 @@ class MusicModule(LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Log exact averages: totals over totals."""
         self._log_tally("valid")
-        self.since = 0.0  # the time spent here is not training's
+
+    def on_validation_end(self) -> None:
+        """Take validation, and what callbacks show there, out of the tokens a second."""
+        self.since += time.perf_counter() - self.paused
 
     def on_test_epoch_start(self) -> None:
         """Forget the pieces that were scored before."""

@@ -29,7 +29,7 @@ class Grammar(Protocol[State]):
     """Which ids may come next, row by row; the state is the grammar's own affair."""
 
     def start(self, batch: int) -> State:
-        """The state of `batch` rows in which nothing has been said."""
+        """The state of `batch` rows at the beginning of a piece."""
 
     def allowed(self, state: State) -> NDArray[np.bool_]:
         """bool (B, V), at least one True a row; after the last token of a row only Pad."""
@@ -187,7 +187,8 @@ def sample(
 
     The grammar's mask is applied before temperature and filters. One number a row is drawn at
     every step, whether the row has ended or not, so no row's fate changes another's.
-    Where the context is full, each row's history is shortened by `rebase` and read anew.
+    Where the context is full, each row's history is shortened by `rebase`, unless it is within
+    half the context anyway, and read anew.
 
     Args:
         decoder: in evaluation mode.
@@ -237,13 +238,15 @@ def sample(
 def _rebased(
     histories: list[list[int]], ended: NDArray[np.bool_], rebase: Rebase | None, context: int
 ) -> list[Ids]:
-    """The prompts that stand for the histories; a row that has ended needs but one token."""
+    """The prompts that stand for the histories of rows."""
     if rebase is None:
         raise ValueError(f"the context of {context} tokens is full and nothing may shorten it")
     prompts = []
     for history, over in zip(histories, ended, strict=True):
-        prompt = np.array(history[-1:]) if over else np.asarray(rebase(np.array(history)))
-        if not 1 <= len(prompt) < context:
-            raise ValueError(f"rebase gave {len(prompt)} tokens, not 1 to {context - 1}")
+        prompt: Ids = np.array(history[-1:] if over else history)  # the ended need but one token
+        if 2 * len(prompt) > context:
+            prompt = rebase(prompt)
+            if not 1 <= len(prompt) < context:
+                raise ValueError(f"rebase gave {len(prompt)} tokens, not 1 to {context - 1}")
         prompts.append(prompt)
     return prompts

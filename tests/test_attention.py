@@ -1,0 +1,109 @@
+"""Attention against numbers worked out by hand, torch's own, and its masks' meaning."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from model.attention import (
+    KVCache,
+    MultiHeadAttention,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
+from model.positions import Rotary
+
+
+def test_weights_worked_out_by_hand():
+    query = torch.tensor([[math.sqrt(2) * math.log(3), 0.0]])
+    key = torch.tensor([[1.0, 5.0], [0.0, 5.0]])
+    # scores ln 3 and 0: weights 3/4 and 1/4
+    torch.testing.assert_close(attention_weights(query, key), torch.tensor([[0.75, 0.25]]))
+    value = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 8.0]])  # d_v is not d_k
+    output = scaled_dot_product_attention(query, key, value)
+    torch.testing.assert_close(output, torch.tensor([[3.0, 1.0, 8.0]]))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("with_mask", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_agrees_with_torch(causal, with_mask, scale):
+    torch.manual_seed(0)
+    T, S = 5, 8
+    query, key = torch.randn(2, 3, T, 4), torch.randn(2, 3, S, 4)
+    value = torch.randn(2, 3, S, 6)
+    seen = causal_mask(T, S, query.device) if causal else torch.ones(T, S, dtype=torch.bool)
+    mask = torch.rand(2, 1, T, S) < 0.7 if with_mask else None
+    if mask is not None:
+        mask[..., 0] = True  # torch differs on rows that may see nothing
+        seen = seen & mask
+    ours = scaled_dot_product_attention(query, key, value, mask, causal=causal, scale=scale)
+    theirs = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scale)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_who_may_see_nothing_gets_zero_and_no_gradient():
+    query = torch.randn(2, 4, 3, requires_grad=True)
+    key, value = torch.randn(2, 4, 3, requires_grad=True), torch.randn(2, 4, 3)
+    earlier = causal_mask(4, 4, query.device).tril(-1)  # strictly earlier: the first has none
+    output = scaled_dot_product_attention(query, key, value, earlier)
+    assert torch.equal(output[:, 0], torch.zeros(2, 3))
+    output.sum().backward()
+    assert query.grad is not None
+    assert key.grad is not None
+    assert torch.equal(query.grad[:, 0], torch.zeros(2, 3))
+    assert key.grad.isfinite().all()
+
+
+def test_a_hidden_key_counts_for_nothing():
+    query, key, value = torch.randn(3, 1, 2, 6, 4)
+    mask = torch.ones(6, 6, dtype=torch.bool)
+    mask[:, 2] = False
+    before = scaled_dot_product_attention(query, key, value, mask)
+    key[:, :, 2], value[:, :, 2] = 1e4, -1e4
+    assert torch.equal(before, scaled_dot_product_attention(query, key, value, mask))
+
+
+@pytest.fixture
+def layer():
+    torch.manual_seed(0)
+    return MultiHeadAttention(n_embd=16, n_head=4, slot=0)
+
+
+def test_heads_are_attention_side_by_side(layer):
+    rotation = Rotary(4, 8)(torch.zeros(5, dtype=torch.long))  # all at position 0: no turning
+    x = torch.randn(2, 5, 16)
+    w_query, w_key, w_value = layer.w_qkv.weight.split(16)
+    heads = []
+    for head in range(4):
+        rows = slice(4 * head, 4 * head + 4)
+        query, key = x @ w_query[rows].T, x @ w_key[rows].T
+        query = query / query.square().mean(-1, keepdim=True).sqrt()
+        key = key / key.square().mean(-1, keepdim=True).sqrt()
+        scores = (query @ key.mT / 2).masked_fill(~causal_mask(5, 5, x.device), -math.inf)
+        heads.append(scores.softmax(-1) @ (x @ w_value[rows].T))
+    expected = torch.cat(heads, dim=-1) @ layer.w_o.weight.T
+    torch.testing.assert_close(layer(x, rotation), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_cache_column_by_column_equals_all_at_once(layer):
+    rotary = Rotary(4, 8)
+    x = torch.randn(3, 7, 16)
+    whole = layer(x, rotary(torch.arange(7)))
+    cache = KVCache(1, torch.zeros(3, dtype=torch.long), (4, 8, 4), like=x)
+    parts = []
+    for begin, end in ((0, 3), (3, 4), (4, 7)):
+        parts.append(layer(x[:, begin:end], rotary(cache.positions(end - begin)), None, cache))
+        cache.advance(end - begin)
+    assert cache.length == 7
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+
+
+def test_positions_of_padded_rows_count_from_their_first_token():
+    cache = KVCache(1, torch.tensor([0, 2]), (1, 8, 2), like=torch.zeros(1))
+    assert cache.positions(4).tolist() == [[0, 1, 2, 3], [0, 0, 0, 1]]
+    assert cache.not_padding(3).squeeze().tolist() == [[True] * 3, [False, False, True]]
+    cache.advance(4)
+    assert cache.positions(1).tolist() == [[4], [2]]

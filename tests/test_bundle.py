@@ -1,0 +1,135 @@
+"""Bundles come back as they were; anything else is refused in one line."""
+
+import json
+import struct
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from model.bundle import BundleError, load_bundle, save_bundle
+from model.decoder import Decoder, DecoderConfig
+
+SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}
+CONFIG = DecoderConfig(7, n_layer=1, n_head=2, n_embd=8, context_length=16, dropout=0.1)
+
+
+@pytest.fixture(scope="module")
+def decoder() -> Decoder:
+    torch.manual_seed(0)
+    decoder = Decoder(CONFIG)
+    torch.nn.init.normal_(decoder.head.weight)
+    return decoder
+
+
+@pytest.fixture
+def bundle(tmp_path, decoder):
+    path = tmp_path / "model.safetensors"
+    save_bundle(path, decoder, '{"tokens": ["Pad"]}', SUMMARY)
+    return path
+
+
+def test_everything_comes_back(bundle, decoder):
+    again, vocabulary, summary = load_bundle(bundle)
+    assert (again.config, vocabulary, summary) == (CONFIG, '{"tokens": ["Pad"]}', SUMMARY)
+    assert not again.training
+    ids = torch.randint(7, (2, 9))
+    assert torch.equal(again(ids), decoder.eval()(ids))
+
+
+def test_saving_replaces_the_whole_file_and_leaves_nothing_beside(bundle, decoder):
+    save_bundle(bundle, decoder, "other", {})
+    assert load_bundle(bundle)[1:] == ("other", {})
+    assert [path.name for path in bundle.parent.iterdir()] == [bundle.name]
+
+
+def test_a_failed_save_leaves_the_old_file(bundle, decoder, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_bundle(bundle, decoder, "other", {})
+    assert load_bundle(bundle)[2] == SUMMARY
+    assert [path.name for path in bundle.parent.iterdir()] == [bundle.name]
+
+
+def refused(path) -> str:
+    """The message with which a file is refused: one line that names it."""
+    with pytest.raises(BundleError) as caught:
+        load_bundle(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_what_is_not_there(tmp_path):
+    assert "no such file" in refused(tmp_path / "none.safetensors")
+    assert "no such file" in refused(tmp_path)
+
+
+@given(st.floats(0, 1, exclude_max=True))
+@settings(max_examples=40, deadline=None)
+def test_a_truncated_file(tmp_path_factory, decoder, share):
+    path = tmp_path_factory.mktemp("bundle") / "model.safetensors"
+    save_bundle(path, decoder, "{}", {})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    assert "damaged" in refused(path)
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_random_bytes(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("bundle") / "model.safetensors"
+    path.write_bytes(content)
+    refused(path)
+    path.write_bytes(struct.pack("<Q", len(content)) + content)  # past the header's length
+    refused(path)
+
+
+def test_a_pickle_is_never_run(tmp_path, decoder):
+    path = tmp_path / "model.safetensors"
+    torch.save({"state_dict": decoder.state_dict()}, path)
+    assert "damaged or not a safetensors file" in refused(path)
+
+
+def with_header(path, decoder, **changes):
+    """A bundle whose header entries are replaced, or left out where None."""
+    metadata = {
+        "format": "etude",
+        "version": "1",
+        "config": json.dumps(vars(CONFIG)),
+        "vocabulary": "{}",
+        "summary": "{}",
+    }
+    metadata = {k: v for k, v in (metadata | changes).items() if v is not None}
+    save_file(decoder.state_dict(), path, metadata)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": None}, "another program"),
+        ({"format": "pt"}, "another program"),
+        ({"version": "99"}, "version '99'"),
+        ({"config": None}, "lacks its 'config'"),
+        ({"vocabulary": None}, "lacks its 'vocabulary'"),
+        ({"config": "{"}, "unreadable header"),
+        ({"config": "[1]"}, "unreadable header"),
+        ({"config": "[" * 100_000}, "unreadable header"),
+        ({"config": '{"vocabulary_size": 7, "wings": 2}'}, "wings"),
+        ({"config": json.dumps(vars(CONFIG) | {"n_embd": -8})}, "n_embd"),
+        ({"config": json.dumps(vars(CONFIG) | {"n_embd": 16})}, "do not fit"),
+        ({"config": json.dumps(vars(CONFIG) | {"vocabulary_size": 2**20})}, "do not fit"),
+        ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2**20})}, "do not fit"),
+        ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2})}, "do not fit"),
+        ({"summary": "[]"}, "unreadable summary"),
+    ],
+)
+def test_headers_that_are_wrong(tmp_path, decoder, changes, words):
+    assert words in refused(with_header(tmp_path / "model.safetensors", decoder, **changes))

@@ -1,0 +1,154 @@
+"""Nats per token against a slow reading, and what makes them a probability."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.decoder import Decoder, DecoderConfig
+from model.likelihood import Tally, last_half, summarise, token_nats
+
+START, END, V, C = 1, 2, 7, 8
+
+
+@pytest.fixture(scope="module")
+def decoder() -> Decoder:
+    torch.manual_seed(5)
+    decoder = Decoder(DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C)).eval()
+    for weight in decoder.parameters():
+        if not weight.any():
+            torch.nn.init.normal_(weight, std=0.5)
+    return decoder
+
+
+def from_a_three(history: np.ndarray) -> np.ndarray:
+    """From the last 3 that leaves half a context, 6 put in after it: as bars and tempo would."""
+    begins = [i for i in np.flatnonzero(history == 3) if C // 2 <= len(history) - i <= C - 2]
+    begin = begins[-1] if begins else len(history) - C // 2
+    return np.concatenate((history[begin : begin + 1], [6], history[begin + 1 :]))
+
+
+def draw(length: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A piece of `length` tokens and masks that admit it."""
+    rng = np.random.default_rng(seed)
+    piece = np.concatenate(([START], rng.integers(3, V, length - 2), [END]))
+    allowed = rng.random((length - 1, V)) < 0.5
+    allowed[np.arange(length - 1), piece[1:]] = True
+    return piece, allowed
+
+
+def slowly(decoder, piece, allowed, rebase) -> list[float]:
+    """One token at a time, in the words of the definition."""
+    nats, context = [], [int(piece[0])]
+    for i in range(1, len(piece)):
+        if len(context) > C:
+            context = [int(token) for token in rebase(piece[:i])]
+        with torch.no_grad():
+            logits = decoder(torch.tensor([context]))[0, -1].double()
+        admitted = logits[torch.from_numpy(allowed[i - 1])]
+        nats.append(float(admitted.logsumexp(0) - logits[piece[i]]))
+        context.append(int(piece[i]))
+    return nats
+
+
+@given(
+    st.lists(st.integers(2, 40), min_size=1, max_size=5),
+    st.integers(0, 99),
+    st.sampled_from([last_half(C), from_a_three]),
+    st.sampled_from([1, 20, 8192]),
+)
+@settings(max_examples=25, deadline=None)
+def test_every_token_has_the_nats_of_the_slow_reading(decoder, lengths, seed, rebase, size):
+    drawn = [draw(length, seed + i) for i, length in enumerate(lengths)]
+    pieces, allowed = [d[0] for d in drawn], [d[1] for d in drawn]
+    fast = token_nats(decoder, pieces, allowed, rebase=rebase, batch_tokens=size)
+    for nats, piece, mask in zip(fast, pieces, allowed, strict=True):
+        assert nats.shape == (len(piece) - 1,)
+        assert nats.dtype == np.float64
+        np.testing.assert_allclose(nats, slowly(decoder, piece, mask, rebase), atol=1e-4)
+
+
+def test_half_a_context_stands_before_every_token_and_each_is_read_once(decoder):
+    piece, allowed = draw(50, 0)
+    asked = []
+
+    def watch(history: np.ndarray) -> np.ndarray:
+        prompt = from_a_three(history)
+        asked.append((len(history), len(prompt)))
+        return prompt
+
+    token_nats(decoder, [piece], [allowed], rebase=watch)
+    assert asked[0][0] == C + 1  # the first window scores tokens 1 .. C
+    assert all(C // 2 <= prompt < C for _, prompt in asked)
+    steps = [after - before for (before, _), (after, _) in itertools.pairwise(asked)]
+    assert steps == [C - prompt + 1 for _, prompt in asked[:-1]]
+
+
+@pytest.mark.parametrize("most", [3, 7])  # the longer ones do not fit into the context
+def test_the_probabilities_of_all_pieces_add_up_to_one(decoder, most):
+    # a language: Start, at most `most` ids of 3 and 4, End
+    small = Decoder(DecoderConfig(5, n_layer=1, n_head=1, n_embd=8, context_length=4)).eval()
+    torch.nn.init.normal_(small.head.weight)
+    torch.nn.init.normal_(small.blocks[0].attention.w_o.weight)
+    pieces, allowed = [], []
+    for length in range(most + 1):
+        for middle in itertools.product((3, 4), repeat=length):
+            pieces.append(np.array([START, *middle, END]))
+            mask = np.zeros((length + 1, 5), dtype=bool)
+            mask[:, 2:] = True
+            mask[most:, 3:] = False  # after the last place only End
+            allowed.append(mask)
+    nats = token_nats(small, pieces, allowed, rebase=last_half(4))
+    assert sum(math.exp(-piece.sum()) for piece in nats) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_token_without_a_choice_costs_nothing(decoder):
+    piece, allowed = draw(12, 0)
+    allowed[3] = np.arange(V) == piece[4]
+    assert token_nats(decoder, [piece], [allowed], rebase=last_half(C))[0][3] == 0
+
+
+def test_an_untrained_model_pays_the_log_of_the_choices():
+    blank = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=8, context_length=C)).eval()
+    piece, allowed = draw(30, 1)
+    nats = token_nats(blank, [piece], [allowed], rebase=last_half(C))[0]
+    np.testing.assert_allclose(nats, np.log(allowed.sum(axis=1)), rtol=1e-5, atol=1e-6)
+
+
+def test_errors_say_what_is_wrong(decoder):
+    piece, allowed = draw(20, 0)
+
+    def score(mask: np.ndarray, keep: int = C // 2) -> None:
+        token_nats(decoder, [piece], [mask], rebase=lambda history: history[-keep:])
+
+    forbidden = allowed.copy()
+    forbidden[6, piece[7]] = False
+    with pytest.raises(ValueError, match=f"piece 0: token 7, id {piece[7]}, is not allowed"):
+        score(forbidden)
+    with pytest.raises(ValueError, match=r"allowed is \(18, 7\), not \(19, 7\)"):
+        score(allowed[1:])
+    with pytest.raises(ValueError, match="rebase gave 3 tokens"):
+        score(allowed, keep=3)
+    with pytest.raises(ValueError, match="rebase gave 8 tokens"):
+        score(allowed, keep=C)
+    with pytest.raises(ValueError, match="training mode"):
+        token_nats(Decoder(decoder.config), [piece], [allowed], rebase=last_half(C))
+
+
+def test_a_tally_adds_up():
+    tally = summarise(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), n_notes=2, n_kinds=4)
+    assert tally.per_note == 3.5
+    assert tally.per_token == pytest.approx(7 / 3)
+    assert tally.by_kind == [1.0, 0.0, 2.5, 0.0]
+    both = tally + summarise(np.array([9.0]), np.array([1]), n_notes=0, n_kinds=4)
+    assert (both.per_note, both.per_token, both.counts.tolist()) == (8.0, 4.0, [1, 1, 2, 0])
+
+
+def test_without_notes_there_is_no_figure():
+    nothing = Tally(np.zeros(2), np.zeros(2, dtype=np.int64), 0)
+    assert math.isnan(nothing.per_note)
+    assert math.isnan(nothing.per_token)

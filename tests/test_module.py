@@ -1,0 +1,225 @@
+"""Training with Lightning on a toy language: what is logged, exact averages, exact resume."""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch import LightningDataModule, Trainer, seed_everything
+from lightning.pytorch.loggers import CSVLogger
+from torch.utils.data import DataLoader, IterableDataset
+
+from model.likelihood import last_half, token_nats
+from model.module import MusicModule, PieceBatch, TrainingBatch
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
+
+START, END, C = 1, 2, 8
+
+
+@dataclass(frozen=True)
+class ToyVocabulary:
+    """Ids 3..5 are notes, 6..8 their durations: a note is a pair, as n, n + 3."""
+
+    size: int = 9
+    kind_names: tuple[str, ...] = ("pad", "start", "end", "note", "duration")
+    note_kind: int = 3
+
+    @property
+    def kind_of(self) -> np.ndarray:
+        return np.array([0, 1, 2, 3, 3, 3, 4, 4, 4])
+
+    def to_json(self) -> str:
+        return json.dumps({"size": self.size})
+
+
+def piece(seed: int, notes: int) -> np.ndarray:
+    pitch = np.random.default_rng(seed).integers(3, 6, notes)
+    return np.concatenate(([START], np.stack((pitch, pitch + 3), axis=1).ravel(), [END]))
+
+
+class Endless(IterableDataset):
+    """Batches as a function of the step; two windows, the second two tokens short."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        for step in itertools.count(self.first):
+            windows = np.stack([piece(2 * step + row, 4)[: C + 1] for row in (0, 1)])
+            ids, targets = torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
+            ids, targets = ids.clone(), targets.clone()
+            ids[1, -2:], targets[1, -2:] = 0, -100
+            yield {"ids": ids, "targets": targets}
+
+
+class Toy(LightningDataModule):
+    """Four pieces, the longest beyond the context, `together` in a batch."""
+
+    def __init__(self, together: int = 2) -> None:
+        super().__init__()
+        self.together = together
+
+    def setup(self, stage: str) -> None:
+        self.vocabulary = ToyVocabulary()
+        self.rebase = last_half(C)
+        self.pieces = [piece(100 + i, notes) for i, notes in enumerate((1, 9, 3, 14))]
+
+    def train_dataloader(self) -> DataLoader:
+        return DataLoader(Endless(self.trainer.global_step), batch_size=None)
+
+    def val_dataloader(self) -> DataLoader:
+        return DataLoader(self.pieces, batch_size=self.together, collate_fn=self.collate)
+
+    test_dataloader = val_dataloader
+
+    @staticmethod
+    def collate(pieces: list[np.ndarray]) -> PieceBatch:
+        allowed = [np.ones((len(p) - 1, 9), dtype=bool) for p in pieces]
+        for mask in allowed:
+            mask[:, :2] = False
+        return {"pieces": pieces, "allowed": allowed, "notes": [len(p) // 2 - 1 for p in pieces]}
+
+
+def module(**changes: float) -> MusicModule:
+    small = {"n_layer": 1, "n_head": 2, "n_embd": 8, "context_length": C, "dropout": 0.2}
+    return MusicModule(**(small | changes))
+
+
+def trainer(path, max_steps: int, **options: object) -> Trainer:
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+    every = {"check_val_every_n_epoch": None, "val_check_interval": 5, "log_every_n_steps": 5}
+    return Trainer(
+        accelerator="cpu",
+        max_steps=max_steps,
+        default_root_dir=path,
+        enable_checkpointing=False,
+        **(quiet | every | options),
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of 60 steps: module, data, trainer, and the rows it logged."""
+    path = tmp_path_factory.mktemp("run")
+    seed_everything(0)
+    student, data = module(dropout=0.0), Toy()
+    fit = trainer(path, 60, logger=CSVLogger(path, name="", version=""))
+    fit.fit(student, datamodule=data)
+    fit.save_checkpoint(path / "last.ckpt")
+    with (path / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return student, data, fit, rows, path
+
+
+def column(rows: list[dict[str, str]], name: str) -> list[float]:
+    return [float(row[name]) for row in rows if row[name]]
+
+
+def test_it_learns_and_says_so(run):
+    _, _, _, rows, _ = run
+    for name in ("train/loss", "train/nats_per_note", "valid/loss", "valid/nats_per_note"):
+        values = column(rows, name)
+        assert len(values) == 12, name  # at every fifth step
+        assert values[-1] < 0.7 * values[0], name
+
+
+def test_what_is_logged(run):
+    _, _, _, rows, _ = run
+    assert len(column(rows, "train/gradient_norm")) == 12
+    assert all(norm > 0 for norm in column(rows, "train/gradient_norm"))
+    assert all(rate > 0 for rate in column(rows, "train/tokens_per_second"))
+    rates = column(rows, "train/learning_rate")
+    assert max(rates) == pytest.approx(0.006)
+    assert rates[-1] == pytest.approx(0.006 / (0.7 * 60))  # the last step's: next it is 0
+    kinds = {name for name in rows[0] if name.startswith("valid/nats_")} - {"valid/nats_per_note"}
+    assert kinds == {"valid/nats_end", "valid/nats_note", "valid/nats_duration"}
+    parts = [column(rows, kind) for kind in sorted(kinds)]
+    np.testing.assert_allclose(
+        np.sum(parts, axis=0), column(rows, "valid/nats_per_note"), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("together", [1, 3, 4])
+def test_validation_is_total_nats_over_total_notes(run, together):
+    student, data, _, _, path = run
+    student.eval()
+    batch = Toy.collate(data.pieces)
+    nats = token_nats(student.decoder, batch["pieces"], batch["allowed"], rebase=last_half(C))
+    total, notes = sum(map(np.sum, nats)), 1 + 9 + 3 + 14
+    for split, verb in (("valid", "validate"), ("test", "test")):
+        examiner = trainer(path, 1)
+        figures = getattr(examiner, verb)(student, datamodule=Toy(together), verbose=False)[0]
+        assert figures[f"{split}/nats_per_note"] == pytest.approx(total / notes, rel=1e-5)
+        assert figures[f"{split}/loss"] == pytest.approx(total / sum(map(len, nats)), rel=1e-5)
+
+
+def test_padding_is_no_part_of_the_loss(run):
+    student = run[0]
+    student.eval()
+    student.log = lambda *args, **options: None
+    batch = next(iter(Endless(0)))
+    logits = student(batch["ids"])
+    log_p = logits.log_softmax(-1).gather(-1, batch["targets"].clamp(min=0)[..., None])[..., 0]
+    by_hand = -(log_p[0].sum() + log_p[1, :-2].sum()) / (2 * C - 2)
+    torch.testing.assert_close(student.training_step(batch, 0), by_hand)
+    nothing = {"ids": batch["ids"], "targets": torch.full_like(batch["targets"], -100)}
+    assert student.training_step(nothing, 0) == 0
+    del student.log
+
+
+def weights(student: MusicModule) -> list[torch.Tensor]:
+    return [weight.detach().clone() for weight in student.parameters()]
+
+
+def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
+    seed_everything(7)
+    whole = module()
+    trainer(tmp_path, 12).fit(whole, datamodule=Toy())
+
+    class Stop(MusicModule):
+        def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
+            super().on_train_batch_end(outputs, batch, batch_idx)
+            self.trainer.should_stop = self.global_step == 7
+
+    seed_everything(7)
+    first = Stop(**whole.hparams)
+    half = trainer(tmp_path, 12)
+    half.fit(first, datamodule=Toy())
+    assert half.global_step == 7
+    half.save_checkpoint(tmp_path / "half.ckpt")
+
+    seed_everything(7)
+    second = module()
+    trainer(tmp_path, 12).fit(second, datamodule=Toy(), ckpt_path=tmp_path / "half.ckpt")
+    assert all(map(torch.equal, weights(whole), weights(second)))
+    assert not any(map(torch.equal, weights(first), weights(second)))
+
+
+def test_checkpoints_hold_no_code_and_the_vocabulary(run):
+    path = run[-1]
+    checkpoint = torch.load(path / "last.ckpt", weights_only=True)
+    assert checkpoint["vocabulary"] == '{"size": 9}'
+    assert checkpoint["hyper_parameters"]["n_embd"] == 8
+    assert not any("is_note" in name for name in checkpoint["state_dict"])
+
+
+def test_another_vocabulary_is_refused(run):
+    path = run[-1]
+
+    class Other(Toy):
+        def setup(self, stage: str) -> None:
+            super().setup(stage)
+            self.vocabulary = ToyVocabulary(size=10)
+
+    with pytest.raises(ValueError, match="trained with another vocabulary"):
+        trainer(path, 1).validate(module(), datamodule=Other(), ckpt_path=path / "last.ckpt")
+
+
+def test_a_run_without_end_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"give trainer\.max_steps"):
+        trainer(tmp_path, -1, max_epochs=-1).fit(module(), datamodule=Toy())

@@ -1,0 +1,126 @@
+"""Two optimizers that behave as one, and the schedule's shape."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+from torch.optim.lr_scheduler import LambdaLR
+
+from model.decoder import Decoder, DecoderConfig
+from model.optim import MuonAdamW, split_parameters, warm_hold_fall
+
+IDS = torch.arange(12).remainder(7).view(2, 6)
+
+
+def make() -> tuple[Decoder, MuonAdamW]:
+    torch.manual_seed(0)
+    decoder = Decoder(DecoderConfig(7, n_layer=2, n_head=2, n_embd=8))
+    return decoder, MuonAdamW(decoder, 0.01, 0.05, 0.1)
+
+
+def train(decoder: Decoder, optimizer: MuonAdamW, steps: int) -> float:
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(decoder(IDS[:, :-1]).flatten(0, 1), IDS[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def test_every_parameter_has_one_place():
+    decoder, optimizer = make()
+    names = {id(p): name for name, p in decoder.named_parameters()}
+    matrices, tables, gains = ([names[id(p)] for p in part] for part in split_parameters(decoder))
+    assert sorted(matrices + tables + gains) == sorted(names.values())
+    assert tables == ["embedding.weight", "head.weight"]
+    assert all("norm" in name for name in gains)
+    grouped = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+    assert grouped == matrices + tables + gains
+    assert optimizer.param_groups[-1]["weight_decay"] == 0
+
+
+def test_it_learns_and_moves_everything():
+    decoder, optimizer = make()
+    before = copy.deepcopy(decoder.state_dict())
+    first = train(decoder, optimizer, 1)
+    assert train(decoder, optimizer, 60) < 0.1 * first
+    assert all(not torch.equal(before[k], v) for k, v in decoder.state_dict().items())
+
+
+def test_matrices_go_where_muon_takes_them_and_the_rest_where_adamw_does():
+    decoder, optimizer = make()
+    twin = copy.deepcopy(decoder)
+    matrices, tables, gains = split_parameters(twin)
+    muon = torch.optim.Muon(matrices, lr=0.05, weight_decay=0.1)
+    adamw = torch.optim.AdamW(tables, lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+    plain = torch.optim.AdamW(gains, lr=0.01, betas=(0.9, 0.95), weight_decay=0.0)
+    train(decoder, optimizer, 5)
+    for _ in range(5):
+        twin.zero_grad()
+        logits = twin(IDS[:, :-1])
+        functional.cross_entropy(logits.flatten(0, 1), IDS[:, 1:].flatten()).backward()
+        for part in (muon, adamw, plain):
+            part.step()
+    for ours, theirs in zip(decoder.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_run_resumed_from_its_state_goes_on_exactly():
+    decoder, optimizer = make()
+    schedule = LambdaLR(optimizer, lambda step: warm_hold_fall(step, 10, 0.2, 0.5))
+    train(decoder, optimizer, 3)
+    schedule.step()
+    other, resumed = make()
+    again = LambdaLR(resumed, lambda step: warm_hold_fall(step, 10, 0.2, 0.5))
+    other.load_state_dict(decoder.state_dict())
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    again.load_state_dict(schedule.state_dict())
+    for trained, its_optimizer, its_schedule in (
+        (decoder, optimizer, schedule),
+        (other, resumed, again),
+    ):
+        train(trained, its_optimizer, 2)
+        its_schedule.step()
+        train(trained, its_optimizer, 2)
+    for ours, theirs in zip(decoder.parameters(), other.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_scheduler_reaches_both():
+    decoder, optimizer = make()
+    LambdaLR(optimizer, lambda step: 0.0)
+    before = copy.deepcopy(decoder.state_dict())
+    train(decoder, optimizer, 2)
+    assert all(torch.equal(before[k], v) for k, v in decoder.state_dict().items())
+
+
+def test_a_closure_is_called_with_gradients():
+    decoder, optimizer = make()
+
+    def closure() -> float:
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(decoder(IDS).flatten(0, 1), IDS.flatten())
+        loss.backward()
+        return loss.item()
+
+    first = optimizer.step(closure)
+    assert first == pytest.approx(torch.tensor(7.0).log().item())
+    assert optimizer.step(closure) < first
+
+
+def test_the_schedule_rises_holds_and_falls():
+    factors = [warm_hold_fall(step, 10, 0.2, 0.4) for step in range(12)]
+    assert factors == pytest.approx([0.5, 1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0, 0])
+
+
+@given(st.integers(1, 500), st.floats(0, 1), st.floats(0, 1))
+def test_the_schedule_stays_between_nothing_and_the_whole(total, warm_up, cool_down):
+    factors = [warm_hold_fall(step, total, warm_up, cool_down) for step in range(total)]
+    assert all(0 < factor <= 1 for factor in factors)
+    assert warm_hold_fall(total, total, warm_up, cool_down) == 0
+    peak = factors.index(max(factors))
+    assert factors[:peak] == sorted(factors[:peak])
+    assert factors[peak:] == sorted(factors[peak:], reverse=True)

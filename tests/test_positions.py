@@ -1,0 +1,64 @@
+"""Positions: formulas against literals, and what makes rotary positions relative."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.positions import Learned, Rotary, Sinusoidal, rotate
+
+
+def test_sinusoidal_is_the_formula_of_the_paper():
+    waves = Sinusoidal(n_embd=4, context_length=8)(torch.tensor([0, 3]))
+    expected = [[0, 1, 0, 1], [math.sin(3), math.cos(3), math.sin(0.03), math.cos(0.03)]]
+    torch.testing.assert_close(waves, torch.tensor(expected))
+
+
+def test_learned_gives_one_trainable_vector_a_position():
+    learned = Learned(n_embd=6, context_length=5)
+    vectors = learned(torch.tensor([[4, 0], [0, 4]]))
+    assert vectors.shape == (2, 2, 6)
+    assert torch.equal(vectors[0, 0], vectors[1, 1])
+    assert not torch.equal(vectors[0, 0], vectors[0, 1])
+    vectors.sum().backward()
+    assert learned.table.weight.grad is not None
+
+
+def test_rotary_turns_a_pair_by_its_angle():
+    rotation = Rotary(head_width=2, context_length=4)(torch.tensor([0, 2]))
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).view(1, 1, 2, 2)
+    expected = torch.tensor([[1.0, 0.0], [math.cos(2), math.sin(2)]]).view(1, 1, 2, 2)
+    torch.testing.assert_close(rotate(x, rotation), expected)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 20))
+def test_rotary_products_depend_on_distance_alone(p, q, shift):
+    rotary = Rotary(head_width=8, context_length=64)
+    generator = torch.Generator().manual_seed(p)
+    query, key = torch.randn(2, 1, 1, 1, 8, generator=generator)
+
+    def product(at_query: int, at_key: int) -> torch.Tensor:
+        turned = rotate(query, rotary(torch.tensor([at_query])))
+        return (turned * rotate(key, rotary(torch.tensor([at_key])))).sum()
+
+    torch.testing.assert_close(product(p, q), product(p + shift, q + shift), atol=1e-4, rtol=1e-4)
+
+
+def test_rotary_counts_each_row_for_itself():
+    rotary = Rotary(head_width=4, context_length=8)
+    x = torch.randn(2, 3, 2, 4)  # (B, H, T, d)
+    rows = rotate(x, rotary(torch.tensor([[0, 1], [5, 6]])))
+    torch.testing.assert_close(rows[1:], rotate(x[1:], rotary(torch.tensor([5, 6]))))
+
+
+def test_rotary_keeps_the_dtype():
+    x = torch.randn(1, 1, 2, 4, dtype=torch.bfloat16)
+    assert rotate(x, Rotary(4, 8)(torch.arange(2))).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("positions", [Rotary, Sinusoidal])
+def test_odd_widths_are_refused(positions):
+    with pytest.raises(ValueError, match="must be even, not 5"):
+        positions(5, 8)

@@ -1,0 +1,371 @@
+"""Filters against literals; sampling against a slow loop with neither cache nor padding."""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.decoder import Decoder, DecoderConfig
+from model.sampling import (
+    Choice,
+    apply_temperature,
+    choose,
+    decode_one,
+    keep_allowed,
+    keep_min_p,
+    keep_top_k,
+    keep_top_p,
+    prefill,
+    sample,
+)
+
+PAD, START, END, V, C = 0, 1, 2, 9, 12
+OUT = -math.inf
+
+
+@dataclass
+class CountState:
+    last: np.ndarray  # (B,) the last id
+    count: np.ndarray  # (B,) ids since Start
+
+
+class CountGrammar:
+    """Start, then ids of 3..8, never the same twice running, End from `least` to `most` on."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def start(self, batch: int) -> CountState:
+        return CountState(np.full(batch, -1), np.full(batch, -1))
+
+    def allowed(self, state: CountState) -> np.ndarray:
+        mask = np.zeros((len(state.last), V), dtype=bool)
+        mask[:, 3:] = True
+        mask[:, END] = state.count >= self.least
+        mask[state.count >= self.most, 3:] = False
+        rows = np.arange(len(mask))
+        mask[rows[state.last >= 3], state.last[state.last >= 3]] = False
+        mask[state.last == -1] = np.arange(V) == START
+        mask[np.isin(state.last, (END, PAD))] = np.arange(V) == PAD
+        return mask
+
+    def advance(self, state: CountState, ids: np.ndarray) -> None:
+        assert self.allowed(state)[np.arange(len(ids)), ids].all(), "a token that is not allowed"
+        state.last[:] = ids
+        state.count += 1
+
+    def after(self, prompts: list[np.ndarray]) -> CountState:
+        """The state after prompts of different lengths: each row advanced by itself."""
+        last, count = [], []
+        for prompt in prompts:
+            row = self.start(1)
+            for token in prompt:
+                self.advance(row, np.array([token]))
+            last.append(row.last[0])
+            count.append(row.count[0])
+        return CountState(np.array(last), np.array(count))
+
+
+@pytest.fixture(scope="module")
+def decoder() -> Decoder:
+    torch.manual_seed(3)
+    decoder = Decoder(DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C)).eval()
+    for weight in decoder.parameters():
+        if not weight.any():
+            torch.nn.init.normal_(weight, std=0.3)
+    return decoder
+
+
+PROMPTS = [np.array([START, 5, 3]), np.array([START]), np.array([START, 3, 4, 5, 6, 7])]
+
+
+# Filters
+
+
+def test_temperature_divides():
+    logits = torch.tensor([[2.0, 1.0, OUT]])
+    assert apply_temperature(logits, 0.5).tolist() == [[0.0, -2.0, OUT]]
+
+
+def test_top_k_keeps_the_k_largest_and_ties():
+    logits = torch.tensor([[1.0, 3.0, 2.0, 2.0], [4.0, 1.0, 2.0, 3.0]])
+    assert keep_top_k(logits, 2).tolist() == [[OUT, 3.0, 2.0, 2.0], [4.0, OUT, OUT, 3.0]]
+    assert torch.equal(keep_top_k(logits, 99), logits)
+
+
+def test_top_p_keeps_the_least_set_that_reaches_p():
+    logits = torch.tensor([[0.1, 0.5, 0.15, 0.25]]).log()
+    kept = {p: keep_top_p(logits, p).isfinite().tolist()[0] for p in (1e-9, 0.4, 0.6, 0.8, 1.0)}
+    assert kept[1e-9] == kept[0.4] == [False, True, False, False]
+    assert kept[0.6] == [False, True, False, True]
+    assert kept[0.8] == [False, True, True, True]
+    assert kept[1.0] == [True, True, True, True]
+
+
+def test_min_p_keeps_what_is_near_the_likeliest():
+    logits = torch.tensor([[0.1, 0.5, 0.15, 0.25]]).log()
+    assert keep_min_p(logits, 0.4).isfinite().tolist() == [[False, True, False, True]]
+    assert torch.equal(keep_min_p(logits, 0), logits)
+    assert keep_min_p(logits, 1).isfinite().sum() == 1
+
+
+def test_a_row_without_a_way_on_is_named():
+    allowed = torch.tensor([[True, False], [False, False]])
+    with pytest.raises(ValueError, match="nothing is allowed to come next in row 1"):
+        keep_allowed(torch.zeros(2, 2), allowed)
+
+
+def test_the_inverse_of_the_distribution():
+    logits = torch.tensor([0.25, 0.0, 0.5, 0.25]).log().expand(6, 4)
+    uniform = torch.tensor([0.0, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 2**-53], dtype=torch.float64)
+    assert choose(logits, Choice(), uniform).tolist() == [0, 0, 2, 2, 3, 3]
+    assert choose(logits, Choice(temperature=0), uniform).tolist() == [2] * 6
+    assert choose(logits, Choice(temperature=1e-6), uniform).tolist() == [2] * 6
+
+
+@given(
+    st.lists(st.floats(-50, 50), min_size=V, max_size=V),
+    st.lists(st.booleans(), min_size=V, max_size=V).filter(any),
+    st.floats(0, 1, exclude_max=True),
+    st.sampled_from([0, 0.01, 0.7, 1, 5]),
+    st.sampled_from([None, 1, 3]),
+    st.sampled_from([0.01, 0.9, 1]),
+    st.sampled_from([0, 0.1, 1]),
+)
+def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k, p, min_p):
+    masked = keep_allowed(torch.tensor([logits]), torch.tensor([allowed]))
+    choice = Choice(temperature, k, p, min_p)
+    assert allowed[int(choose(masked, choice, torch.tensor([u], dtype=torch.float64)))]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"temperature": -1}, {"temperature": math.nan}, {"top_k": 0}, {"top_p": 0}]
+)
+def test_values_out_of_range_are_refused_by_name(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Choice(**wrong)
+
+
+# Prefill and decode one
+
+
+def test_cached_logits_are_the_uncached_ones_step_by_step(decoder):
+    rows = [prompt.tolist() for prompt in PROMPTS]
+    logits, cache = prefill(decoder, PROMPTS)
+    for step in range(C - max(map(len, PROMPTS)) + 1):
+        for row, alone in zip(logits, rows, strict=True):
+            torch.testing.assert_close(row, decoder(torch.tensor([alone]))[0, -1])
+        if cache.length < C:
+            column = np.array([3 + step % 6, 4, 5])
+            logits = decode_one(decoder, column, cache)
+            rows = [[*row, int(i)] for row, i in zip(rows, column, strict=True)]
+    assert cache.length == C
+    with pytest.raises(ValueError, match="too many"):
+        decode_one(decoder, np.array([3, 3, 3]), cache)
+
+
+def test_prompts_that_cannot_be_read(decoder):
+    with pytest.raises(ValueError, match="at least one token"):
+        prefill(decoder, [np.array([1]), np.array([], dtype=int)])
+    with pytest.raises(ValueError, match="13 tokens are too many"):
+        prefill(decoder, [np.ones(C + 1, dtype=int)])
+
+
+def test_a_decoder_in_training_is_refused():
+    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4))
+    with pytest.raises(ValueError, match="training mode"):
+        prefill(decoder, PROMPTS)
+
+
+# Sampling
+
+
+def a_few(history: np.ndarray) -> np.ndarray:
+    """A `rebase` whose prompts differ in length from row to row."""
+    return history[-4 - int(history[-1]) % 3 :]
+
+
+def slow_sample(decoder, prompts, grammar, generator, choice, max_tokens):
+    """What `sample` yields, each row read alone from the start at every step."""
+    state = grammar.after(prompts)
+    rows = [list(map(int, prompt)) for prompt in prompts]
+    windows = [list(row) for row in rows]
+    over = [False] * len(rows)
+    while not all(over) and max_tokens:
+        max_tokens -= 1
+        if max(map(len, windows)) > C:
+            windows = [row[-1:] if end else list(row) for row, end in zip(rows, over, strict=True)]
+            windows = [w if len(w) <= C // 2 else list(a_few(np.array(w))) for w in windows]
+        with torch.no_grad():
+            logits = torch.stack([decoder(torch.tensor([w]))[0, -1] for w in windows])
+        logits[~torch.from_numpy(grammar.allowed(state))] = OUT
+        uniform = torch.rand(len(rows), dtype=torch.float64, generator=generator)
+        ids = choose(logits, choice, uniform).numpy()
+        grammar.advance(state, ids)
+        for row, token in enumerate(ids):
+            windows[row].append(int(token))
+            if not over[row]:
+                rows[row].append(int(token))
+            over[row] = over[row] or token == END
+        yield ids
+
+
+def run(decoder, prompts, grammar, choice, *, seed=0, max_tokens=60):
+    """All that `sample` yields: (steps, B)."""
+    steps = sample(
+        decoder,
+        prompts,
+        grammar,
+        grammar.after(prompts),
+        end_id=END,
+        generator=torch.Generator().manual_seed(seed),
+        choice=choice,
+        rebase=a_few,
+        max_tokens=max_tokens,
+    )
+    return np.array(list(steps)).reshape(-1, len(prompts))
+
+
+@pytest.mark.parametrize("choice", [Choice(0), Choice(), Choice(5), Choice(1.3, 5, 0.9, 0.02)])
+@pytest.mark.parametrize("grammar", [CountGrammar(2, 8), CountGrammar(20, 40)])
+def test_sampling_with_and_without_the_cache_agree(decoder, choice, grammar):
+    fast = run(decoder, PROMPTS, grammar, choice)
+    generator = torch.Generator().manual_seed(0)
+    slow = np.array(list(slow_sample(decoder, PROMPTS, grammar, generator, choice, 60)))
+    assert np.array_equal(fast, slow)
+    assert grammar.most == 8 or len(fast) > C  # the longer ones went past the context
+
+
+def test_every_sample_is_grammatical_and_ends(decoder):
+    # CountGrammar.advance asserts that each id was allowed, also at temperature 5
+    steps = run(decoder, [np.array([START])] * 50, CountGrammar(1, 30), Choice(5), max_tokens=None)
+    for row in steps.T:
+        end = row.tolist().index(END)
+        assert 1 <= end <= 30
+        assert not row[end + 1 :].any()  # Pad
+    assert END in steps[-1]  # it stops when the last row ends, not later
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_a_row_that_ends_changes_no_other(decoder, seed):
+    prompts = [np.array([START, 3]), np.array([START, 3])]
+    early = [prompts[0], np.array([START, END])]  # the second row has ended from the first
+    grammar = CountGrammar(6, 9)
+    both = run(decoder, prompts, grammar, Choice(), seed=seed)
+
+    class MayEndAtOnce(CountGrammar):
+        def allowed(self, state: CountState) -> np.ndarray:
+            mask = super().allowed(state)
+            mask[1, END] |= state.last[1] == START
+            return mask
+
+        def after(self, prompts: list[np.ndarray]) -> CountState:
+            return CountState(np.array([3, END]), np.array([1, 1]))
+
+    one = run(decoder, early, MayEndAtOnce(6, 9), Choice(), seed=seed)
+    assert one[:, 0].tolist() == both[: len(one), 0].tolist()
+    assert not one[:, 1].any()
+
+
+def test_the_seed_decides_and_nothing_else(decoder):
+    grammar = CountGrammar(5, 20)
+    torch.manual_seed(1)
+    first = run(decoder, PROMPTS, grammar, Choice(), seed=4)
+    torch.manual_seed(2)
+    assert np.array_equal(first, run(decoder, PROMPTS, grammar, Choice(), seed=4))
+    assert not np.array_equal(first, run(decoder, PROMPTS, grammar, Choice(), seed=5))
+
+
+def test_frequencies_are_the_models(decoder):
+    prompt = np.array([START, 4])
+    grammar = CountGrammar(0, 3)
+    steps = run(decoder, [prompt] * 4000, grammar, Choice(0.8), max_tokens=1)
+    with torch.no_grad():
+        logits = decoder(torch.from_numpy(prompt)[None])[0, -1]
+    logits[~torch.from_numpy(grammar.allowed(grammar.after([prompt]))[0])] = OUT
+    expected = (logits / 0.8).softmax(-1).numpy()
+    seen = np.bincount(steps[0], minlength=V) / 4000
+    assert np.abs(seen - expected).max() < 4 * math.sqrt(0.25 / 4000)
+
+
+def test_it_yields_as_it_goes(decoder):
+    grammar = CountGrammar(10**6, 10**6)
+    generator = torch.Generator().manual_seed(0)
+    state = grammar.start(1)
+    grammar.advance(state, np.array([START]))
+    endless = sample(
+        decoder,
+        [np.array([START])],
+        grammar,
+        state,
+        end_id=END,
+        generator=generator,
+        rebase=a_few,
+    )
+    assert len(list(itertools.islice(endless, 5 * C))) == 5 * C
+
+
+def test_a_full_context_without_a_rebase_is_an_error(decoder):
+    grammar = CountGrammar(50, 60)
+    steps = sample(
+        decoder,
+        PROMPTS,
+        grammar,
+        grammar.after(PROMPTS),
+        end_id=END,
+        generator=torch.Generator(),
+    )
+    with pytest.raises(ValueError, match="context of 12 tokens is full"):
+        list(steps)
+
+
+def test_a_prompt_longer_than_the_context_is_rebased_at_once(decoder):
+    prompt = np.array([START, *([3, 4] * C)])
+    grammar = CountGrammar(2 * C + 4, 2 * C + 8)
+    steps = run(decoder, [prompt], grammar, Choice(0))
+    with torch.no_grad():
+        logits = decoder(torch.from_numpy(a_few(prompt))[None])[0, -1]
+    logits[~torch.from_numpy(grammar.allowed(grammar.after([prompt]))[0])] = OUT
+    assert steps[0, 0] == logits.argmax()
+
+
+def test_a_row_within_half_the_context_is_never_rebased(decoder):
+    prompts = [np.array([START]), np.array([START, *([3, 4] * C)])]
+    grammar = CountGrammar(50, 60)
+
+    def watch(history: np.ndarray) -> np.ndarray:
+        assert len(history) > C // 2
+        return history[-C // 2 :]
+
+    steps = sample(
+        decoder,
+        prompts,
+        grammar,
+        grammar.after(prompts),
+        end_id=END,
+        generator=torch.Generator().manual_seed(0),
+        rebase=watch,
+        max_tokens=30,
+    )
+    assert len(list(steps)) == 30
+
+
+def test_a_rebase_that_does_not_shorten_is_an_error(decoder):
+    grammar = CountGrammar(50, 60)
+    steps = sample(
+        decoder,
+        PROMPTS,
+        grammar,
+        grammar.after(PROMPTS),
+        end_id=END,
+        generator=torch.Generator(),
+        rebase=lambda history: history,
+    )
+    with pytest.raises(ValueError, match=r"rebase gave \d+ tokens, not 1 to 11"):
+        list(steps)
