@@ -154,6 +154,12 @@ class Grammar:
             now = state.bar_start[rows] + state.position[rows]
             state.free_at[rows, state.note[rows]] = now + duration
 
+    def wait(self, state: GrammarState, step: int) -> None:
+        """Lets nothing more begin before `step` in the bar that each row is in."""
+        position = step - state.bar_start - 1
+        state.note[:] = self.vocabulary.counts[Kind.NOTE]
+        state.position = np.maximum(state.position, position)
+
     def masks(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """(T - 1, V) what was allowed where each id of a piece after Start stands.
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from data.augment import transposition, transposition_range
 from data.grammar import BarLimit, Grammar
 from data.score import BAR, DRUMS, NOTE, Score, canonical
-from data.tokenizer import bar_head_size, bar_indices, decode, encode, window_head
+from data.tokenizer import bar_head_size, bar_indices, decode, encode, rebase, window_head
 from data.vocabulary import Kind, Vocabulary, VocabularyError
 from tests.music import GRID, ONE_NOTE, SMALL, random_score, random_walks, scores, vocabulary_for
 
@@ -194,6 +194,47 @@ def test_windows_begin_with_a_bar_and_the_tempo_in_force(score):
         )
         kinds = [Kind(k).name for k in vocabulary.kind_of[head]]
         assert kinds in (["BAR", "TEMPO"], ["BAR", "LENGTH", "TEMPO"])
+
+
+@given(scores(), st.integers(24, 80))
+def test_a_rebased_window_begins_at_a_bar_and_holds_half_the_context(score, context_length):
+    vocabulary = vocabulary_for(score)
+    ids = encode(score, vocabulary)
+    if len(ids) <= context_length:
+        return
+    starts = bar_indices(ids, vocabulary)
+    for size in range(context_length, len(ids)):
+        window = rebase(ids[:size], context_length, vocabulary)
+        assert context_length <= 2 * len(window) < 2 * context_length
+        assert vocabulary.kind_of[window[0]] == Kind.BAR
+        assert Kind.TEMPO in vocabulary.kind_of[window[:3]]
+        assert window[-1] == ids[size - 1]
+        tails = [size - start for start in starts if context_length <= 2 * (size - start)]
+        if tails and min(tails) + 1 < context_length:
+            assert np.array_equal(window[3:], ids[size - len(window) + 3 : size])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60))
+def test_a_grammar_that_waits_lets_nothing_begin_sooner(seed, ahead):
+    rng = np.random.default_rng(seed)
+    walk = max(random_walks(SMALL, rng, batch=20, steps=60), key=len)[:-1]
+    grammar = Grammar(SMALL)
+    state = grammar.start(1)
+    for token in walk[1:]:
+        grammar.advance(state, [token])
+    bar_end = int(state.bar_start[0] + state.bar_length[0])
+    step = min(int(state.bar_start[0] + state.position[0]) + ahead, bar_end)
+    grammar.wait(state, step)
+    ids = [*walk]
+    while len(ids) < 2000 and ids[-1] != SMALL.first(Kind.END):
+        allowed = grammar.allowed(state)[0]
+        assert allowed.any()
+        ids.append(int(np.argmax(allowed * rng.random(SMALL.size))))
+        grammar.advance(state, [ids[-1]])
+    if ids[-1] == SMALL.first(Kind.END):
+        before = decode([*walk, SMALL.first(Kind.END)], SMALL)
+        onsets = decode(ids, SMALL).notes["onset"]
+        assert len(before.notes) == (onsets < max(step, before.notes["onset"][-1] + 1)).sum()
 
 
 @given(scores())

@@ -1,0 +1,54 @@
+# make music    train on Bach and write music (about ten minutes from nothing)
+# make test     the whole suite          make check   its quick part
+# make watch    TensorBoard over runs/
+
+PYTHON ?= python3
+BIN := .venv/bin/python
+RUN := runs/bach
+MUSIC := $(RUN)/music
+
+.PHONY: music test check watch
+.DELETE_ON_ERROR:
+
+music: $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
+	@echo
+	@echo "The model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav and a .png"
+	@echo "(the piano roll, where the seed is dark). To look at the run: make watch"
+
+# Training resumes where it was interrupted; `trained` says that it came to its end.
+$(RUN)/trained: .venv/installed configs/bach.yaml
+	@$(BIN) train.py fit --config configs/bach.yaml --ckpt_path last
+	@touch $@
+
+$(MUSIC)/melody.mid: $(RUN)/trained
+	@$(BIN) generate.py --checkpoint $(RUN)/model.safetensors --seed-notes "C4 E4 G4 C5" --out $(MUSIC)/melody
+
+$(MUSIC)/chorale.mid: $(RUN)/trained
+	@$(BIN) generate.py --checkpoint $(RUN)/model.safetensors \
+		--seed-midi "$$($(BIN) -m data.corpus bach --held-out)" --seed-bars 2 --out $(MUSIC)/chorale
+
+test: .venv/installed-dev
+	@$(BIN) -m ruff check .
+	@$(BIN) -m ruff format --check .
+	@$(BIN) -m mypy
+	@$(BIN) -m pytest
+
+check: .venv/installed-dev
+	@$(BIN) -m ruff check .
+	@$(BIN) -m mypy
+	@$(BIN) -m pytest -m "not slow"
+
+watch: .venv/installed
+	@$(BIN) -m tensorboard.main --logdir runs
+
+.venv/installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@test -x $(BIN) || $(PYTHON) -m venv .venv
+	$(BIN) -m pip install --quiet --requirement requirements.txt
+	@# it asks for pyaudio, which only live playback needs and which has no Linux wheel
+	$(BIN) -m pip install --quiet --no-deps tinysoundfont==0.3.7
+	@touch $@
+
+.venv/installed-dev: .venv/installed requirements-dev.txt
+	$(BIN) -m pip install --quiet --requirement requirements-dev.txt
+	@touch $@

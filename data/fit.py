@@ -1,0 +1,102 @@
+"""Brings a piece into a vocabulary by the least change, and says what was changed.
+
+A model can only continue what it has tokens for; a user's own tune seldom asks first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.score import BAR, DRUMS, Score, canonical
+from data.vocabulary import Vocabulary, VocabularyError
+
+
+def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
+    """The nearest piece that the vocabulary can spell, and a clause for each kind of change.
+
+    Instruments become the vocabulary's nearest by program number, and drums go where it has
+    none; pitches move by octaves; velocities and tempi go to the nearest; a bar of a meter that
+    is not known becomes a (shortened) bar of one that is, or several.
+
+    Raises:
+        VocabularyError: the piece is on another grid.
+    """
+    if score.grid != vocabulary.grid:
+        raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
+    told: list[str] = []
+    notes = _fit_programs(score.notes, vocabulary, told)
+    notes = _fit_pitches(notes, vocabulary, told)
+    notes["velocity"] = _nearest(vocabulary.velocities, notes["velocity"])
+    tempo = _nearest(vocabulary.tempos, score.tempo_bpm)
+    if np.any(tempo != score.tempo_bpm):
+        told.append("the tempo went to the nearest one known")
+    bars, tempo = _fit_bars(score, tempo, vocabulary, told)
+    return canonical(notes, bars, tempo, score.grid)[0], told
+
+
+def _fit_programs(
+    notes: NDArray[np.void], vocabulary: Vocabulary, told: list[str]
+) -> NDArray[np.void]:
+    pitched = [program for program in vocabulary.programs if program != DRUMS]
+    is_drum = notes["program"] == DRUMS
+    playable = np.where(is_drum, DRUMS in vocabulary.programs, bool(pitched))
+    if not playable.all():
+        told.append(f"{int((~playable).sum())} notes without a fitting instrument were left out")
+    notes = notes[playable].copy()
+    for program in np.unique(notes["program"]).tolist():
+        if program not in vocabulary.programs:
+            nearest = min(pitched, key=lambda known: (abs(known - program), known))
+            notes["program"][notes["program"] == program] = nearest
+            told.append(f"program {program} became {nearest}")
+    return notes
+
+
+def _fit_pitches(
+    notes: NDArray[np.void], vocabulary: Vocabulary, told: list[str]
+) -> NDArray[np.void]:
+    low, high = vocabulary.lowest_pitch, vocabulary.highest_pitch
+    pitch = notes["pitch"].astype(np.int64)
+    up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up
+    down = -(-np.maximum(pitch - high, 0) // 12)
+    moved = np.clip(pitch + 12 * (up - down), low, high)  # a range below an octave can only clip
+    if np.any(moved != pitch):
+        told.append(f"{int((moved != pitch).sum())} notes moved by octaves into the model's range")
+    notes["pitch"] = moved
+    return notes
+
+
+def _fit_bars(
+    score: Score, tempo: NDArray[np.int32], vocabulary: Vocabulary, told: list[str]
+) -> tuple[NDArray[np.void], NDArray[np.int32]]:
+    """Bars of known meters that cover the same time."""
+    rows, tempi = [], []
+    for (numerator, denominator, length), bpm in zip(
+        score.bars.tolist(), tempo.tolist(), strict=True
+    ):
+        meter = (numerator, denominator)
+        while meter not in vocabulary.meters and length > vocabulary.longest_bar:
+            rows.append(_shortest_bar(vocabulary.longest_bar, vocabulary))
+            tempi.append(bpm)
+            length -= vocabulary.longest_bar
+        known = meter in vocabulary.meters
+        rows.append((*meter, length) if known else _shortest_bar(length, vocabulary))
+        tempi.append(bpm)
+    bars = np.array(rows, dtype=BAR)
+    if len(bars) != len(score.bars) or np.any(bars != score.bars):
+        told.append("bars of unknown meters became bars of known ones")
+    return bars, np.array(tempi, dtype=np.int32)
+
+
+def _shortest_bar(length: int, vocabulary: Vocabulary) -> tuple[int, int, int]:
+    """A bar of `length` steps in the known meter that is least longer."""
+    whole = vocabulary.grid.bar_steps
+    fitting = [meter for meter in vocabulary.meters if whole(*meter) >= length]
+    return (*min(fitting, key=lambda meter: (whole(*meter), meter[1])), length)
+
+
+def _nearest(known: tuple[int, ...], values: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The nearest of the known levels to each value; of two as near, the lower."""
+    levels = np.array(known, dtype=np.int32)
+    distance = np.abs(levels[:, None] - np.asarray(values)[None, :])
+    return np.asarray(levels[np.argmin(distance, axis=0)])
