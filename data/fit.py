@@ -27,10 +27,13 @@ def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     told: list[str] = []
     notes = _fit_programs(score.notes, vocabulary, told)
     notes = _fit_pitches(notes, vocabulary, told)
-    notes["velocity"] = _nearest(vocabulary.velocities, notes["velocity"])
+    velocity = _nearest(vocabulary.velocities, notes["velocity"])
+    if np.any(velocity != notes["velocity"]):
+        told.append("loudness went to the nearest the model knows")
+    notes["velocity"] = velocity
     tempo = _nearest(vocabulary.tempos, score.tempo_bpm)
     if np.any(tempo != score.tempo_bpm):
-        told.append("the tempo went to the nearest one known")
+        told.append("the tempo went to the nearest the model knows")
     bars, tempo = _fit_bars(score, tempo, vocabulary, told)
     return canonical(notes, bars, tempo, score.grid)[0], told
 
