@@ -100,7 +100,7 @@ class MusicModule(LightningModule):
         dropout: float = 0.1,
         learning_rate: float = 0.006,
         muon_learning_rate: float = 0.06,
-        weight_decay: float = 0.01,
+        weight_decay: float = 0.1,
         warm_up: float = 0.02,
         cool_down: float = 0.7,
     ) -> None:
