@@ -1,0 +1,249 @@
+"""The embedded corpus: four-part Bach chorales out of music21, as a folder of MIDI files.
+
+    python -m data.bach [FOLDER]
+
+The scores are read measure by measure, as notated: an upbeat is a short bar, a bar with a repeat
+sign inside is two, repeats are not played twice, and fermatas are not held. (music21's own MIDI
+export gives all voices one program, begins upbeats on the downbeat and unfolds repeats.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import tempfile
+from collections import Counter
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import music21
+import numpy as np
+from music21 import common, converter, corpus, meter, note, stream
+from numpy.typing import NDArray
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from data.midi import write_midi
+from data.score import BAR, NOTE, Grid, Score, canonical
+
+# A program a voice, so that two voices on one pitch stay two notes; low numbers are high voices.
+PROGRAMS = {"Soprano": 40, "Alto": 41, "Tenor": 42, "Bass": 43}  # violin, viola, cello, contrabass
+VELOCITY = 80
+TEMPO_BPM = 80  # quarter notes a minute; most of the scores have no tempo mark
+REPORT_NAME = "bach.json"
+# Every .krn has an .mxl of the same name beside it.
+NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
+FORMAT = 1  # goes up when the same scores would give other files
+
+Quarters = float | Fraction  # a time or a length in quarter notes, exact in either type
+
+
+class LeftOutError(ValueError):
+    """A piece that is no chorale of four voices; the message is the reason, in a few words."""
+
+
+@dataclass(frozen=True)
+class BachReport:
+    """What a build kept and what it left out.
+
+    Attributes:
+        entries: how many pieces music21 has under Bach's name.
+        kept: the names of the pieces that were written, each to NAME.mid.
+        left_out: the names of the others by the reason.
+    """
+
+    entries: int
+    kept: list[str]
+    left_out: dict[str, list[str]]
+
+    def __str__(self) -> str:
+        reasons = "; ".join(f"{len(names)} {reason}" for reason, names in self.left_out.items())
+        kept = f"Bach chorales: {len(self.kept)} of music21's {self.entries} entries kept"
+        return f"{kept}\nleft out: {reasons or 'none'}"
+
+
+def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachReport:  # noqa: B008
+    """Writes every chorale to `folder/NAME.mid`, and what was left out to `folder/bach.json`.
+
+    A folder that holds the same build already is left as it is. Otherwise the files are written
+    beside it, and only a whole build takes its place.
+
+    Args:
+        folder: new, empty, or from an earlier build, which it replaces.
+        grid: the grid that onsets and ends are brought to.
+        progress: whether to show a progress bar.
+
+    Raises:
+        FileExistsError: `folder` holds something that no build made.
+    """
+    settings = {"format": FORMAT, "music21": music21.__version__, **asdict(grid)}
+    if report := _built_before(folder, settings):
+        return report
+    is_foreign = folder.exists() and not (folder / REPORT_NAME).is_file()
+    if is_foreign and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder} is in use: name a new folder for the chorales")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+        new = Path(beside, "new")
+        new.mkdir()
+        report = _write_chorales(new, grid, progress)
+        text = json.dumps({"settings": settings, **asdict(report)}, indent=1)
+        (new / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
+        if folder.exists():
+            if quicker := _built_before(folder, settings):  # another process, meanwhile
+                return quicker
+            folder.rename(Path(beside, "old"))
+        new.rename(folder)
+    return report
+
+
+def entries() -> list[Path]:
+    """The files that music21 has under Bach's name, in a fixed order."""
+    folder = common.getCorpusFilePath() / "bach"  # getComposer also matches folders above it
+    return sorted(path for path in corpus.getComposer("bach") if folder in path.parents)
+
+
+def read_entry(path: Path) -> stream.Score:
+    """music21's score of one entry.
+
+    Raises:
+        LeftOutError: it is not a piece in notes, or the second edition of one.
+    """
+    if path.suffix in NOT_READ:
+        raise LeftOutError(NOT_READ[path.suffix])
+    reader = converter.Converter()
+    reader.parseFileNoPickle(path)  # music21's usual way in unpickles what it finds in /tmp
+    return reader.stream
+
+
+def chorale_score(piece: stream.Score, grid: Grid) -> Score:
+    """The four voices of a music21 score; other instruments are left out.
+
+    Tied notes are one note, grace notes are none. A measure longer than its meter says (a
+    recitation, a last note held) becomes as many bars as it fills.
+
+    Raises:
+        LeftOutError: there are no four voices, or they do not fit together.
+    """
+    voices = _voices(piece)
+    lines = {tuple(_bar_lines(voice)) for voice in voices.values()}
+    if len(lines) > 1:
+        raise LeftOutError("with bar lines that differ between the voices")
+    bars = _bars(next(iter(voices.values())), grid)
+    rows = [
+        (_step(start, grid), _step(end, grid) - _step(start, grid), pitch, VELOCITY, PROGRAMS[name])
+        for name, voice in voices.items()
+        for start, end, pitch in _notes(voice)
+    ]
+    return canonical(np.array(rows, dtype=NOTE), bars, np.full(len(bars), TEMPO_BPM), grid)[0]
+
+
+def _built_before(folder: Path, settings: dict[str, int | str]) -> BachReport | None:
+    """The report of a whole build with these settings in `folder`, if there is one."""
+    try:
+        found = json.loads((folder / REPORT_NAME).read_text(encoding="utf-8"))
+        report = BachReport(found["entries"], found["kept"], found["left_out"])
+        is_same = found["settings"] == settings
+    except (OSError, ValueError, KeyError, TypeError):  # no file, or not one of ours
+        return None
+    files = [folder / f"{name}.mid" for name in report.kept]
+    return report if is_same and all(file.is_file() for file in files) else None
+
+
+def _write_chorales(folder: Path, grid: Grid, progress: bool) -> BachReport:
+    paths = entries()
+    kept: list[str] = []
+    left_out: dict[str, list[str]] = {}
+    for path in tqdm(paths, "Bach chorales", unit="piece", disable=not progress):
+        try:
+            score = chorale_score(read_entry(path), grid)
+        except LeftOutError as reason:
+            left_out.setdefault(str(reason), []).append(path.stem)
+        else:
+            write_midi(score, folder / f"{path.stem}.mid")
+            kept.append(path.stem)
+    return BachReport(len(paths), kept, left_out)
+
+
+def _voices(piece: stream.Score) -> dict[str, stream.Part]:
+    """The parts that sing, by voice and from the highest down."""
+    parts = list(piece.parts)
+    # "Soprano Oboe 1 Violin1" is a soprano that instruments double
+    first_words = [(part.partName or "?").split()[0] for part in parts]
+    count = Counter(first_words)
+    if any(count[name] != 1 for name in PROGRAMS):
+        raise LeftOutError("without one soprano, one alto, one tenor and one bass")
+    return {name: parts[first_words.index(name)] for name in PROGRAMS}
+
+
+def _bar_lines(voice: stream.Part) -> list[Quarters]:
+    """Where its measures begin, and the end of the last."""
+    return [*(measure.offset for measure in voice[stream.Measure]), voice.highestTime]
+
+
+def _bars(voice: stream.Part, grid: Grid) -> NDArray[np.void]:
+    """(M,) of BAR. Two measures that only a line of print parts, 7 and 7a, are one bar."""
+    bars: list[tuple[meter.TimeSignature, Quarters, Quarters]] = []
+    signature = None
+    is_closed = True
+    lines = _bar_lines(voice)
+    for measure, start, end in zip(voice[stream.Measure], lines, lines[1:], strict=False):
+        signature = measure.timeSignature or signature
+        if signature is None:
+            raise LeftOutError("without a time signature")
+        whole = signature.barDuration.quarterLength
+        # a repeat sign, a double bar or a new meter stands between two bars
+        is_closed = is_closed or bool(measure.leftBarline or measure.timeSignature)
+        if not is_closed and end - bars[-1][1] == whole:
+            start = bars.pop()[1]
+        while start < end:
+            bars.append((signature, start, min(start + whole, end)))
+            start += whole
+        is_closed = measure.rightBarline is not None
+    rows = [
+        (sign.numerator, sign.denominator, _step(end, grid) - _step(start, grid))
+        for sign, start, end in bars
+    ]
+    return np.array([row for row in rows if row[2] > 0], dtype=BAR)
+
+
+def _notes(voice: stream.Part) -> list[tuple[Quarters, Quarters, int]]:
+    """Start, end and pitch of each note of one voice, ties joined."""
+    notes: list[tuple[Quarters, Quarters, int]] = []
+    for sound in voice.flatten().notes:
+        if sound.duration.isGrace:
+            continue
+        if not isinstance(sound, note.Note) or (notes and sound.offset < notes[-1][1]):
+            raise LeftOutError("with two notes at once in a voice")
+        start, end, pitch = sound.offset, sound.offset + sound.quarterLength, sound.pitch.midi
+        is_tied = sound.tie is not None and sound.tie.type in ("continue", "stop")
+        if is_tied and notes and notes[-1][1:] == (start, pitch):
+            start = notes.pop()[0]
+        notes.append((start, end, pitch))
+    return notes
+
+
+def _step(time: Quarters, grid: Grid) -> int:
+    """The grid step nearest to a time, half way up."""
+    return math.floor(time * grid.steps_per_beat + 0.5)
+
+
+def main() -> None:
+    """The command line: builds the corpus and says what was kept and left out."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data.bach", description="Bach's chorales out of music21, as MIDI files."
+    )
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path("datasets/bach/midi"), help="where to"
+    )
+    folder = parser.parse_args().folder
+    try:
+        report = build(folder)
+    except OSError as error:
+        parser.exit(2, f"error: {error}\n")
+    print(f"{report}\nin {folder}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""The embedded corpus: music21's chorales, note by note against the printed score."""
+
+import functools
+import json
+from pathlib import Path
+
+import pytest
+from music21 import chord, meter, note, stream, tie
+
+from data import bach
+from data.midi import midi_bytes, read_midi
+from data.score import Grid, Score
+
+SOPRANO, ALTO, TENOR, BASS = 40, 41, 42, 43
+
+
+@pytest.fixture(scope="module")
+def paths() -> dict[str, Path]:
+    return {path.name.removesuffix(".mxl"): path for path in bach.entries()}
+
+
+@pytest.fixture(scope="module")
+def chorale(paths):
+    return functools.cache(lambda name: bach.chorale_score(bach.read_entry(paths[name]), Grid()))
+
+
+def sung(score: Score, program: int, end: int) -> list[tuple[int, int, int]]:
+    """(onset, duration, pitch) of one voice's notes that begin before step `end`."""
+    notes = score.notes[(score.notes["program"] == program) & (score.notes["onset"] < end)]
+    return [(int(n["onset"]), int(n["duration"]), int(n["pitch"])) for n in notes]
+
+
+def test_there_are_433_entries_and_410_pieces_of_different_names():
+    entries = bach.entries()
+    assert len(entries) == 433
+    pieces = [path for path in entries if path.suffix not in bach.NOT_READ]
+    assert len(pieces) == len({path.stem for path in pieces}) == 410
+
+
+def test_upbeat_and_three_four_time(chorale):
+    score = chorale("bwv269")
+    assert score.bars[:3].tolist() == [(3, 4, 12), (3, 4, 36), (3, 4, 36)]
+    assert sung(score, SOPRANO, 84) == [
+        (0, 12, 67),
+        (12, 24, 67),
+        (36, 12, 74),
+        (48, 18, 71),
+        (66, 6, 69),
+        (72, 12, 67),
+    ]
+    assert sung(score, BASS, 48) == [(0, 12, 43), (12, 12, 55), (24, 12, 52), (36, 12, 54)]
+    assert set(score.tempo_bpm.tolist()) == {80}
+    assert set(score.notes["velocity"].tolist()) == {80}
+
+
+def test_a_repeat_sign_parts_a_bar_and_a_line_of_print_does_not(chorale):
+    # Measures 7 and 7a stand on both sides of a repeat sign; 14 and 14a on two lines of print.
+    lengths = chorale("bwv269").bars["length"].tolist()
+    assert lengths == [12, *[36] * 6, 24, 12, *[36] * 13, 24]
+
+
+def test_tied_notes_are_one_note(chorale):
+    assert sung(chorale("bwv277"), ALTO, 84) == [  # B4 over the bar line at step 60
+        (0, 12, 65),
+        (12, 6, 65),
+        (18, 12, 64),
+        (30, 6, 68),
+        (36, 12, 69),
+        (48, 18, 71),
+        (66, 12, 69),
+        (78, 6, 68),
+    ]
+
+
+def test_a_unison_of_two_voices_stays_two_notes(chorale):
+    opening = chorale("bwv66.6").notes[:4].tolist()  # tenor and bass both on A3
+    assert opening == [
+        (0, 6, 73, 80, SOPRANO),
+        (0, 12, 64, 80, ALTO),
+        (0, 6, 57, 80, TENOR),
+        (0, 6, 57, 80, BASS),
+    ]
+
+
+def test_instruments_are_left_out_and_the_meter_changes(chorale):
+    score = chorale("bwv171.6")  # with trumpets and timpani; voices named "Soprano, Oboe 1,2 ..."
+    assert set(score.notes["program"].tolist()) == {SOPRANO, ALTO, TENOR, BASS}
+    assert score.bars[23:27].tolist() == [(4, 4, 48), (4, 4, 36), (3, 4, 12), (3, 4, 36)]
+    tenor = sung(score, TENOR, 1164)  # measure 23: F#4 G4 A4 and G4 tied into measure 24
+    assert [note for note in tenor if note[0] >= 1068] == [
+        (1068, 12, 67),
+        (1080, 6, 66),
+        (1086, 6, 67),
+        (1092, 12, 69),
+        (1104, 24, 67),
+        (1128, 6, 66),
+        (1134, 6, 64),
+        (1140, 12, 66),
+        (1152, 12, 62),
+    ]
+
+
+def test_a_recitation_longer_than_its_meter_becomes_several_bars(chorale):
+    score = chorale("bwv324")  # measure 7 has ten beats
+    assert score.bars["length"].tolist()[5:10] == [48, 48, 48, 24, 48]
+
+
+def test_grace_notes_are_not_played(chorale):
+    score = chorale("bwv299")
+    assert score.notes["duration"].min() >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("riemenschneider001.rntxt", "Roman-numeral analyses"),
+        ("bwv277.krn", "second editions of a chorale"),
+        ("bwv846", "without one soprano, one alto, one tenor and one bass"),
+        ("bwv227.3", "without one soprano, one alto, one tenor and one bass"),  # five voices
+    ],
+)
+def test_what_is_no_four_part_chorale_is_left_out(chorale, name, reason):
+    with pytest.raises(bach.LeftOutError, match=f"^{reason}$"):
+        chorale(name)
+
+
+def test_every_score_is_read_back_as_it_was(chorale, tmp_path):
+    for name in ("bwv269", "bwv324", "bwv277", "bwv374"):
+        score = chorale(name)
+        (tmp_path / "it.mid").write_bytes(midi_bytes(score))
+        assert read_midi(tmp_path / "it.mid", Grid())[0] == score
+
+
+def piece(*bars: list[float], beats: str = "4/4") -> stream.Score:
+    """Four voices that sing C4 in these durations (quarter notes), a list a measure."""
+    whole = stream.Score()
+    for name in bach.PROGRAMS:
+        part = stream.Part()
+        part.partName = name
+        for durations in bars:
+            measure = stream.Measure()
+            measure.append([note.Note("C4", quarterLength=length) for length in durations])
+            part.append(measure)
+        part.getElementsByClass(stream.Measure)[0].timeSignature = meter.TimeSignature(beats)
+        whole.insert(0, part)
+    return whole
+
+
+def measures(score: stream.Score, voice: int) -> list[stream.Measure]:
+    return list(score.parts[voice].getElementsByClass(stream.Measure))
+
+
+def test_measures_that_no_sign_parts_are_one_bar():
+    score = bach.chorale_score(piece([1], [4], [3], [1], [2, 1]), Grid())
+    assert score.bars["length"].tolist() == [12, 48, 48, 36]
+
+
+def test_an_upbeat_is_no_part_of_the_bar_after_it():
+    halves = piece([1], [3], [4])
+    measures(halves, 0)[0].rightBarline = "double"
+    assert bach.chorale_score(halves, Grid()).bars["length"].tolist() == [12, 36, 48]
+
+
+def test_a_tie_that_leads_nowhere_is_two_notes():
+    score = piece([2, 2], [4])
+    measures(score, 3)[0].notes[1].tie = tie.Tie("start")
+    measures(score, 3)[1].notes[0].tie = tie.Tie("stop")
+    measures(score, 2)[1].notes[0].tie = tie.Tie("stop")
+    measures(score, 2)[0].notes[1].pitch.midi = 62
+    made = bach.chorale_score(score, Grid())
+    assert sung(made, BASS, 99) == [(0, 24, 60), (24, 72, 60)]
+    assert sung(made, TENOR, 99) == [(0, 24, 60), (24, 24, 62), (48, 48, 60)]
+
+
+def test_times_off_the_grid_go_to_the_nearest_step():
+    score = bach.chorale_score(piece([1 / 8, 3 + 7 / 8]), Grid())
+    assert sung(score, ALTO, 99) == [(0, 2, 60), (2, 46, 60)]
+
+
+@pytest.mark.parametrize("what", ["a chord", "two voices"])
+def test_two_notes_at_once_in_a_voice_are_refused(what):
+    score = piece([4])
+    measure = measures(score, 1)[0]
+    if what == "a chord":
+        measure.replace(measure.notes[0], chord.Chord("C4 E4", quarterLength=4))
+    else:
+        measure.insert(1, note.Note("E4", quarterLength=1))
+    with pytest.raises(bach.LeftOutError, match="two notes at once"):
+        bach.chorale_score(score, Grid())
+
+
+def test_voices_that_do_not_fit_together_are_refused():
+    score = piece([4], [4])
+    score.parts[2].remove(measures(score, 2)[1])
+    with pytest.raises(bach.LeftOutError, match="bar lines"):
+        bach.chorale_score(score, Grid())
+    score = piece([4])
+    measures(score, 0)[0].removeByClass(meter.TimeSignature)
+    with pytest.raises(bach.LeftOutError, match="without a time signature"):
+        bach.chorale_score(score, Grid())
+
+
+@pytest.fixture
+def few(monkeypatch, paths):
+    """Four entries instead of all."""
+    names = ["bwv269", "bwv281", "bwv281.krn", "riemenschneider001.rntxt"]
+    monkeypatch.setattr(bach, "entries", lambda: [paths[name] for name in names])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.usefixtures("few")
+def test_build_says_what_it_kept_and_gives_the_same_bytes_each_time(tmp_path, chorale):
+    report = bach.build(tmp_path / "a b" / "midi", progress=False)
+    assert report.kept == ["bwv269", "bwv281"]
+    assert report.left_out == {
+        "second editions of a chorale": ["bwv281"],
+        "Roman-numeral analyses": ["riemenschneider001"],
+    }
+    assert str(report) == (
+        "Bach chorales: 2 of music21's 4 entries kept\n"
+        "left out: 1 second editions of a chorale; 1 Roman-numeral analyses"
+    )
+    made = files(tmp_path / "a b" / "midi")
+    assert list(made) == ["bach.json", "bwv269.mid", "bwv281.mid"]
+    assert json.loads(made["bach.json"])["left_out"] == report.left_out
+    assert made["bwv269.mid"] == midi_bytes(chorale("bwv269"))
+    bach.build(tmp_path / "again", progress=False)
+    assert files(tmp_path / "again") == made
+    assert [path.name for path in (tmp_path / "a b").iterdir()] == ["midi"]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_whole_build_is_reused_and_any_other_is_replaced(tmp_path, monkeypatch):
+    folder = tmp_path / "midi"
+    folder.mkdir()  # an empty folder is as good as none
+    report = bach.build(folder, progress=False)
+    made = files(folder)
+    calls = []
+    chorale_score = bach.chorale_score
+    monkeypatch.setattr(
+        bach, "chorale_score", lambda *args: calls.append(args) or chorale_score(*args)
+    )
+    assert bach.build(folder, progress=False) == report
+    assert not calls
+
+    (folder / "bwv281.mid").unlink()
+    bach.build(folder, progress=False)
+    assert calls
+    assert files(folder) == made
+
+    (folder / "bach.json").write_text("{")
+    bach.build(folder, progress=False)
+    assert files(folder) == made
+
+    bach.build(folder, Grid(24), progress=False)
+    assert files(folder)["bach.json"] != made["bach.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["midi"]
+
+
+@pytest.mark.usefixtures("few")
+def test_an_interrupted_build_leaves_nothing(tmp_path, monkeypatch):
+    def interrupted(score, path):
+        if path.stem == "bwv281":
+            raise KeyboardInterrupt
+        path.write_bytes(midi_bytes(score))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bach, "write_midi", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bach.build(tmp_path / "midi", progress=False)
+    assert list(tmp_path.iterdir()) == []
+    assert bach.build(tmp_path / "midi", progress=False).kept == ["bwv269", "bwv281"]
+
+
+@pytest.mark.usefixtures("few")
+def test_other_peoples_files_are_never_replaced(tmp_path, monkeypatch, capsys):
+    (tmp_path / "song.mid").write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="in use"):
+        bach.build(tmp_path, progress=False)
+    monkeypatch.setattr("sys.argv", ["bach", str(tmp_path / "song.mid")])
+    with pytest.raises(SystemExit) as stopped:
+        bach.main()
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert files(tmp_path) == {"song.mid": b"mine"}
+
+
+def test_reading_unpickles_and_writes_nothing(paths, monkeypatch, tmp_path):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("pickle was used")
+
+    for name in ("load", "loads", "dump", "dumps"):
+        monkeypatch.setattr(f"pickle.{name}", forbidden)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    bach.read_entry(paths["bwv269"])
+    assert list(tmp_path.iterdir()) == []
