@@ -1,0 +1,293 @@
+"""A Score to see and to hear: piano-roll pictures and WAV files."""
+
+from __future__ import annotations
+
+import wave
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pretty_midi
+import tinysoundfont
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import ArrayLike, NDArray
+
+from data.files import written_beside
+from data.score import DRUMS, Score
+
+# Okabe and Ito's colours, which colour-blind readers tell apart; past six programs they repeat.
+_PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_SEED, _SEED_TINT = "#343C46", 0.2  # a seed note: this, with so much of its program's colour
+_SEED_GROUND, _BLACK_KEY, _LINE = "#F5ECD3", "#0F2A4710", "#5B6570"
+_IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
+
+# Inches. A system is one line of bars, and every pitch has a row in it.
+_WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 13.0, 0.45, 0.15, 0.3, 0.55, 0.27
+_DRUM_NAMES = 1.1  # more room at the left where there are drums
+_SYSTEM_BEATS, _MOST_SYSTEMS = 32, 16  # quarter notes a system; longer pieces get denser systems
+_MOST_NUMBERS = 24  # bar numbers a system
+_LEGEND_COLUMNS = 6
+# Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
+_NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
+
+_SAMPLE_RATE = 44_100
+_TAIL_SECONDS = 1.5  # how long the last notes may ring on
+_SILENCE_SECONDS = 0.5  # what a Score without notes sounds like
+_PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
+_CHANNELS = 16  # of a synthesizer
+
+
+def write_piano_roll(score: Score, path: str | Path, seed_steps: int = 0, title: str = "") -> None:
+    """Writes the picture that `draw_piano_roll` draws as a PNG file."""
+    figure = draw_piano_roll(score, seed_steps, title)
+    with written_beside(path) as beside:
+        figure.savefig(beside, format="png", dpi=120)
+
+
+def draw_piano_roll(score: Score, seed_steps: int = 0, title: str = "") -> Figure:
+    """The notes over time, a colour a program, in as many systems as the bars take.
+
+    Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
+    in a line where the model takes over. An anacrusis is bar 0. Programs that hold one pitch at a
+    time share its row. Drums stand below the pitches, a row a drum.
+
+    The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
+    """
+    notes = score.notes
+    colour_of = {
+        program: _PALETTE[index % len(_PALETTE)]
+        for index, program in enumerate(np.unique(notes["program"]).tolist())
+    }
+    row, row_names = _rows(notes)
+    bottom, top = _edges(notes, row)
+    middle = 60.0 if not len(row) else (row.min() + row.max()) / 2
+    reach = max(8.0, np.ptp(row) / 2 + 2.5) if len(row) else 8.0
+    systems = _systems(score)
+    widest = max(end - start for start, end in systems)
+
+    entries = [Patch(color=_SEED, label="seed")] if seed_steps > 0 else []
+    for program, colour in colour_of.items():
+        name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
+        entries.append(Patch(color=colour, label=name))
+    title_height = _TEXT_LINE * bool(title)
+    header = title_height + _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS) + 0.3
+    height = min(2 * reach * (0.085 if len(systems) == 1 else 0.068), 6.0)
+    total = header + len(systems) * (height + _GAP) - _GAP + _BOTTOM
+    left = _LEFT + _DRUM_NAMES * (DRUMS in colour_of)
+
+    figure = Figure(figsize=(_WIDTH, total), facecolor="white")
+    if not len(notes):
+        figure.text(0.5, 0.5, "no notes", ha="center", va="center", size=13, color=_LINE)
+    heading = figure.text(left / _WIDTH, 1 - 0.08 / total, title, va="top", size=13, weight="bold")
+    heading.set_parse_math(False)  # a file name may hold dollar signs
+    figure.legend(
+        handles=entries,
+        loc="upper left",
+        bbox_to_anchor=(left / _WIDTH, 1 - (title_height + 0.06) / total),
+        ncols=_LEGEND_COLUMNS,
+        frameon=False,
+        fontsize=9,
+        borderaxespad=0,
+        borderpad=0.2,
+        handlelength=1.2,
+    )
+    colours = np.array([to_rgb(colour_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
+    is_seed = notes["onset"] < seed_steps
+    colours[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colours[is_seed]
+    onset = notes["onset"].astype(np.int64)
+    # A gap after each note, so that repeated notes do not run together.
+    note_end = onset + notes["duration"] - np.minimum(0.25 * notes["duration"], 0.004 * widest)
+    for index, (start, end) in enumerate(systems):
+        floor = total - header - index * (height + _GAP) - height
+        axes = figure.add_axes(
+            (left / _WIDTH, floor / total, 1 - (left + _RIGHT) / _WIDTH, height / total)
+        )
+        axes.set(xlim=(start, start + widest), ylim=(middle - reach, middle + reach))
+        axes.set_yticks(list(row_names), list(row_names.values()))
+        axes.tick_params(length=0, labelsize=8)
+        axes.spines[:].set_visible(False)
+        _draw_ground(axes, notes, start, end, seed_steps)
+        _draw_bars(axes, score, start, end, seed_steps)
+        here = (onset < end) & (note_end > start)
+        begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
+        _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colours[here], zorder=3)
+    return figure
+
+
+def _systems(score: Score) -> list[tuple[int, int]]:
+    """First and last step of each system: whole bars, about equally many steps each."""
+    lines = score.bar_starts
+    if not len(score.bars):
+        return [(0, score.grid.bar_steps(4, 4))]
+    beats = lines[-1] / score.grid.steps_per_beat
+    count = int(np.clip(np.rint(beats / _SYSTEM_BEATS), 1, _MOST_SYSTEMS))
+    first_bars = np.unique(lines[:-1] * count // lines[-1], return_index=True)[1]
+    # The last notes may ring on, but showing an hour of it would leave no room for the others.
+    end = min(score.end_step, int(lines[-1] + score.bars["length"][-1] // 4))
+    return list(pairwise([*lines[first_bars].tolist(), end]))
+
+
+def _rows(notes: NDArray[np.void]) -> tuple[NDArray[np.float64], dict[float, str]]:
+    """(N,) the row of each note, its pitch or for drums below all pitches; and the rows' names."""
+    row = notes["pitch"].astype(np.float64)
+    is_drum = notes["program"] == DRUMS
+    low, high = row[~is_drum].min(initial=128.0), row[~is_drum].max(initial=-1.0)
+    names = {float(c): f"C{c // 12 - 1}" for c in range(0, 128, 12) if low - 2 <= c <= high + 2}
+    drums = np.unique(row[is_drum])
+    drum_rows = low - 3 - _DRUM_ROW * np.arange(len(drums), 0, -1)
+    row[is_drum] = drum_rows[np.searchsorted(drums, row[is_drum])]
+    for at, drum in zip(drum_rows.tolist(), drums.tolist(), strict=True):
+        names[at] = pretty_midi.note_number_to_drum_name(drum) or f"Drum {drum:.0f}"
+    return row, names
+
+
+def _edges(
+    notes: NDArray[np.void], row: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) bottom and top of each note: its row, or its share of it where programs meet there."""
+    order = np.lexsort((notes["onset"], row))
+    onset = notes["onset"][order].astype(np.int64)
+    end = onset + notes["duration"][order]
+    # One time line for all rows, row after row, on which no two rows touch.
+    offset = np.unique(row[order], return_inverse=True)[1] * (end.max(initial=0) + 1)
+    latest = np.maximum.accumulate(offset + end)
+    # A meeting is a run of notes each of which begins before all the earlier ones have ended.
+    is_new = np.ones(len(notes), dtype=bool)
+    is_new[1:] = (offset + onset)[1:] >= latest[:-1]
+    meeting = np.empty(len(notes), dtype=np.int64)
+    meeting[order] = np.cumsum(is_new) - 1
+    parts, part = np.unique(meeting * (DRUMS + 1) + notes["program"], return_inverse=True)
+    _, first, count = np.unique(parts // (DRUMS + 1), return_index=True, return_counts=True)
+    rank, share = part - first[meeting], _NOTE_HEIGHT / count[meeting]
+    top = row + _NOTE_HEIGHT / 2 - rank * share
+    return top - share, top
+
+
+def _draw_ground(
+    axes: Axes, notes: NDArray[np.void], start: int, end: int, seed_steps: int
+) -> None:
+    """The seed's ground, the black keys shaded, and a line below every C."""
+    if start < seed_steps:
+        low, high = axes.get_ylim()
+        _add_boxes(axes, start, min(seed_steps, end), low, high, color=_SEED_GROUND, zorder=0)
+    pitch = notes["pitch"][notes["program"] != DRUMS].astype(np.int64)
+    if len(pitch):
+        keys = np.arange(pitch.min() - 2, pitch.max() + 3)
+        black = keys[_IS_BLACK_KEY[keys % 12]]
+        _add_boxes(axes, start, end, black - 0.5, black + 0.5, facecolor=_BLACK_KEY, zorder=1)
+        axes.hlines(keys[keys % 12 == 0] - 0.5, start, end, color=_LINE, lw=0.5, alpha=0.6)
+
+
+def _draw_bars(axes: Axes, score: Score, start: int, end: int, seed_steps: int) -> None:
+    """Bar lines and beats, bar numbers, meters where they are new, and where the model begins."""
+    lines, bars, low_high = score.bar_starts, score.bars, axes.get_ylim()
+    shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
+    numbered = shown[:: 1 + len(shown) // _MOST_NUMBERS]
+    is_dense = len(numbered) < len(shown)
+    inner = lines[(lines >= start) & (lines <= end)]
+    axes.vlines(inner, *low_high, color=_LINE, lw=0.3 if is_dense else 0.8, clip_on=False)
+    beats: list[float] = []
+    marks: dict[int, str] = {}
+    for bar in shown.tolist():
+        numerator, denominator, length = bars[bar].tolist()
+        beat = 4 * score.grid.steps_per_beat / denominator
+        beats.extend(lines[bar] + np.arange(0, length, beat)[1:])
+        if bar == 0 or bars[bar].tolist()[:2] != bars[bar - 1].tolist()[:2]:
+            marks[int(lines[bar])] = f"{numerator}/{denominator}"
+    if not is_dense:
+        axes.vlines(beats, *low_high, color=_LINE, lw=0.4, alpha=0.3)
+    if start <= seed_steps < end and seed_steps > 0:
+        axes.vlines(seed_steps, *low_high, color=_SEED, lw=2.2, zorder=4)
+        marks[seed_steps] = f"{marks.get(seed_steps, '')}   the model goes on →".lstrip()
+    for step, mark in marks.items():
+        axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
+    has_anacrusis = len(shown) and bars["length"][0] < score.grid.bar_steps(*bars[0].tolist()[:2])
+    numbers = numbered + (not has_anacrusis)
+    axes.set_xticks(lines[numbered], [str(number) for number in numbers.tolist()])
+
+
+def _add_boxes(
+    axes: Axes,
+    left: ArrayLike,
+    right: ArrayLike,
+    bottom: ArrayLike,
+    top: ArrayLike,
+    **style: Any,
+) -> None:
+    """Upright rectangles from edges that broadcast to (N,), all in one artist."""
+    left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
+    corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
+    axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
+
+
+def write_wav(score: Score, path: str | Path) -> None:
+    """Writes the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
+    samples = np.rint(render_audio(score, _SAMPLE_RATE) * 32767).astype("<i2")
+    with written_beside(path) as beside, wave.open(str(beside), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(_SAMPLE_RATE)
+        file.writeframes(samples.tobytes())
+
+
+def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.float32]:
+    """The Score as sound: (samples,) float32, mono, its peak 1 dB below full scale.
+
+    Notes begin and end on the sample that the Score's tempi say; the last ring out and fade.
+
+    Raises:
+        FileNotFoundError: pretty_midi came without its sound font.
+    """
+    notes = score.notes
+    if not len(notes):
+        return np.zeros(int(_SILENCE_SECONDS * sample_rate), dtype=np.float32)
+    steps = np.stack([notes["onset"], notes["onset"].astype(np.int64) + notes["duration"]])
+    samples = np.rint(score.step_seconds(steps) * sample_rate).astype(np.int64)
+    tail = int(_TAIL_SECONDS * sample_rate)
+    audio = np.zeros(int(samples.max()) + tail, dtype=np.float32)
+    programs = np.unique(notes["program"])
+    for first in range(0, len(programs), _CHANNELS):
+        group = programs[first : first + _CHANNELS]
+        chosen = np.isin(notes["program"], group)
+        _play(notes[chosen], samples[:, chosen], group.tolist(), sample_rate, audio)
+    audio[-tail:] *= np.linspace(1, 0, tail, dtype=np.float32)
+    peak = float(np.abs(audio).max())
+    return audio * np.float32(_PEAK / peak) if peak > 0 else audio
+
+
+def _play(
+    notes: NDArray[np.void],
+    samples: NDArray[np.int64],
+    programs: list[int],
+    sample_rate: int,
+    audio: NDArray[np.float32],
+) -> None:
+    """Adds the notes of at most 16 programs to `audio`; (2, N) `samples`: beginnings and ends."""
+    path = Path(pretty_midi.__file__).with_name("TimGM6mb.sf2")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such sound font; pretty_midi 0.2.11 brings it along")
+    synth = tinysoundfont.Synth(samplerate=sample_rate)
+    font = synth.sfload(str(path))
+    for channel, program in enumerate(programs):
+        bank, preset = (128, 0) if program == DRUMS else (0, program)
+        synth.program_select(channel, font, bank, preset)
+    channels = np.searchsorted(programs, notes["program"])
+    times = np.concatenate([samples[1], samples[0]])
+    order = np.argsort(times, kind="stable")  # at one sample notes end before others begin
+    velocities = np.concatenate([np.zeros_like(notes["velocity"]), notes["velocity"]])
+    columns = [np.tile(channels, 2), np.tile(notes["pitch"], 2), velocities, times]
+    events = np.stack(columns, axis=1)[order]
+    until = np.append(events[1:, 3], len(audio))
+    for (channel, pitch, velocity, now), then in zip(events.tolist(), until.tolist(), strict=True):
+        if velocity:
+            synth.noteon(channel, pitch, velocity)
+        else:
+            synth.noteoff(channel, pitch)
+        if then > now:
+            stereo = np.frombuffer(synth.generate(then - now), dtype=np.float32)
+            audio[now:then] += stereo.reshape(-1, 2).mean(axis=1)
