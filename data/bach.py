@@ -22,7 +22,7 @@ import music21
 import numpy as np
 from music21 import common, converter, corpus, meter, note, stream
 from numpy.typing import NDArray
-from tqdm import tqdm  # type: ignore[import-untyped]
+from tqdm import tqdm
 
 from data.midi import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical

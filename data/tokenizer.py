@@ -145,30 +145,6 @@ def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) ->
     return size + 1 if kinds[size - 1 : size] == [Kind.TEMPO] else size
 
 
-def rebase(
-    history: NDArray[np.int64], context_length: int, vocabulary: Vocabulary
-) -> NDArray[np.int64]:
-    """The window with which a piece goes on where the context is full.
-
-    Args:
-        history: (T,) all ids so far, from Start.
-        context_length: C.
-
-    Returns:
-        Ids that begin at a bar, with its tempo, and end as `history` does: as few as hold half of
-        C, and fewer than C. Where no bar begins in that reach, the end of the bar is what is kept.
-    """
-    least = (context_length + 1) // 2
-    starts = bar_indices(history, vocabulary)
-    at = int(np.searchsorted(starts, len(history) - least, side="right")) - 1
-    start = int(starts[max(at, 0)])
-    head = window_head(history, start, vocabulary)
-    rest = history[start + bar_head_size(history, start, vocabulary) :]
-    if len(head) + len(rest) >= context_length:
-        rest = rest[-least:]
-    return np.concatenate([head, rest])
-
-
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:
     """(M,) the number of each meter in the vocabulary."""
     numbers = {meter: number for number, meter in enumerate(vocabulary.meters)}

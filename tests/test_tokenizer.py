@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from data.augment import transposition, transposition_range
 from data.grammar import BarLimit, Grammar
 from data.score import BAR, DRUMS, NOTE, Score, canonical
-from data.tokenizer import bar_head_size, bar_indices, decode, encode, rebase, window_head
+from data.tokenizer import bar_head_size, bar_indices, decode, encode, window_head
 from data.vocabulary import Kind, Vocabulary, VocabularyError
 from tests.music import GRID, ONE_NOTE, SMALL, random_score, random_walks, scores, vocabulary_for
 
@@ -194,24 +194,6 @@ def test_windows_begin_with_a_bar_and_the_tempo_in_force(score):
         )
         kinds = [Kind(k).name for k in vocabulary.kind_of[head]]
         assert kinds in (["BAR", "TEMPO"], ["BAR", "LENGTH", "TEMPO"])
-
-
-@given(scores(), st.integers(24, 80))
-def test_a_rebased_window_begins_at_a_bar_and_holds_half_the_context(score, context_length):
-    vocabulary = vocabulary_for(score)
-    ids = encode(score, vocabulary)
-    if len(ids) <= context_length:
-        return
-    starts = bar_indices(ids, vocabulary)
-    for size in range(context_length, len(ids)):
-        window = rebase(ids[:size], context_length, vocabulary)
-        assert context_length <= 2 * len(window) < 2 * context_length
-        assert vocabulary.kind_of[window[0]] == Kind.BAR
-        assert Kind.TEMPO in vocabulary.kind_of[window[:3]]
-        assert window[-1] == ids[size - 1]
-        tails = [size - start for start in starts if context_length <= 2 * (size - start)]
-        if tails and min(tails) + 1 < context_length:
-            assert np.array_equal(window[3:], ids[size - len(window) + 3 : size])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))

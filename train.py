@@ -1,0 +1,184 @@
+"""Train a model: a LightningCLI over configs/*.yaml.
+
+    python train.py fit --config configs/bach.yaml
+    python train.py fit --config configs/bach.yaml --model.n_layer 6 --run runs/six-layers
+    python train.py fit --config configs/bach.yaml --ckpt_path last     # go on where it stopped
+    python train.py test --config configs/bach.yaml --ckpt_path last
+
+A run's folder holds config.yaml (all settings, resolved), checkpoints/ (to resume),
+model.safetensors (to generate from: the weights that did best on the validation pieces) and
+what TensorBoard shows.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.cli import (
+    LightningArgumentParser,
+    LightningCLI,
+    SaveConfigCallback,
+)
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from data.corpus import CorpusError
+from data.datamodule import MusicDataModule
+from model.bundle import save_bundle
+from model.module import MusicModule
+from monitor import MusicMonitor, StepProgress
+
+
+class SaveModel(Callback):
+    """Writes model.safetensors to the run's folder whenever validation finds it better."""
+
+    def __init__(self) -> None:
+        self.best = float("inf")
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Saves the model if its nats per note are the lowest so far."""
+        nats = float(trainer.callback_metrics.get("valid/nats_per_note", float("nan")))
+        if trainer.state.fn == "fit" and not trainer.sanity_checking and nats < self.best:
+            self.best = nats
+            self._save(trainer, pl_module, {"valid_nats_per_note": nats})
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Saves the last weights of a run that had nothing to validate on."""
+        if self.best == float("inf"):
+            self._save(trainer, pl_module, {})
+
+    def _save(
+        self, trainer: Trainer, pl_module: LightningModule, figures: dict[str, float]
+    ) -> None:
+        if not trainer.is_global_zero or trainer.log_dir is None:
+            return
+        vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
+        summary = {
+            "step": trainer.global_step,
+            **figures,
+            "model": dict(pl_module.hparams),
+            "data": dict(trainer.datamodule.hparams),  # type: ignore[attr-defined]
+        }
+        path = Path(trainer.log_dir) / "model.safetensors"
+        save_bundle(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run has to know."""
+        return {"best": self.best}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """The inverse of `state_dict`."""
+        self.best = state_dict["best"]
+
+
+class KeepConfig(SaveConfigCallback):
+    """Keeps the resolved settings of a training run; validating it later leaves them alone."""
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Saves config.yaml."""
+        if stage == "fit":
+            super().setup(trainer, pl_module, stage)
+
+
+class Parser(LightningArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str, *_: Any, **__: Any) -> NoReturn:
+        """Says what is wrong and leaves with exit code 2."""
+        fail(f"{message} (--help lists the options)")
+
+
+class EtudeCLI(LightningCLI):
+    """LightningCLI with a folder a run and a precision that suits the machine."""
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Options beside Lightning's own."""
+        parser.add_argument("--run", default="runs/music", help="the folder of this run")
+        parser.link_arguments("model.context_length", "data.context_length")
+        parser.add_lightning_class_args(MusicMonitor, "monitor")
+        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.set_defaults(
+            {
+                "trainer.num_sanity_val_steps": 0,
+                "trainer.enable_model_summary": False,
+                "checkpoint.save_last": True,
+                "checkpoint.filename": "best",
+                "checkpoint.monitor": "valid/nats_per_note",
+            }
+        )
+
+    def before_instantiate_classes(self) -> None:
+        """Settles what was left open: precision, the run's folder, what to resume."""
+        config = self.config[self.subcommand]
+        if config.trainer.precision is None:
+            config.trainer.precision = fast_precision()
+        checkpoints = Path(config.run) / "checkpoints"
+        if self.subcommand == "fit":
+            if config.ckpt_path == "last" and not any(checkpoints.glob("*.ckpt")):
+                config.ckpt_path = None
+            if config.ckpt_path is None:
+                config.run = str(free_folder(Path(config.run)))
+        elif config.ckpt_path in (None, "last"):
+            config.ckpt_path = str(checkpoints / "last.ckpt")
+            if not Path(config.ckpt_path).is_file():
+                fail(f"{config.ckpt_path}: no such checkpoint; train first, or give --ckpt_path")
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """The trainer, logging to the run's folder."""
+        run = Path(self.config[self.subcommand].run)
+        if self.config[self.subcommand].trainer.logger is None and self.subcommand == "fit":
+            kwargs["logger"] = TensorBoardLogger(run.parent, name=run.name, version="")
+        return super().instantiate_trainer(**kwargs)
+
+
+def fast_precision() -> str:
+    """bf16 where the processor or the GPU computes in it, else fp32."""
+    capabilities = torch.cpu.get_capabilities()
+    on_cpu = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
+    has_bf16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else on_cpu
+    return "bf16-mixed" if has_bf16 else "32-true"
+
+
+def free_folder(run: Path) -> Path:
+    """`run`, or with a number after it where a run is already kept there."""
+    folder, number = run, 1
+    while (folder / "config.yaml").exists():
+        number += 1
+        folder = run.with_name(f"{run.name}-{number}")
+    if folder != run:
+        print(f"{run} holds an earlier run, so this one goes to {folder}")
+    return folder
+
+
+def fail(message: str) -> NoReturn:
+    """Says what is wrong in one line and leaves with exit code 2."""
+    print(f"train.py: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+def main() -> None:
+    """The command."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module="lightning")
+    try:
+        EtudeCLI(
+            MusicModule,
+            MusicDataModule,
+            parser_class=Parser,
+            save_config_callback=KeepConfig,
+            save_config_kwargs={"overwrite": True},
+            seed_everything_default=0,
+            trainer_defaults={"callbacks": [StepProgress(refresh_rate=10), SaveModel()]},
+        )
+    except (CorpusError, OSError) as error:
+        fail(str(error))
+
+
+if __name__ == "__main__":
+    main()
