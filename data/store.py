@@ -1,0 +1,181 @@
+"""Pieces as token arrays on disk, end to end: written a piece at a time, read memory-mapped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from data.augment import transposition_range
+from data.tokenizer import bar_indices
+from data.vocabulary import Kind, Vocabulary
+
+# The arrays of a split: each is NAME.npy, with this dtype.
+ARRAYS: dict[str, DTypeLike] = {
+    "tokens": np.uint16,
+    "piece_offsets": np.int64,
+    "note_counts": np.int64,
+    "shifts": np.int64,
+    "bar_offsets": np.int64,
+    "bar_tempos": np.uint16,
+}
+MOST_IDS = 2**16  # that a vocabulary may have, for its ids to fit `tokens`
+
+
+@dataclass(frozen=True)
+class Split:
+    """The pieces of one split, end to end: P pieces, M bars, N tokens. The arrays are mapped.
+
+    Attributes:
+        tokens: (N,) uint16, each piece from Start to End.
+        piece_offsets: (P + 1,) int64: piece i is tokens[piece_offsets[i] : piece_offsets[i + 1]].
+        note_counts: (P,) int64, notes of each piece.
+        shifts: (P, 2) int64, the lowest and highest semitones by which each piece can move.
+        bar_offsets: (M,) int64, where each Bar token stands in `tokens`.
+        bar_tempos: (M,) uint16, the id of the Tempo in force in each bar.
+        names: of the P pieces.
+    """
+
+    tokens: NDArray[np.uint16]
+    piece_offsets: NDArray[np.int64]
+    note_counts: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+    bar_offsets: NDArray[np.int64]
+    bar_tempos: NDArray[np.uint16]
+    names: tuple[str, ...]
+
+    @classmethod
+    def load(cls, folder: Path, names: tuple[str, ...]) -> Split:
+        """The split that a `SplitWriter` wrote.
+
+        Raises:
+            OSError, ValueError: an array is missing or damaged.
+        """
+        arrays = {
+            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+            for name in ARRAYS
+        }
+        return cls(**arrays, names=names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def piece(self, index: int) -> NDArray[np.int64]:
+        """(T,) the ids of a piece, from Start to End."""
+        begin, end = self.piece_offsets[index], self.piece_offsets[index + 1]
+        return self.tokens[begin:end].astype(np.int64)
+
+
+class SplitWriter:
+    """Writes a split a piece at a time; a context manager."""
+
+    def __init__(self, folder: Path, vocabulary: Vocabulary) -> None:
+        folder.mkdir()
+        self.vocabulary = vocabulary
+        self.names: list[str] = []
+        self.tokens = self.notes = self.bars = 0
+        self._arrays = {
+            name: _GrowingArray(folder / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()
+        }
+        self._stack = ExitStack()
+
+    def __enter__(self) -> SplitWriter:
+        for array in self._arrays.values():
+            self._stack.enter_context(array)
+        self._arrays["piece_offsets"].append([0])
+        self._arrays["shifts"].append(np.empty((0, 2)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, at)
+
+    def add(self, name: str, ids: NDArray[np.int64]) -> None:
+        """Appends a piece, (T,) from Start to End."""
+        kind = self.vocabulary.kind_of[ids]
+        bar_at, tempo_at = bar_indices(ids, self.vocabulary), np.flatnonzero(kind == Kind.TEMPO)
+        # the tempo in force in a bar is the last one told before the next bar
+        tempo = np.searchsorted(tempo_at, np.append(bar_at[1:], len(ids))[: len(bar_at)]) - 1
+        notes = int(np.count_nonzero(kind == Kind.NOTE))
+        arrays = self._arrays
+        arrays["tokens"].append(ids)
+        arrays["note_counts"].append([notes])
+        arrays["shifts"].append([transposition_range(ids, self.vocabulary)])
+        arrays["bar_offsets"].append(self.tokens + bar_at)
+        arrays["bar_tempos"].append(ids[tempo_at[tempo]])
+        self.names.append(name)
+        self.tokens += len(ids)
+        self.notes += notes
+        self.bars += len(bar_at)
+        arrays["piece_offsets"].append([self.tokens])
+
+    def report(self) -> dict[str, Any]:
+        """How much was written, and the pieces' names."""
+        counts = {"notes": self.notes, "tokens": self.tokens, "bars": self.bars}
+        return {"pieces": len(self.names), **counts, "files": self.names}
+
+
+class _GrowingArray:
+    """An .npy file that grows at its end; the header, which tells its length, is written twice.
+
+    NumPy pads headers so that one with a larger first axis takes no more room.
+    """
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self._path = path
+        self._dtype = np.dtype(dtype)
+        self._length = 0
+        self._row: tuple[int, ...] = ()
+
+    def __enter__(self) -> _GrowingArray:
+        self._file = self._path.open("wb")
+        self._write_header()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.seek(0)
+        self._write_header()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def append(self, values: ArrayLike) -> None:
+        rows = np.ascontiguousarray(values, dtype=self._dtype)
+        self._length += len(rows)
+        self._row = rows.shape[1:]
+        self._file.write(rows.tobytes())
+
+    def _write_header(self) -> None:
+        shape = (self._length, *self._row)
+        description = {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, description)
+
+
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """A new folder beside `path` to fill; it becomes `path` when the block ends well.
+
+    When the block raises, or another process was quicker, what was written goes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    shutil.rmtree(beside, ignore_errors=True)  # of a killed process that had our number
+    beside.mkdir()
+    try:
+        yield beside
+        if not path.is_dir():
+            beside.replace(path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

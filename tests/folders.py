@@ -1,0 +1,38 @@
+"""Small folders of MIDI files for the tests."""
+
+from pathlib import Path
+
+import numpy as np
+
+from data.midi import write_midi
+from data.score import BAR, DRUMS, NOTE, Score, canonical
+from tests.music import GRID
+
+
+def tune(seed: int, bars: int = 6) -> Score:
+    """A tune over a drum, in bars of 4/4 with an upbeat and a change of tempo."""
+    rng = np.random.default_rng(seed)
+    lengths = np.array([(4, 4, 12), *[(4, 4, 48)] * bars], dtype=BAR)
+    onsets = np.arange(0, 12 + 48 * bars, 12)
+    notes = np.zeros(2 * len(onsets), dtype=NOTE)
+    notes["onset"] = np.tile(onsets, 2)
+    notes["duration"] = rng.choice([6, 12, 18], size=len(notes))
+    notes["pitch"] = np.append(rng.integers(60, 72, size=len(onsets)), np.full(len(onsets), 36))
+    notes["velocity"] = 80
+    notes["program"] = np.repeat([0, DRUMS], len(onsets))
+    tempo = np.where(np.arange(bars + 1) < 3, 100, 120)
+    return canonical(notes, lengths, tempo, GRID)[0]
+
+
+def transposed(score: Score, semitones: int) -> Score:
+    """The same music in another key; drums stay."""
+    notes = score.notes.copy()
+    notes["pitch"][notes["program"] != DRUMS] += semitones
+    return Score(notes, score.bars, score.tempo_bpm, score.grid)
+
+
+def write_tunes(folder: Path, count: int, first: int = 0) -> Path:
+    """Writes `count` different tunes of different lengths to a folder, and returns it."""
+    for number in range(first, first + count):
+        write_midi(tune(number, bars=3 + number % 7), folder / f"tune{number}.mid")
+    return folder

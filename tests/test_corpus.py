@@ -1,0 +1,330 @@
+"""Corpora: what is read, left out, split and written, and when it is written again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import corpus as corpus_module
+from data.corpus import (
+    SPLITS,
+    Corpus,
+    CorpusError,
+    CorpusOptions,
+    build_corpus,
+    fingerprint,
+    main,
+    open_corpus,
+)
+from data.midi import read_midi, write_midi
+from data.score import DRUMS, NOTE, Score
+from data.tokenizer import bar_indices, decode, window_head
+from data.vocabulary import Kind
+from tests.folders import transposed, tune, write_tunes
+from tests.music import GRID, scores
+
+NOTTINGHAM = Path(__file__).parents[1] / "../shared/corpora/nottingham"
+
+
+def names(corpus):
+    return {split: corpus.split(split).names for split in SPLITS}
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_tunes(tmp_path / "tunes", 12)
+
+
+def test_every_piece_comes_back_from_the_arrays(folder, tmp_path):
+    (folder / "below").mkdir()
+    write_midi(tune(100), folder / "below" / "LOUD.MIDI")
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    seen = []
+    for name in SPLITS:
+        split = corpus.split(name)
+        assert split.tokens.dtype == np.uint16
+        for index in range(len(split)):
+            score, _ = read_midi(folder / split.names[index], GRID)
+            assert decode(split.piece(index), corpus.vocabulary) == score
+            assert split.note_counts[index] == len(score.notes)
+            seen.append(split.names[index])
+    assert sorted(seen) == sorted([f"tune{n}.mid" for n in range(12)] + ["below/LOUD.MIDI"])
+
+
+def test_bars_and_their_tempi_are_where_the_tokenizer_says(folder, tmp_path):
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    split, vocabulary = corpus.split("train"), corpus.vocabulary
+    bar = 0
+    for index, begin in enumerate(split.piece_offsets[:-1]):
+        piece = split.piece(index)
+        for at in bar_indices(piece, vocabulary):
+            assert split.bar_offsets[bar] == begin + at
+            assert split.bar_tempos[bar] == window_head(piece, int(at), vocabulary)[-1]
+            bar += 1
+    assert bar == len(split.bar_offsets) == len(split.bar_tempos)
+
+
+def test_what_was_done_is_in_the_report(folder, tmp_path, capsys):
+    (folder / "a.mid").write_bytes(b"")
+    (folder / "b.mid").write_bytes(b"MThd and no more")
+    (folder / "notes.txt").write_text("no MIDI file")
+    write_midi(transposed(tune(0, bars=3), 4), folder / "tune0 in E.mid")
+    empty = tune(0)
+    write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
+    corpus = open_corpus(folder, tmp_path / "out")
+    report = json.loads((corpus.folder / "corpus.json").read_text())
+    assert [entry["file"] for entry in report["left_out"]] == ["a.mid", "b.mid", "c.mid"]
+    assert report["left_out"][0]["reason"] == "not a MIDI file (it does not begin with MThd)"
+    assert "broken MIDI file" in report["left_out"][1]["reason"]
+    assert report["left_out"][2]["reason"] == "it holds no notes"
+    assert report["copies"] == [{"file": "tune0.mid", "of": "tune0 in E.mid"}]
+    assert {s: report["splits"][s]["pieces"] for s in SPLITS} == {
+        "train": 10,
+        "valid": 1,
+        "test": 1,
+    }
+    for split in SPLITS:
+        assert report["splits"][split]["tokens"] == len(corpus.split(split).tokens)
+        assert report["splits"][split]["notes"] == corpus.split(split).note_counts.sum()
+        assert report["splits"][split]["bars"] == len(corpus.split(split).bar_offsets)
+    assert report["losses"]["moved"] == 0
+    assert report["options"] == {
+        **{"steps_per_beat": 12, "transpose": 6},
+        **{"valid": 0.1, "test": 0.1, "seed": 0},
+    }
+    printed = capsys.readouterr().out
+    assert "copies, in any key: 1, left out" in printed
+    assert "files left out: 3 (mostly: 1 not a MIDI file" in printed
+
+
+def test_every_piece_can_be_moved_by_the_reach(folder, tmp_path):
+    options = CorpusOptions(transpose=9)
+    split = open_corpus(folder, tmp_path / "out", options, progress=False).split("train")
+    assert (split.shifts[:, 0] <= -9).all()
+    assert (split.shifts[:, 1] >= 9).all()
+
+
+@given(scores(), st.integers(-5, 5))
+def test_copies_in_another_key_have_one_fingerprint(score, semitones):
+    pitch = score.notes["pitch"][score.notes["program"] != DRUMS] + semitones
+    if not len(pitch) or pitch.min() < 0 or pitch.max() > 127:
+        return
+    assert fingerprint(transposed(score, semitones)) == fingerprint(score)
+
+
+@given(scores(), st.data())
+def test_another_note_makes_another_fingerprint(score, data):
+    if len(score.notes) < 2:
+        return
+    index = data.draw(st.integers(0, len(score.notes) - 1))
+    field = data.draw(st.sampled_from(["onset", "duration", "pitch", "program"]))
+    notes = score.notes.copy()
+    notes[field][index] += 1
+    if field == "pitch" and (notes["program"] != DRUMS).sum() == 1:
+        return  # the only note that has a key
+    changed = Score(notes, score.bars, score.tempo_bpm, GRID)
+    assert fingerprint(changed) != fingerprint(score)
+
+
+def test_drums_have_no_key():
+    notes = np.array([(0, 1, 36, 80, DRUMS), (12, 1, 60, 80, 0)], dtype=NOTE)
+    score = Score(notes, tune(0).bars, tune(0).tempo_bpm, GRID)
+    other = Score(notes.copy(), score.bars, score.tempo_bpm, GRID)
+    other.notes["pitch"][0] = 38
+    assert fingerprint(score) != fingerprint(other)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_never_cross_splits(folder, tmp_path, seed):
+    for number in range(12):
+        copy = transposed(tune(number, bars=3 + number % 7), number - 6)
+        write_midi(copy, folder / f"copy{number}.mid")
+    corpus = open_corpus(folder, tmp_path / "out", CorpusOptions(seed=seed), progress=False)
+    numbers = [int(Path(n).stem[4:]) for split in SPLITS for n in corpus.split(split).names]
+    assert sorted(numbers) == list(range(12))
+    assert len(corpus.report["copies"]) == 12
+
+
+def test_the_split_follows_content_and_seed_and_not_names(folder, tmp_path):
+    def dealt(source, seed):
+        corpus = open_corpus(source, tmp_path / "out", CorpusOptions(seed=seed), progress=False)
+        return {
+            split: [fingerprint(read_midi(source / name, GRID)[0]) for name in members]
+            for split, members in names(corpus).items()
+        }
+
+    renamed = tmp_path / "renamed"
+    renamed.mkdir()
+    for number, file in enumerate(sorted(folder.iterdir(), reverse=True)):
+        (renamed / f"{number}.mid").write_bytes(file.read_bytes())
+    assert dealt(folder, 0) == dealt(renamed, 0)
+    assert any(dealt(folder, 0) != dealt(folder, seed) for seed in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"),
+    [(2, (1, 1, 0)), (3, (1, 1, 1)), (5, (3, 1, 1)), (10, (8, 1, 1)), (30, (24, 3, 3))],
+)
+def test_few_pieces_still_fill_the_splits(tmp_path, count, sizes):
+    write_tunes(tmp_path / "tunes", count)
+    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out", progress=False)
+    assert tuple(len(corpus.split(split)) for split in SPLITS) == sizes
+
+
+def test_subfolders_are_taken_at_their_word(tmp_path):
+    source = tmp_path / "tunes"
+    write_tunes(source / "train", 3)
+    write_tunes(source / "valid", 2, first=2)  # tune 2 is in both
+    write_tunes(source, 1, first=50)
+    corpus = open_corpus(source, tmp_path / "out", progress=False)
+    assert names(corpus) == {
+        "train": ("train/tune0.mid", "train/tune1.mid", "train/tune2.mid"),
+        "valid": ("valid/tune2.mid", "valid/tune3.mid"),
+        "test": (),
+    }
+    assert corpus.report["copies"] == [{"file": "valid/tune2.mid", "of": "train/tune2.mid"}]
+    assert [entry["file"] for entry in corpus.report["left_out"]] == ["tune50.mid"]
+
+
+def test_a_second_call_reuses_and_a_change_builds_anew(folder, tmp_path, monkeypatch):
+    first = open_corpus(folder, tmp_path / "out", progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus_module, "build_corpus", None)  # calling it would raise
+        assert open_corpus(folder, tmp_path / "out", progress=False) == first
+    other = open_corpus(folder, tmp_path / "out", CorpusOptions(transpose=2), progress=False)
+    assert other.folder != first.folder
+    write_midi(tune(77), folder / "tune3.mid")
+    assert open_corpus(folder, tmp_path / "out", progress=False).folder != first.folder
+    assert first.folder.name.startswith("tunes-")
+
+
+def test_a_killed_build_is_never_taken_for_whole(folder, tmp_path):
+    script = """
+import os, signal, sys
+from data.corpus import open_corpus
+from data.store import SplitWriter
+add = SplitWriter.add
+def killed(self, name, ids):
+    add(self, name, ids)
+    if self.tokens > 500:
+        os.kill(os.getpid(), signal.SIGKILL)
+SplitWriter.add = killed
+open_corpus(sys.argv[1], sys.argv[2], progress=False)
+"""
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-c", script, str(folder), str(tmp_path / "out")]
+    assert subprocess.run(command, cwd=root, check=False).returncode == -9
+    left = list((tmp_path / "out").iterdir())
+    assert left
+    assert all(path.name.startswith(".") for path in left)
+    after = open_corpus(folder, tmp_path / "out", progress=False)
+    undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
+    assert content(after.folder) == content(undisturbed.folder)
+
+
+def test_a_failed_build_leaves_nothing(folder, tmp_path, monkeypatch):
+    def vanish(path, grid):
+        if path.name == "tune7.mid" and path.parent.name == "tunes" and seen:
+            raise FileNotFoundError("gone")
+        seen.extend([1] if path.name == "tune9.mid" else [])
+        return read_midi(path, grid)
+
+    seen = []
+    monkeypatch.setattr(corpus_module, "read_midi", vanish)
+    with pytest.raises(CorpusError, match=r"tune7.mid changed while it was read \(gone\)"):
+        open_corpus(folder, tmp_path / "out", progress=False)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_two_builds_at_once_leave_one(folder, tmp_path):
+    out = tmp_path / "out" / "corpus"
+    build_corpus(folder, out, CorpusOptions(), progress=False)
+    before = content(out)
+    build_corpus(folder, out, CorpusOptions(), progress=False)  # the other was quicker
+    assert content(out) == before
+    assert [path.name for path in out.parent.iterdir()] == ["corpus"]
+
+
+def test_errors_are_one_clear_line(tmp_path):
+    def message(path, error=CorpusError):
+        with pytest.raises(error) as caught:
+            open_corpus(path, tmp_path / "out", progress=False)
+        assert "\n" not in str(caught.value)
+        return str(caught.value).replace(str(tmp_path), "")
+
+    assert message(tmp_path / "none", FileNotFoundError) == "/none: no such folder"
+    (tmp_path / "file").write_text("")
+    assert message(tmp_path / "file") == "/file: a file, where a folder of MIDI files is needed"
+    (tmp_path / "empty").mkdir()
+    assert message(tmp_path / "empty") == "/empty: no .mid or .midi file in it"
+    (tmp_path / "broken").mkdir()
+    for number in range(3):
+        (tmp_path / "broken" / f"{number}.mid").write_bytes(b"RIFF")
+    assert message(tmp_path / "broken") == (
+        "/broken: none of its 3 MIDI files can be used; "
+        "most often: not a MIDI file (it does not begin with MThd)"
+    )
+    write_tunes(tmp_path / "one", 1)
+    assert "only one piece" in message(tmp_path / "one")
+    write_tunes(tmp_path / "given" / "train", 2)
+    (tmp_path / "given" / "valid").mkdir()
+    assert message(tmp_path / "given") == "/given: no MIDI file in valid/ can be used"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [{"steps_per_beat": 0}, {"transpose": -1}, {"valid": 0.5, "test": 0.5}]
+)
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(CorpusError):
+        CorpusOptions(**options)
+
+
+def test_damage_is_told(folder, tmp_path):
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    tokens = corpus.folder / "train" / "tokens.npy"
+    tokens.write_bytes(tokens.read_bytes()[:-10])
+    with pytest.raises(CorpusError, match="damaged"):
+        corpus.split("train")
+    (corpus.folder / "corpus.json").write_text("{")
+    with pytest.raises(CorpusError, match="damaged"):
+        Corpus.open(corpus.folder)
+    with pytest.raises(FileNotFoundError, match="no corpus"):
+        Corpus.open(tmp_path)
+
+
+def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch, capsys):
+    datasets = str(tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["corpus", str(folder), "--datasets", datasets])
+    assert main() == 0
+    assert "train: 10 pieces" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["corpus", "nowhere", "--datasets", datasets])
+    assert main() == 2
+    assert capsys.readouterr().err == "error: nowhere: no such folder\n"
+
+
+def test_a_symbolic_link_loop_and_an_unreadable_entry_are_survived(folder, tmp_path):
+    (folder / "loop").symlink_to(folder)
+    (folder / "gone.mid").symlink_to(folder / "nothing")
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    assert corpus.report["left_out"] == [{"file": "gone.mid", "reason": "no such file"}]
+
+
+@pytest.mark.skipif(not NOTTINGHAM.is_dir(), reason="the Nottingham corpus is not at hand")
+def test_nottingham_is_read_whole(tmp_path):
+    corpus = open_corpus(NOTTINGHAM, tmp_path / "out", progress=False)
+    assert corpus.report["left_out"] == []
+    assert sum(len(corpus.split(split)) for split in SPLITS) > 1000
+    kind_of = corpus.vocabulary.kind_of
+    split = corpus.split("train")
+    assert (kind_of[split.tokens[split.bar_offsets]] == Kind.BAR).all()
+    assert (kind_of[split.bar_tempos] == Kind.TEMPO).all()
