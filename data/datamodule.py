@@ -1,0 +1,202 @@
+"""A corpus as Lightning trains on it: endless windows to learn from, whole pieces to be scored."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TypedDict
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningDataModule
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from data import windows
+from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.store import Split
+from data.vocabulary import Vocabulary
+
+EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
+
+
+class TrainingBatch(TypedDict):
+    """Windows side by side."""
+
+    ids: Tensor  # int64 (B, T), Pad at the right end
+    targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
+
+
+class PieceBatch(TypedDict):
+    """Whole pieces, untransposed, to be scored exactly."""
+
+    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
+    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
+    notes: list[int]  # notes of each piece
+
+
+class MusicDataModule(LightningDataModule):
+    """Music to train on.
+
+    Args:
+        path: a folder of MIDI files, or "bach": the embedded corpus of chorales.
+        datasets: the folder in which tokenized corpora are kept.
+        context_length: tokens in a training window; the model's own.
+        batch_size: training windows a step and device.
+        transpose: training windows are moved by up to so many semitones, up or down.
+        seed: of the choice of training windows.
+        num_workers: processes that prepare training windows; 0 means none beside training.
+
+    Raises:
+        CorpusError: a value out of range.
+    """
+
+    def __init__(
+        self,
+        path: str = "bach",
+        datasets: str = "datasets",
+        context_length: int = 512,
+        batch_size: int = 8,
+        transpose: int = 6,
+        seed: int = 0,
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__()
+        for name, value, least in (
+            ("context_length", context_length, 8),
+            ("batch_size", batch_size, 1),
+            ("seed", seed, 0),
+            ("num_workers", num_workers, 0),
+        ):
+            if value < least:
+                raise CorpusError(f"{name} must be {least} or more, not {value}")
+        self.save_hyperparameters()
+        self.path, self.datasets = path, datasets
+        self.context_length, self.batch_size = context_length, batch_size
+        self.seed, self.num_workers = seed, num_workers
+        self.options = CorpusOptions(transpose=transpose)
+        self._corpus: Corpus | None = None
+
+    def prepare_data(self) -> None:
+        """Builds the corpus where that has not been done; in one process only."""
+        open_corpus(self.path, self.datasets, self.options)
+
+    def setup(self, stage: str | None = None) -> None:
+        """Opens the corpus; in every process."""
+        if self._corpus is None:
+            self._corpus = open_corpus(self.path, self.datasets, self.options, progress=False)
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus, which is known once the datamodule is set up."""
+        if self._corpus is None:
+            raise RuntimeError("the datamodule is not set up: call setup() first")
+        return self._corpus
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Of the corpus."""
+        return self.corpus.vocabulary
+
+    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The prompt with which a piece goes on where the context is full."""
+        return windows.rebase(history, self.context_length, self.vocabulary)
+
+    def train_dataloader(self) -> _FromHere:
+        """Endless batches (`TrainingBatch`)."""
+        source = windows.TrainingWindows(
+            self.corpus.split("train"),
+            self.vocabulary,
+            self.context_length,
+            self.options.transpose,
+        )
+        return _FromHere(self, source)
+
+    def val_dataloader(self) -> _WholePieces:
+        """The pieces held out to choose by (`PieceBatch`)."""
+        return self._whole_pieces("valid")
+
+    def test_dataloader(self) -> _WholePieces:
+        """The pieces held out to report on (`PieceBatch`)."""
+        return self._whole_pieces("test")
+
+    def _whole_pieces(self, name: str) -> _WholePieces:
+        split = self.corpus.split(name)
+        if not len(split):
+            raise CorpusError(f"{self.path}: the {name} split is empty, there is nothing to score")
+        return _WholePieces(split, self.vocabulary, *self.rank)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The number of this process, and of how many."""
+        return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+
+    def next_step(self) -> int:
+        """The number of the training batch that comes next; a resumed run goes on from there."""
+        if self.trainer is None:
+            return 0
+        return self.trainer.global_step * self.trainer.accumulate_grad_batches
+
+
+class _FromHere:
+    """The training batches from wherever training is when an epoch begins."""
+
+    def __init__(self, data: MusicDataModule, source: windows.TrainingWindows) -> None:
+        self.data, self.source = data, source
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        data = self.data
+        first = data.next_step()
+        batches = _EndlessBatches(self.source, data.seed, data.batch_size, data.rank, first)
+        return iter(DataLoader(batches, batch_size=None, num_workers=data.num_workers))
+
+
+class _EndlessBatches(IterableDataset[TrainingBatch]):
+    """The batches of step `first` and all that follow; each worker makes its share of them."""
+
+    def __init__(
+        self,
+        source: windows.TrainingWindows,
+        seed: int,
+        size: int,
+        rank: tuple[int, int],
+        first: int,
+    ) -> None:
+        self.source, self.seed, self.size = source, seed, size
+        self.rank, self.first = rank, first
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        worker = get_worker_info()
+        number, count = (worker.id, worker.num_workers) if worker else (0, 1)
+        for step in itertools.count(self.first + number, count):
+            ids, targets = self.source.batch(self.seed, step, self.size, *self.rank)
+            yield {"ids": torch.from_numpy(ids), "targets": torch.from_numpy(targets)}
+
+
+class _WholePieces:
+    """Batches of whole pieces; the ranks take turns. Masks are made once and kept as bits.
+
+    It is no DataLoader, whose pieces Lightning would repeat until every rank has as many.
+    """
+
+    def __init__(self, split: Split, vocabulary: Vocabulary, rank: int, ranks: int) -> None:
+        self.split, self.vocabulary = split, vocabulary
+        number = split.piece_offsets[:-1] // EVALUATION_TOKENS
+        batches = np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1)
+        self.batches = batches[rank::ranks]
+        self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[PieceBatch]:
+        for number, members in enumerate(self.batches):
+            pieces = [self.split.piece(index) for index in members]
+            if number not in self.masks:
+                self.masks[number] = windows.masks_of_pieces(pieces, self.vocabulary)
+            yield {
+                "pieces": pieces,
+                "allowed": [windows.unpacked(m, self.vocabulary) for m in self.masks[number]],
+                "notes": self.split.note_counts[members].tolist(),
+            }

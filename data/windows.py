@@ -1,0 +1,165 @@
+"""What a model reads of a piece: training windows, the prompt with which a long piece goes on,
+and the masks with which whole pieces are scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from data.augment import transpositions
+from data.grammar import Grammar
+from data.store import Split
+from data.tokenizer import bar_head_size, bar_indices, window_head
+from data.vocabulary import Kind, Vocabulary
+
+NOT_SCORED = -100  # a target that no loss counts
+
+
+class TrainingWindows:
+    """The training windows of a split: W = context_length + 1 tokens that begin at a bar.
+
+    A window is drawn by its middle, which is any token of the split, all equally likely; it
+    begins at the last bar at or before the middle less half a window. It does not begin before
+    Start, nor after the first bar from which the rest of the piece fits. So inner tokens are
+    seen equally often, those within a window of an end of the piece 0.5 to 1.5 times that, once
+    on average, and no window is much shorter than W unless the piece is. A piece shorter than W
+    counts as W tokens, for it fills a row all the same. Of a bar longer than W the rest is never
+    seen.
+
+    Args:
+        split: where the windows come from; it holds at least one piece with a note.
+        vocabulary: of its tokens.
+        context_length: T, tokens that the model reads.
+        reach: the most semitones by which a window is moved, as far as its piece can.
+    """
+
+    def __init__(
+        self, split: Split, vocabulary: Vocabulary, context_length: int, reach: int
+    ) -> None:
+        self._split = split
+        self._kind_of = vocabulary.kind_of
+        self._length = context_length + 1
+        self._reach = reach
+        self._tables = transpositions(vocabulary, reach)
+
+        begin, end = split.piece_offsets[:-1], split.piece_offsets[1:]
+        # Where a window may begin: at every bar, and for a piece's first bar at its Start.
+        self._starts = split.bar_offsets.copy()
+        first = np.searchsorted(split.bar_offsets, begin)
+        self._starts[first] = begin
+        last = np.searchsorted(self._starts, end - self._length)  # the first whose rest fits
+        bar_after = np.append(first[1:], len(self._starts))
+        self._first, self._last = first, np.clip(last, first, bar_after - 1)
+        self._places = np.cumsum(np.maximum(end - begin, self._length))
+
+    def batch(
+        self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The windows of a training step, which depend on nothing but the arguments.
+
+        `ranks` processes share what one process would see as a batch of `size * ranks`.
+
+        Returns:
+            ids (size, T), Pad at the right end, and targets (size, T), the next id, or
+            NOT_SCORED where there is none or it restates the tempo.
+        """
+        rng = np.random.default_rng([seed, step])
+        piece, bar = self._draw(rng, size * ranks)
+        low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
+        shift = rng.integers(low, high + 1)
+        mine = slice(rank, None, ranks)
+        return self._cut(piece[mine], bar[mine], shift[mine])
+
+    def _draw(
+        self, rng: np.random.Generator, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(count,) pieces, and the number of the bar at which each window begins."""
+        place = rng.integers(self._places[-1], size=count)
+        piece = np.searchsorted(self._places, place, side="right")
+        from_end = self._places[piece] - place  # 1 .. the piece's length, or W
+        aim = self._split.piece_offsets[piece + 1] - from_end - self._length // 2
+        bar = np.searchsorted(self._starts, aim, side="right") - 1
+        return piece, np.clip(bar, self._first[piece], self._last[piece])
+
+    def _cut(
+        self, piece: NDArray[np.int64], bar: NDArray[np.int64], shift: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """ids (B, T) and targets (B, T) of the windows that begin at these bars, (B,)."""
+        tokens = self._split.tokens
+        start, end = self._starts[bar], self._split.piece_offsets[piece + 1]
+        # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
+        head = 1 + (self._kind_of[tokens[start + 1]] == Kind.LENGTH)
+        restates = self._kind_of[tokens[start + head]] != Kind.TEMPO
+        restates &= start != self._split.piece_offsets[piece]
+        column = np.arange(self._length)  # (W,)
+        is_restated = restates[:, None] & (column == head[:, None])  # (B, W)
+        source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))
+        window = tokens[np.minimum(source, end[:, None] - 1)].astype(np.int64)
+        window = np.where(is_restated, self._split.bar_tempos[bar][:, None], window)
+        window = self._tables[(shift + self._reach)[:, None], window]
+        is_beyond = source >= end[:, None]
+        ids = np.where(is_beyond, 0, window)[:, :-1]
+        targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
+        return ids, targets
+
+
+def rebase(
+    history: NDArray[np.int64], context_length: int, vocabulary: Vocabulary
+) -> NDArray[np.int64]:
+    """The prompt with which a piece goes on where the context is full.
+
+    It is a window as in training, from the latest bar that leaves half a context or more. Only
+    where a single bar is longer than that does it begin in mid-bar.
+
+    Args:
+        history: (T,) all ids before the place, from Start on; no shorter than the context.
+
+    Returns:
+        The prompt, at least half as long as the context and shorter than it.
+    """
+    bars = bar_indices(history, vocabulary)
+    half = (context_length + 1) // 2
+    bars = bars[len(history) - bars >= half]
+    if len(bars):
+        start = int(bars[-1])
+        head = window_head(history, start, vocabulary)
+        rest = history[start + bar_head_size(history, start, vocabulary) :]
+        if len(head) + len(rest) < context_length:
+            return np.concatenate([head, rest])
+    return history[-half:]
+
+
+def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:
+    """What the grammar allows in the place of each id after Start, as bits.
+
+    All pieces walk through the grammar side by side, which costs a tenth of one after another.
+
+    Args:
+        pieces: 1-D ids from Start to End, of lengths T.
+
+    Returns:
+        For each piece (T - 1, ceil(V / 8)), eight ids a byte; `unpacked` gives booleans.
+    """
+    grammar = Grammar(vocabulary)
+    arrays = [np.asarray(piece, dtype=np.int64) for piece in pieces]
+    longest = max(map(len, arrays), default=1)
+    ids = np.zeros((longest, len(arrays)), dtype=np.int64)  # (T, B): Pad after the End
+    for column, piece in enumerate(arrays):
+        ids[: len(piece), column] = piece
+    state = grammar.start(len(arrays))
+    masks = [np.empty((len(piece) - 1, -(-vocabulary.size // 8)), np.uint8) for piece in arrays]
+    for step in range(longest - 1):
+        bits = np.packbits(grammar.allowed(state), axis=1)  # (B, ceil(V / 8))
+        for row, mask in enumerate(masks):
+            if step < len(mask):
+                mask[step] = bits[row]
+        grammar.advance(state, ids[step + 1])
+    return masks
+
+
+def unpacked(mask: NDArray[np.uint8], vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """(T - 1, V) bool from one of `masks_of_pieces`."""
+    return np.unpackbits(mask, axis=1, count=vocabulary.size).astype(bool)

@@ -1,0 +1,322 @@
+"""Windows and whole pieces: what a model reads, and in which order."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightning.pytorch import LightningModule, Trainer
+
+from data.augment import transposition, transposition_range
+from data.corpus import CorpusError
+from data.datamodule import EVALUATION_TOKENS, MusicDataModule
+from data.grammar import Grammar
+from data.score import BAR, NOTE, canonical
+from data.store import Split, SplitWriter
+from data.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.vocabulary import Kind
+from data.windows import NOT_SCORED, TrainingWindows, masks_of_pieces, rebase, unpacked
+from tests.folders import write_tunes
+from tests.music import GRID, random_score, vocabulary_for
+
+REACH = 2
+CONTEXT = 24
+
+
+def pieces_and_vocabulary(count=8):
+    rng = np.random.default_rng(5)
+    scores = [score for score in (random_score(rng) for _ in range(40)) if len(score.notes) > 3]
+    vocabulary = vocabulary_for(*scores[:count], transpose=REACH)
+    return [encode(score, vocabulary) for score in scores[:count]], vocabulary
+
+
+PIECES, VOCABULARY = pieces_and_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("split") / "train"
+    with SplitWriter(folder, VOCABULARY) as writer:
+        for number, piece in enumerate(PIECES):
+            writer.add(str(number), piece)
+    return Split.load(folder, tuple(writer.names))
+
+
+def admissible(piece):
+    """Start, every later bar whose rest fills a window, and the first whose rest is shorter."""
+    if len(piece) <= CONTEXT + 1:
+        return [0]
+    later = bar_indices(piece, VOCABULARY)[1:].tolist()
+    filling = [bar for bar in later if len(piece) - bar > CONTEXT + 1]
+    return [0, *filling, *later[len(filling) : len(filling) + 1]]
+
+
+def spelt_window(piece, start, shift):
+    """(ids, targets) of one window, by the definition."""
+    if start == 0:
+        window, is_restated = piece, np.zeros(len(piece), dtype=bool)
+    else:
+        head = window_head(piece, start, VOCABULARY)
+        own = bar_head_size(piece, start, VOCABULARY)
+        window = np.concatenate([head, piece[start + own :]])
+        is_restated = np.zeros(len(window), dtype=bool)
+        is_restated[own : len(head)] = True
+    ids = np.zeros(CONTEXT, dtype=np.int64)
+    targets = np.full(CONTEXT, NOT_SCORED)
+    moved = transposition(VOCABULARY, shift)[window]
+    ids[: len(moved)] = moved[:CONTEXT]
+    following = np.where(is_restated, NOT_SCORED, moved)[1 : CONTEXT + 1]
+    targets[: len(following)] = following
+    return ids, targets
+
+
+def all_windows():
+    windows = {}
+    for number, piece in enumerate(PIECES):
+        low, high = transposition_range(piece, VOCABULARY)
+        for start in admissible(piece):
+            for shift in range(max(low, -REACH), min(high, REACH) + 1):
+                ids, targets = spelt_window(piece, start, shift)
+                windows[ids.tobytes(), targets.tobytes()] = number, start, shift
+    return windows
+
+
+WINDOWS = all_windows()
+
+
+@given(step=st.integers(0, 2**40), seed=st.integers(0, 2**40), size=st.integers(1, 9))
+@settings(max_examples=50)
+def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
+    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    ids, targets = source.batch(seed, step, size)
+    assert ids.shape == targets.shape == (size, CONTEXT)
+    for row, target in zip(ids, targets, strict=True):
+        assert (row.tobytes(), target.tobytes()) in WINDOWS
+
+
+@given(step=st.integers(0, 2**40))
+@settings(max_examples=50)
+def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_target(split, step):
+    ids, targets = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, step, 8)
+    kinds = VOCABULARY.kind_of[ids]
+    for kind in kinds.tolist():
+        if kind[0] == Kind.START:
+            continue
+        assert kind[0] == Kind.BAR
+        tempo_at = 2 if kind[1] == Kind.LENGTH else 1
+        assert kind[tempo_at] == Kind.TEMPO
+    length = (ids != 0).sum(axis=1)
+    assert (kinds[np.arange(8), length - 1] != Kind.PAD).all()
+    for row in range(8):
+        assert (ids[row, length[row] :] == 0).all()
+        assert (targets[row, length[row] :] == NOT_SCORED).all()
+    assert not (targets == 0).any()
+    scored = targets[:, :-1] != NOT_SCORED
+    assert (targets[:, :-1][scored] == ids[:, 1:][scored]).all()
+
+
+def test_every_window_and_key_comes_up(split):
+    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    seen = set()
+    for step in range(400):
+        ids, targets = source.batch(0, step, 64)
+        seen |= {(i.tobytes(), t.tobytes()) for i, t in zip(ids, targets, strict=True)}
+    assert seen == set(WINDOWS)
+
+
+def test_tokens_are_seen_about_equally_often(tmp_path):
+    """A note's pitch tells it from all others here, so that one sees what a window holds."""
+    bars = np.array([(4, 4, 48)] * 12, dtype=BAR)
+    notes = np.zeros(48, dtype=NOTE)
+    notes["onset"], notes["pitch"], notes["velocity"] = np.arange(48) * 12, np.arange(48), 80
+    long, _ = canonical(notes, bars, np.full(12, 120), GRID)
+    notes = notes[:12].copy()
+    notes["pitch"] += 48
+    short, _ = canonical(notes, bars, np.full(12, 120), GRID)
+    vocabulary = vocabulary_for(long, short)
+    with SplitWriter(tmp_path / "train", vocabulary) as writer:
+        writer.add("long", encode(long, vocabulary))  # 12 bars of 13 tokens
+        writer.add("short", encode(short, vocabulary))
+    split = Split.load(tmp_path / "train", ("long", "short"))
+    source = TrainingWindows(split, vocabulary, 52, 0)
+    ids = np.concatenate([source.batch(0, step, 64)[0].ravel() for step in range(200)])
+    first = vocabulary.first(Kind.NOTE)
+    seen = np.bincount(ids, minlength=vocabulary.size)[first : first + 60]
+    share = seen / seen.mean()
+    assert 0.5 < share.min() < share.max() < 1.7  # the ends and what is a window from them
+    np.testing.assert_allclose(share[:48].mean(), share[48:].mean(), rtol=0.15)
+    inner = share[20:28]
+    np.testing.assert_allclose(inner, inner.mean(), rtol=0.15)
+
+
+def test_a_batch_depends_on_seed_and_step_alone_and_ranks_share_it(split):
+    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    again = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    whole = source.batch(3, 7, 6)
+    again.batch(3, 6, 6)
+    np.testing.assert_array_equal(whole, again.batch(3, 7, 6))
+    parts = [source.batch(3, 7, 2, rank, 3) for rank in range(3)]
+    for rank, part in enumerate(parts):
+        np.testing.assert_array_equal(part, [array[rank::3] for array in whole])
+    assert not np.array_equal(parts[0], parts[1])
+    assert not np.array_equal(whole, source.batch(3, 8, 6))
+    assert not np.array_equal(whole, source.batch(4, 7, 6))
+
+
+@given(st.data())
+def test_a_piece_goes_on_from_a_bar_with_half_a_context_or_more(data):
+    piece = data.draw(st.sampled_from([piece for piece in PIECES if len(piece) > 60]))
+    context = data.draw(st.integers(8, 60))
+    history = piece[: data.draw(st.integers(context, len(piece)))]
+    prompt = rebase(history, context, VOCABULARY)
+    assert context <= 2 * len(prompt) < 2 * context
+    half = (context + 1) // 2
+    usable = []
+    for bar in bar_indices(history, VOCABULARY).tolist():
+        if len(history) - bar >= half:
+            head = window_head(history, bar, VOCABULARY)
+            rest = history[bar + bar_head_size(history, bar, VOCABULARY) :]
+            usable.append(np.concatenate([head, rest]))
+    if usable and len(usable[-1]) < context:
+        np.testing.assert_array_equal(prompt, usable[-1])
+    else:
+        np.testing.assert_array_equal(prompt, history[-half:])
+
+
+def test_masks_side_by_side_are_those_one_by_one():
+    grammar = Grammar(VOCABULARY)
+    for piece, mask in zip(PIECES, masks_of_pieces(PIECES, VOCABULARY), strict=True):
+        np.testing.assert_array_equal(unpacked(mask, VOCABULARY), grammar.masks(piece))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    path = write_tunes(folder / "tunes", 12)
+    made = MusicDataModule(
+        path=str(path), datasets=str(folder / "out"), context_length=32, batch_size=4, seed=1
+    )
+    made.prepare_data()
+    made.setup()
+    return made
+
+
+def first_batches(data, count):
+    batches = list(itertools.islice(iter(data.train_dataloader()), count))
+    return [torch.stack([batch["ids"], batch["targets"]]) for batch in batches]
+
+
+def test_training_batches_go_on_where_training_is(data, monkeypatch):
+    batches = first_batches(data, 8)
+    assert batches[0].shape == (2, 4, 32)
+    assert batches[0].dtype == torch.int64
+    assert len({batch.numpy().tobytes() for batch in batches}) == 8
+    at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)
+    monkeypatch.setattr(data, "trainer", at)
+    assert torch.equal(first_batches(data, 1)[0], batches[6])
+
+
+def test_workers_change_nothing(data, monkeypatch):
+    batches = first_batches(data, 5)
+    monkeypatch.setattr(data, "num_workers", 2)
+    assert torch.equal(torch.stack(first_batches(data, 5)), torch.stack(batches))
+
+
+class Recorder(LightningModule):
+    """Notes the batches that a Trainer brings."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.seen, self.scored = [], []
+
+    def training_step(self, batch, batch_idx):
+        self.seen.append(torch.stack([batch["ids"], batch["targets"]]))
+        return self.weight.sum()
+
+    def validation_step(self, batch, batch_idx):
+        self.scored += [piece.tolist() for piece in batch["pieces"]]
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_trainer_meets_every_batch_once_over_epochs_and_a_resumed_run(data, tmp_path):
+    def trainer(**limits):
+        return Trainer(
+            **limits,
+            limit_train_batches=2,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            default_root_dir=tmp_path,
+        )
+
+    wanted = first_batches(data, 6)
+    whole = Recorder()
+    first = trainer(max_steps=4)
+    first.fit(whole, datamodule=MusicDataModule(**data.hparams))
+    assert torch.equal(torch.stack(whole.seen), torch.stack(wanted[:4]))
+    first.save_checkpoint(tmp_path / "last.ckpt")
+    valid = MusicDataModule(**data.hparams)
+    valid.setup()
+    split = valid.corpus.split("valid")
+    assert whole.scored[-len(split) :] == [split.piece(i).tolist() for i in range(len(split))]
+    resumed = Recorder()
+    trainer(max_steps=6).fit(
+        resumed,
+        datamodule=MusicDataModule(**data.hparams),
+        ckpt_path=tmp_path / "last.ckpt",
+        weights_only=True,
+    )
+    assert torch.equal(torch.stack(resumed.seen), torch.stack(wanted[4:6]))
+
+
+@pytest.mark.parametrize("name", ["valid", "test"])
+def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
+    loader = getattr(data, f"{name[:3]}_dataloader" if name == "valid" else "test_dataloader")()
+    split = data.corpus.split(name)
+    grammar = Grammar(data.vocabulary)
+    for _ in range(2):  # the second time the masks are remembered
+        batches = list(loader)
+        assert len(batches) == len(loader)
+        pieces = [piece for batch in batches for piece in batch["pieces"]]
+        assert len(pieces) == len(split)
+        for index, piece in enumerate(pieces):
+            np.testing.assert_array_equal(piece, split.piece(index))
+        allowed = [mask for batch in batches for mask in batch["allowed"]]
+        for piece, mask in zip(pieces, allowed, strict=True):
+            np.testing.assert_array_equal(mask, grammar.masks(piece))
+        notes = [count for batch in batches for count in batch["notes"]]
+        assert notes == split.note_counts.tolist()
+
+
+def test_ranks_score_each_piece_once(data, monkeypatch):
+    monkeypatch.setattr("data.datamodule.EVALUATION_TOKENS", 1)
+    seen = []
+    for rank in range(3):
+        at = SimpleNamespace(global_rank=rank, world_size=3)
+        monkeypatch.setattr(data, "trainer", at)
+        seen += [p.tolist() for batch in data._whole_pieces("train") for p in batch["pieces"]]
+    split = data.corpus.split("train")
+    assert sorted(seen) == sorted(split.piece(i).tolist() for i in range(len(split)))
+    assert EVALUATION_TOKENS > 1
+
+
+def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
+    path = write_tunes(tmp_path / "tunes", 2)
+    data = MusicDataModule(path=str(path), datasets=str(tmp_path / "out"))
+    with pytest.raises(RuntimeError, match="not set up"):
+        _ = data.vocabulary
+    data.setup()
+    with pytest.raises(CorpusError, match="test split is empty"):
+        data.test_dataloader()
+    for wrong in ({"batch_size": 0}, {"context_length": 4}, {"seed": -1}, {"transpose": -1}):
+        with pytest.raises(CorpusError, match=next(iter(wrong))):
+            MusicDataModule(**wrong)
