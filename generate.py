@@ -198,14 +198,16 @@ def write_piece(piece: Piece, stem: Path) -> list[Path]:
     return [midi, wav, picture]
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        _fail(f"{message} (--help lists the options)")
+        """Says what is wrong and leaves with exit code 2."""
+        fail(f"{message} (--help lists the options)")
 
 
-def _fail(message: str) -> NoReturn:
+def fail(message: str) -> NoReturn:
+    """Says what is wrong in one line and leaves with exit code 2."""
     print(f"{Path(sys.argv[0]).name}: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(2)
 
@@ -217,8 +219,9 @@ def _at_least_one(text: str) -> int:
     return number
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(description=(__doc__ or "").splitlines()[0])
+def command_line() -> argparse.ArgumentParser:
+    """The options, in the order in which --help tells them."""
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         *("--checkpoint", "-c"),
         default=DEFAULT_CHECKPOINT,
@@ -283,12 +286,12 @@ def _stems(arguments: argparse.Namespace) -> list[Path]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
-    arguments = _parser().parse_args(argv)
+    arguments = command_line().parse_args(argv)
     names = [field.name for field in dataclasses.fields(Choice)]
     try:
         choice = Choice(**{name: getattr(arguments, name) for name in names})
     except ValueError as error:
-        _fail(f"--{str(error).replace('_', '-')}")
+        fail(f"--{str(error).replace('_', '-')}")
     try:
         model = load(arguments.checkpoint)
         if arguments.seed_notes is not None:
@@ -315,7 +318,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
             )
     except (BundleError, MidiError, SeedError, OSError) as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,7 +32,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
 from model.bundle import save_bundle
-from model.module import MusicModule
+from model.module import MusicModule, RunError
 from monitor import MusicMonitor, StepProgress
 
 
@@ -130,11 +131,17 @@ class EtudeCLI(LightningCLI):
                 fail(f"{config.ckpt_path}: no such checkpoint; train first, or give --ckpt_path")
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
-        """The trainer, logging to the run's folder."""
-        run = Path(self.config[self.subcommand].run)
-        if self.config[self.subcommand].trainer.logger is None and self.subcommand == "fit":
+        """The trainer, with its callbacks, logging to the run's folder."""
+        config = self.config[self.subcommand]
+        callbacks = [*(self.config_init[self.subcommand].trainer.callbacks or []), SaveModel()]
+        if config.trainer.enable_progress_bar is not False:
+            callbacks.append(StepProgress(refresh_rate=10))
+        if self.subcommand != "fit":  # judging a run leaves its folder alone
+            kwargs["logger"] = False
+        elif config.trainer.logger is None:
+            run = Path(config.run)
             kwargs["logger"] = TensorBoardLogger(run.parent, name=run.name, version="")
-        return super().instantiate_trainer(**kwargs)
+        return super().instantiate_trainer(callbacks=callbacks, **kwargs)
 
 
 def fast_precision() -> str:
@@ -162,9 +169,10 @@ def fail(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     try:
         EtudeCLI(
@@ -174,9 +182,10 @@ def main() -> None:
             save_config_callback=KeepConfig,
             save_config_kwargs={"overwrite": True},
             seed_everything_default=0,
-            trainer_defaults={"callbacks": [StepProgress(refresh_rate=10), SaveModel()]},
+            auto_configure_optimizers=False,
+            args=None if argv is None else list(argv),
         )
-    except (CorpusError, OSError) as error:
+    except (CorpusError, RunError, OSError) as error:
         fail(str(error))
 
 

@@ -20,6 +20,10 @@ from model.sampling import Ids
 NOT_SCORED = -100  # a target that no loss counts
 
 
+class RunError(ValueError):
+    """A run that cannot go as it was asked to; the message is one line, for people."""
+
+
 class Vocabulary(Protocol):
     """What a module asks of the vocabulary of its data."""
 
@@ -85,6 +89,9 @@ class MusicModule(LightningModule):
         weight_decay: decoupled, times the rate; gains have none.
         warm_up: share of the run in which the rates rise from 0.
         cool_down: share of the run, at its end, in which the rates fall to 0.
+
+    Raises:
+        RunError: a value that no decoder can have.
     """
 
     decoder: Decoder
@@ -105,6 +112,10 @@ class MusicModule(LightningModule):
         cool_down: float = 0.7,
     ) -> None:
         super().__init__()
+        try:  # a mistake is told before the data is read
+            DecoderConfig(1, n_layer, n_head, n_embd, context_length, dropout)
+        except ValueError as error:
+            raise RunError(str(error)) from None
         self.save_hyperparameters()
         self.seed = 0
         self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
@@ -198,12 +209,12 @@ class MusicModule(LightningModule):
         optimizer = MuonAdamW(
             self.decoder, wish["learning_rate"], wish["muon_learning_rate"], wish["weight_decay"]
         )
-        total = self.trainer.estimated_stepping_batches
-        if total == float("inf"):
-            raise ValueError("the run has no end: give trainer.max_steps, so that rates can fall")
+        total = self.trainer.max_steps
+        if total < 1:
+            raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
         schedule = LambdaLR(
             optimizer,
-            lambda step: warm_hold_fall(step, int(total), wish["warm_up"], wish["cool_down"]),
+            lambda step: warm_hold_fall(step, total, wish["warm_up"], wish["cool_down"]),
         )
         return {
             "optimizer": optimizer,
@@ -258,10 +269,11 @@ class MusicModule(LightningModule):
     def _log_tally(self, split: str) -> None:
         """Sums over all ranks, then one division: the figures of one process, to rounding."""
         mine = np.concatenate((self.tally.nats, self.tally.counts, [self.tally.notes]))
-        on_device = torch.from_numpy(mine).to(self.device)
-        sums = self.trainer.strategy.reduce(on_device, reduce_op="sum").cpu().numpy()
+        sums = torch.from_numpy(mine)
+        if self.trainer.world_size > 1:  # a single device need not know float64: Apple's do not
+            sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum").cpu()
         names = self.data.vocabulary.kind_names
-        nats, counts = sums[:-1].reshape(2, len(names))  # (2 K,) -> (2, K)
+        nats, counts = sums[:-1].reshape(2, len(names)).numpy()  # (2 K,) -> (2, K)
         tally = Tally(nats, counts.astype(np.int64), int(sums[-1]))
         self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
         self.log(f"{split}/loss", tally.per_token, sync_dist=True)
@@ -279,10 +291,10 @@ class MusicModule(LightningModule):
         """Refuse weights that were trained on other tokens.
 
         Raises:
-            ValueError: the checkpoint's vocabulary is not the datamodule's.
+            RunError: the checkpoint's vocabulary is not the datamodule's.
         """
         if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
-            raise ValueError(
+            raise RunError(
                 "the checkpoint was trained with another vocabulary than the data has now: "
                 "use the data it was trained on, or train afresh"
             )

@@ -1,0 +1,148 @@
+"""train.py: whole runs, small ones."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import generate
+import train
+from data.score import DRUMS
+from tests.folders import write_tunes
+
+CONFIGS = Path(train.__file__).parent / "configs"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_tunes(tmp_path / "tunes", 8)
+
+
+def fit(folder, *options):
+    train.main(
+        [
+            *("fit", "--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder)),
+            *("--trainer.enable_progress_bar", "false", *map(str, options)),
+        ]
+    )
+
+
+def told(capsys, *arguments):
+    """The exit code of the command and the lines of its errors."""
+    with pytest.raises(SystemExit) as stop:
+        train.main(list(map(str, arguments)))
+    return stop.value.code, capsys.readouterr().err.strip().splitlines()
+
+
+def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
+    fit(folder, "--run", "runs/one", "--model.n_layer", 2)
+    run = Path("runs/one")
+    model = generate.load(run / "model.safetensors")
+    assert model.decoder.config.n_layer == 2
+    assert model.summary["step"] in (10, 20)
+    assert model.summary["data"]["path"] == str(folder)
+    assert model.vocabulary.programs == (0, DRUMS)
+    (piece,) = generate.continue_score(model, generate.no_seed(model), bars=2)
+    assert len(piece.score.bars) == 2
+    assert "n_layer: 2" in (run / "config.yaml").read_text()
+
+    shown = EventAccumulator(str(run), size_guidance={"images": 0, "audio": 0}).Reload()
+    tags = shown.Tags()
+    assert tags["audio"] == tags["images"] == ["music/sample"]
+    assert [event.step for event in shown.Images("music/sample")] == [20]
+    for name in ("loss", "nats_per_note", "gradient_norm", "learning_rate", "tokens_per_second"):
+        assert f"train/{name}" in tags["scalars"]
+    for name in ("loss", "nats_per_note", "nats_note", "nats_duration", "nats_end"):
+        assert [event.step for event in shown.Scalars(f"valid/{name}")] == [9, 19]
+
+
+def test_a_second_run_goes_beside_the_first(folder, capsys):
+    fit(folder, "--trainer.max_steps", 10)
+    first = Path("runs/smoke/model.safetensors").read_bytes()
+    capsys.readouterr()
+    fit(folder, "--trainer.max_steps", 10, "--model.n_embd", 16)
+    assert "runs/smoke-2" in capsys.readouterr().out
+    assert Path("runs/smoke/model.safetensors").read_bytes() == first
+    assert Path("runs/smoke-2/model.safetensors").is_file()
+
+
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(folder, monkeypatch):
+    dropout = ("--model.dropout", "0.2", "--ckpt_path", "last")
+    fit(folder, "--run", "runs/whole", *dropout)  # with nothing to resume, a run begins
+
+    def stop(self, trainer, *_):
+        if trainer.global_step == 15:  # the latest checkpoint is of step 10
+            raise SystemExit("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(train.MusicMonitor, "on_train_batch_end", stop)
+        with pytest.raises(SystemExit, match="killed"):
+            fit(folder, "--run", "runs/cut", *dropout)
+    fit(folder, "--run", "runs/cut", *dropout)
+    whole, cut = (
+        torch.load(f"runs/{name}/checkpoints/last.ckpt", weights_only=True)
+        for name in ("whole", "cut")
+    )
+    assert whole["global_step"] == cut["global_step"] == 20
+    assert whole["state_dict"].keys() == cut["state_dict"].keys()
+    for name, weights in whole["state_dict"].items():
+        assert torch.equal(weights, cut["state_dict"][name]), name
+    assert not Path("runs/cut-2").exists()
+
+
+def test_validate_and_test_read_a_run_and_leave_it_alone(folder, capsys):
+    fit(folder)
+    before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+    for command in ("validate", "test"):
+        config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
+        train.main([command, *config, "--trainer.enable_progress_bar", "false"])
+        assert "nats_per_note" in capsys.readouterr().out
+    assert before == {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("config", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_shipped_config_is_read(config, capsys):
+    with pytest.raises(SystemExit) as stop:
+        train.main(["fit", "--config", str(config), "--print_config"])
+    assert stop.value.code in (0, None)
+    printed = capsys.readouterr().out
+    for line in config.read_text().splitlines():
+        setting = line.split("#")[0].strip()
+        assert setting in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model.n_layers", "3"], ["n_layers"]),
+        (["--trainer.maxsteps", "3"], ["maxsteps"]),
+        (["--model.n_layer", "three"], ["n_layer", "three"]),
+        (["--model.n_embd", "33"], ["n_embd", "33"]),
+        (["--model.context_length", "4"], ["context_length"]),
+        (["--data.path", "nowhere"], ["nowhere", "no such folder"]),
+        (["--data.path", "empty"], ["empty", "no .mid"]),
+        (["--data.path", "noise"], ["noise", "none of its 1", "not a MIDI file"]),
+        (["--data.batch_size", "0"], ["batch_size"]),
+        (["--trainer.max_steps", "-1"], ["max_steps"]),
+        (["--ckpt_path", "none.ckpt"], ["none.ckpt"]),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
+    Path("empty").mkdir()
+    Path("noise").mkdir()
+    Path("noise/a.mid").write_bytes(b"noise")
+    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
+    code, lines = told(capsys, "fit", *config, "--trainer.enable_progress_bar", "false", *options)
+    assert code == 2
+    assert len(lines) == 1
+    assert all(word in lines[0] for word in words)
+    assert not Path("runs").exists() or not list(Path("runs").rglob("model.safetensors"))
+
+
+def test_without_a_checkpoint_there_is_nothing_to_test(folder, capsys):
+    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
+    code, lines = told(capsys, "test", *config)
+    assert code == 2
+    assert "last.ckpt" in lines[-1]
