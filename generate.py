@@ -31,7 +31,7 @@ from data.render import write_piano_roll, write_wav
 from data.score import BAR, DRUMS, NOTE, Score, canonical
 from data.seed_notes import SeedError, parse_seed_notes
 from data.tokenizer import decode, encode
-from data.vocabulary import Kind, Vocabulary, VocabularyError
+from data.vocabulary import Vocabulary, VocabularyError
 from data.windows import rebase
 from model.bundle import BundleError, load_bundle
 from model.decoder import Decoder
@@ -161,13 +161,13 @@ def continue_score(
         grammar.advance(state, np.full(samples, token))
     grammar.wait(state, seed.end_step)
 
+    limit = BarLimit(grammar, len(seed.score.bars) + bars)
     context_length = model.decoder.config.context_length
     steps = sample(
         model.decoder,
         [_shortened(prompt, context_length, vocabulary)] * samples,
-        BarLimit(grammar, len(seed.score.bars) + bars),
+        limit,
         state,
-        end_id=vocabulary.first(Kind.END),
         generator=torch.Generator().manual_seed(random_seed),
         choice=choice,
         rebase=partial(rebase, context_length=context_length, vocabulary=vocabulary),
@@ -175,7 +175,7 @@ def continue_score(
     new = np.stack(list(steps), axis=1)  # (B, T)
     pieces = []
     for row in new:
-        ids = np.concatenate([prompt, row[row != vocabulary.first(Kind.PAD)]])
+        ids = np.concatenate([prompt, limit.ending(row)])
         pieces.append(Piece(decode(ids, vocabulary), seed.end_step))
     return pieces
 

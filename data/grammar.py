@@ -27,6 +27,7 @@ class GrammarState:
         position: (B,) the latest Position in the bar, -1 before the first.
         note: (B,) number of the latest Note at that Position, -1 before the first.
         extends: (B,) Extends since the latest Note.
+        note_bar: (B,) number of the bar, from 1, that the latest Note began in; 0 before the first.
         free_at: (B, N) when each note (program and pitch) may start again: its end.
     """
 
@@ -38,6 +39,7 @@ class GrammarState:
     position: NDArray[np.int64]
     note: NDArray[np.int64]
     extends: NDArray[np.int64]
+    note_bar: NDArray[np.int64]
     free_at: NDArray[np.int64]
 
     def copy(self) -> GrammarState:
@@ -92,6 +94,7 @@ class Grammar:
             position=rows - 1,
             note=rows - 1,
             extends=rows.copy(),
+            note_bar=rows.copy(),
             free_at=np.zeros((batch, notes), dtype=np.int64),
         )
 
@@ -146,6 +149,7 @@ class Grammar:
         state.position = np.where(is_position, value, np.where(is_bar, -1, state.position))
         is_note = kind == Kind.NOTE
         state.note = np.where(is_note, value, np.where(is_position | is_bar, -1, state.note))
+        state.note_bar = np.where(is_note, state.bar_count, state.note_bar)
         state.extends = np.where(is_note, 0, state.extends + (kind == Kind.EXTEND))
 
         rows = np.flatnonzero(kind == Kind.DURATION)
@@ -183,8 +187,11 @@ class Grammar:
 class BarLimit:
     """A grammar that ends the piece in its bar number `bars`, neither sooner nor later.
 
-    Bars are counted from the beginning of the piece. Where the last bar has no room for a note,
-    which takes every note of the vocabulary sounding at once, one more bar may begin.
+    Bars are counted from the beginning of the piece. Where the model would begin the bar after
+    the last, the piece is over: that Bar stands for End (`ending` puts it so), so that a bar is
+    full when the model finds it full, not when it happens to think of the end. Where the last bar
+    has no room for a note, which takes every note of the vocabulary sounding at once, another
+    bar follows.
     """
 
     def __init__(self, grammar: Grammar, bars: int) -> None:
@@ -196,16 +203,29 @@ class BarLimit:
         return self.grammar.start(batch)
 
     def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
-        """(B, V): as the grammar's, no End before bar number `bars`, and no Bar after it."""
+        """(B, V): as the grammar's, but no End too soon, and only Pad when the last bar is over."""
         vocabulary = self.grammar.vocabulary
         mask = self.grammar.allowed(state)
-        mask[state.bar_count < self.bars, vocabulary.first(Kind.END)] = False
-        is_last = state.bar_count >= self.bars
-        beyond = mask[is_last]
-        beyond[:, vocabulary.ids(Kind.BAR)] = False
-        mask[is_last] = np.where(beyond.any(axis=1, keepdims=True), beyond, mask[is_last])
+        has_last_bar = state.note_bar >= self.bars  # with a note in it
+        mask[~has_last_bar, vocabulary.first(Kind.END)] = False
+
+        in_empty_last = (state.bar_count >= self.bars) & ~has_last_bar
+        noted = mask[in_empty_last]
+        noted[:, vocabulary.ids(Kind.BAR)] = False
+        mask[in_empty_last] = np.where(noted.any(axis=1, keepdims=True), noted, mask[in_empty_last])
+
+        is_over = has_last_bar & (state.bar_count > state.note_bar)
+        mask[is_over] = np.arange(vocabulary.size) == vocabulary.first(Kind.PAD)
         return mask
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
         """As the grammar's."""
         self.grammar.advance(state, ids)
+
+    def ending(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A row's ids without Pad, its last Bar, if it stopped at one, become End."""
+        vocabulary = self.grammar.vocabulary
+        ids = ids[ids != vocabulary.first(Kind.PAD)]
+        if vocabulary.kind_of[ids[-1]] == Kind.BAR:
+            ids[-1] = vocabulary.first(Kind.END)
+        return ids

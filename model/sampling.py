@@ -177,7 +177,6 @@ def sample(
     grammar: Grammar[State],
     state: State,
     *,
-    end_id: int,
     generator: torch.Generator,
     choice: Choice | None = None,
     rebase: Rebase | None = None,
@@ -185,8 +184,9 @@ def sample(
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
-    The grammar's mask is applied before temperature and filters. One number a row is drawn at
-    every step, whether the row has ended or not, so no row's fate changes another's.
+    A row has ended when the grammar allows it nothing but Pad. The mask is applied before
+    temperature and filters. One number a row is drawn at every step, whether the row has ended
+    or not, so no row's fate changes another's.
     Where the context is full, each row's history is shortened by `rebase`, unless it is within
     half the context anyway, and read anew.
 
@@ -195,7 +195,6 @@ def sample(
         prompts: B arrays of ids, none empty.
         grammar: of which `allowed` and `advance` are called.
         state: the grammar's state after the prompts; it is changed in place.
-        end_id: the id after which a row holds only Pad.
         generator: on the CPU; the only source of chance.
         choice: temperature and filters; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
@@ -212,7 +211,8 @@ def sample(
     choice = Choice() if choice is None else choice
     context = decoder.config.context_length
     histories = [[int(i) for i in prompt] for prompt in prompts]
-    ended = np.array([end_id in history for history in histories])
+    allowed = grammar.allowed(state)  # (B, V)
+    ended = _only_pad(allowed)
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
     step = 0
@@ -223,16 +223,21 @@ def sample(
             logits = decode_one(decoder, ids, cache)
         else:
             logits, cache = prefill(decoder, _rebased(histories, ended, rebase, context))
-        allowed = torch.from_numpy(grammar.allowed(state))  # (B, V)
-        masked = keep_allowed(logits.float().cpu(), allowed)
+        masked = keep_allowed(logits.float().cpu(), torch.from_numpy(allowed))
         uniform = torch.rand(len(prompts), dtype=torch.float64, generator=generator)
         ids = choose(masked, choice, uniform).numpy()
         grammar.advance(state, ids)
         for row in np.flatnonzero(~ended):
             histories[row].append(int(ids[row]))
-        ended |= ids == end_id
+        allowed = grammar.allowed(state)
+        ended = _only_pad(allowed)
         step += 1
         yield ids
+
+
+def _only_pad(allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(B,) whether a row has ended: of (B, V), nothing but Pad may follow."""
+    return allowed[:, PAD] & ~allowed[:, PAD + 1 :].any(axis=1)
 
 
 def _rebased(

@@ -222,7 +222,6 @@ def run(decoder, prompts, grammar, choice, *, seed=0, max_tokens=60):
         prompts,
         grammar,
         grammar.after(prompts),
-        end_id=END,
         generator=torch.Generator().manual_seed(seed),
         choice=choice,
         rebase=a_few,
@@ -304,7 +303,6 @@ def test_it_yields_as_it_goes(decoder):
         [np.array([START])],
         grammar,
         state,
-        end_id=END,
         generator=generator,
         rebase=a_few,
     )
@@ -318,7 +316,6 @@ def test_a_full_context_without_a_rebase_is_an_error(decoder):
         PROMPTS,
         grammar,
         grammar.after(PROMPTS),
-        end_id=END,
         generator=torch.Generator(),
     )
     with pytest.raises(ValueError, match="context of 12 tokens is full"):
@@ -348,7 +345,6 @@ def test_a_row_within_half_the_context_is_never_rebased(decoder):
         prompts,
         grammar,
         grammar.after(prompts),
-        end_id=END,
         generator=torch.Generator().manual_seed(0),
         rebase=watch,
         max_tokens=30,
@@ -363,7 +359,6 @@ def test_a_rebase_that_does_not_shorten_is_an_error(decoder):
         PROMPTS,
         grammar,
         grammar.after(PROMPTS),
-        end_id=END,
         generator=torch.Generator(),
         rebase=lambda history: history,
     )

@@ -173,7 +173,7 @@ def test_a_bar_limit_ends_pieces_in_that_bar(vocabulary):
         rank = np.where(vocabulary.kind_of == Kind.EXTEND, 0.01, 1) * rng.random(allowed.shape)
         rows.append((allowed * rank).argmax(axis=1))
         limit.advance(state, rows[-1])
-    bars = [len(decode(row[row != 0], vocabulary).bars) for row in np.stack(rows, axis=1)]
+    bars = [len(decode(limit.ending(row), vocabulary).bars) for row in np.stack(rows, axis=1)]
     if vocabulary is SMALL:
         assert set(bars) == {3}
     assert min(bars) == 3
