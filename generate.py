@@ -38,7 +38,7 @@ from model.decoder import Decoder
 from model.sampling import Choice, sample
 
 DEFAULT_CHECKPOINT = "runs/bach/model.safetensors"
-DEFAULT_CHOICE = Choice(temperature=0.9, top_p=0.98)
+DEFAULT_CHOICE = Choice(temperature=1.0, top_p=0.95)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -13,6 +15,21 @@ from data.vocabulary import Vocabulary
 from generate import Model, continue_score, no_seed
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
+
+
+class RunLogger(TensorBoardLogger):
+    """Logs to a run's own folder, without the charts that say nothing here.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder.parent, name=folder.name, version="", default_hp_metric=False)
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """As Lightning's, less the epoch: there is but one."""
+        super().log_metrics({n: v for n, v in metrics.items() if n != "epoch"}, step)
 
 
 class StepProgress(TQDMProgressBar):
@@ -68,5 +85,6 @@ class MusicMonitor(Callback):
         figure = draw_piano_roll(score, title=f"after {step} steps")
         for logger in loggers:
             writer = logger.experiment
-            writer.add_audio("music/sample", audio, step, sample_rate=SAMPLE_RATE)
-            writer.add_figure("music/sample", figure, step, close=False)
+            # Two tags: TensorBoard shows but one of an audio and an image with the same one.
+            writer.add_audio("music/audio", audio, step, sample_rate=SAMPLE_RATE)
+            writer.add_figure("music/piano_roll", figure, step, close=False)

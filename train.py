@@ -27,13 +27,12 @@ from lightning.pytorch.cli import (
     LightningCLI,
     SaveConfigCallback,
 )
-from lightning.pytorch.loggers import TensorBoardLogger
 
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
 from model.bundle import save_bundle
 from model.module import MusicModule, RunError
-from monitor import MusicMonitor, StepProgress
+from monitor import MusicMonitor, RunLogger, StepProgress
 
 
 class SaveModel(Callback):
@@ -139,8 +138,7 @@ class EtudeCLI(LightningCLI):
         if self.subcommand != "fit":  # judging a run leaves its folder alone
             kwargs["logger"] = False
         elif config.trainer.logger is None:
-            run = Path(config.run)
-            kwargs["logger"] = TensorBoardLogger(run.parent, name=run.name, version="")
+            kwargs["logger"] = RunLogger(Path(config.run))
         return super().instantiate_trainer(callbacks=callbacks, **kwargs)
 
 

@@ -2,14 +2,17 @@
 
 import functools
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from music21 import chord, meter, note, stream, tie
 
-from data import bach
+from data import bach, corpus
 from data.midi import midi_bytes, read_midi
 from data.score import Grid, Score
+from data.tokenizer import decode
 
 SOPRANO, ALTO, TENOR, BASS = 40, 41, 42, 43
 
@@ -297,3 +300,28 @@ def test_reading_unpickles_and_writes_nothing(paths, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     bach.read_entry(paths["bwv269"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_whole_corpus_as_make_music_builds_it(tmp_path):
+    built = corpus.open_corpus("bach", tmp_path, progress=False)
+    pieces = {name: len(built.split(name)) for name in corpus.SPLITS}
+    assert pieces == {"train": 325, "valid": 40, "test": 40}
+    assert built.report["left_out"] == []
+    assert len(built.report["copies"]) == 2
+    assert built.report["losses"]["merged"] == built.report["losses"]["cut"] == 0
+
+    # The chorale that the Makefile continues must be one that the model has not seen.
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    chorale = re.search(r"datasets/bach/midi/(\S+\.mid)", makefile)
+    assert chorale[1] in built.split("test").names
+
+    ranges = {40: (57, 81), 41: (53, 74), 42: (48, 69), 43: (36, 64)}
+    for name in corpus.SPLITS:
+        split = built.split(name)
+        for index in range(len(split)):
+            notes = decode(split.piece(index), built.vocabulary).notes
+            for program, (lowest, highest) in ranges.items():
+                voice = notes[notes["program"] == program]
+                assert lowest <= voice["pitch"].min() <= voice["pitch"].max() <= highest
+                assert np.all(np.diff(voice["onset"]) >= voice["duration"][:-1])
