@@ -34,6 +34,8 @@ from model.bundle import save_bundle
 from model.module import MusicModule, RunError
 from monitor import MusicMonitor, RunLogger, StepProgress
 
+MODEL_NAME = "model.safetensors"
+
 
 class SaveModel(Callback):
     """Writes model.safetensors to the run's folder whenever validation finds it better."""
@@ -65,7 +67,7 @@ class SaveModel(Callback):
             "model": dict(pl_module.hparams),
             "data": dict(trainer.datamodule.hparams),  # type: ignore[attr-defined]
         }
-        path = Path(trainer.log_dir) / "model.safetensors"
+        path = Path(trainer.log_dir) / MODEL_NAME
         save_bundle(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
 
     def state_dict(self) -> dict[str, Any]:
@@ -113,6 +115,12 @@ class EtudeCLI(LightningCLI):
             }
         )
 
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """Lightning's, less predict: generate.py does that."""
+        commands = LightningCLI.subcommands()
+        return {name: commands[name] for name in ("fit", "validate", "test")}
+
     def before_instantiate_classes(self) -> None:
         """Settles what was left open: precision, the run's folder, what to resume."""
         config = self.config[self.subcommand]
@@ -153,7 +161,7 @@ def fast_precision() -> str:
 def free_folder(run: Path) -> Path:
     """`run`, or with a number after it where a run is already kept there."""
     folder, number = run, 1
-    while (folder / "config.yaml").exists():
+    while (folder / MODEL_NAME).exists() or any(folder.glob("checkpoints/*.ckpt")):
         number += 1
         folder = run.with_name(f"{run.name}-{number}")
     if folder != run:
@@ -181,6 +189,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             save_config_kwargs={"overwrite": True},
             seed_everything_default=0,
             auto_configure_optimizers=False,
+            parser_kwargs={"description": "Train a model, or judge it on held-out pieces."},
             args=None if argv is None else list(argv),
         )
     except (CorpusError, RunError, OSError) as error:

@@ -94,6 +94,20 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(folder, monkeypat
     assert not Path("runs/cut-2").exists()
 
 
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, monkeypatch):
+    def stop(*_):
+        raise SystemExit("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(train.MusicMonitor, "on_train_batch_end", stop)
+        with pytest.raises(SystemExit, match="killed"):
+            fit(folder)
+    assert Path("runs/smoke/config.yaml").is_file()
+    fit(folder, "--ckpt_path", "last")
+    assert [path.name for path in Path("runs").iterdir()] == ["smoke"]
+    assert Path("runs/smoke/model.safetensors").is_file()
+
+
 def test_validate_and_test_read_a_run_and_leave_it_alone(folder, capsys):
     fit(folder)
     before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
