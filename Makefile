@@ -2,7 +2,9 @@
 # make test     the whole suite          make check   its quick part
 # make watch    TensorBoard over runs/
 
-PYTHON ?= python3
+# the first that is there and has what is needed: tinysoundfont has no wheel for 3.13 and newer
+PYTHON ?= $(shell for python in python3.12 python3.11 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin/python
 RUN := runs/bach
 MUSIC := $(RUN)/music
@@ -18,7 +20,7 @@ music: $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
 	@echo "(the piano roll, where the seed is dark). To look at the run: make watch"
 
 # Training resumes where it was interrupted; `trained` says that it came to its end.
-$(RUN)/trained: .venv/installed configs/bach.yaml
+$(RUN)/trained: .venv/installed
 	@$(BIN) train.py fit --config configs/bach.yaml --ckpt_path last
 	@touch $@
 
@@ -44,11 +46,12 @@ watch: .venv/installed
 	@$(BIN) -m tensorboard.main --logdir runs
 
 .venv/installed: requirements.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=path/to/python3"; exit 2; }
 	@test -x $(BIN) || $(PYTHON) -m venv .venv
 	$(BIN) -m pip install --quiet --requirement requirements.txt
 	@# it asks for pyaudio, which only live playback needs and which has no Linux wheel
-	$(BIN) -m pip install --quiet --no-deps tinysoundfont==0.3.7
+	$(BIN) -m pip install --quiet --no-deps tinysoundfont==0.3.7 || { \
+		echo "on Python 3.13 and newer tinysoundfont needs a C++ compiler; or: make PYTHON=python3.12"; exit 2; }
 	@touch $@
 
 .venv/installed-dev: .venv/installed requirements-dev.txt

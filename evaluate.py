@@ -8,17 +8,20 @@ unigram and bigram baselines on the same tokens, and by kind of token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.ngrams import NAMES, NGram, nats_per_note, train
+from data.ngrams import NAMES, nats_per_note, train
+from data.store import Split
 from data.windows import masks_of_pieces, rebase, unpacked
 from generate import DEFAULT_CHECKPOINT, Model, Parser, fail, load
 from model.bundle import BundleError
 from model.likelihood import Tally, summarise, token_nats
+
+PIECES = 32  # scored at once
 
 
 def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
@@ -36,43 +39,42 @@ def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
     return corpus
 
 
-def score_split(model: Model, corpus: Corpus, name: str) -> Tally:
+def score_split(model: Model, split: Split) -> Tally:
     """The exact nats of every piece of a split (see model/likelihood.py)."""
-    split, vocabulary = corpus.split(name), model.vocabulary
-    pieces = [split.piece(index) for index in range(len(split))]
-    allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
+    vocabulary = model.vocabulary
     context_length = model.decoder.config.context_length
     shorten = partial(rebase, context_length=context_length, vocabulary=vocabulary)
-    nats = token_nats(model.decoder, pieces, allowed, rebase=shorten)
-    kinds = np.concatenate([vocabulary.kind_of[piece[1:]] for piece in pieces])
-    notes = int(split.note_counts.sum())
-    return summarise(np.concatenate(nats), kinds, notes, len(vocabulary.kind_names))
+    kinds = len(vocabulary.kind_names)
+    tally = Tally(np.zeros(kinds), np.zeros(kinds, dtype=np.int64), 0)
+    for first in range(0, len(split), PIECES):  # masks are a byte a token and id
+        numbers = range(first, min(first + PIECES, len(split)))
+        pieces = [split.piece(number) for number in numbers]
+        allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
+        nats = token_nats(model.decoder, pieces, allowed, rebase=shorten)
+        kind = np.concatenate([vocabulary.kind_of[piece[1:]] for piece in pieces])
+        notes = int(split.note_counts[first : first + PIECES].sum())
+        tally += summarise(np.concatenate(nats), kind, notes, kinds)
+    return tally
 
 
 def print_likelihood(model: Model, corpus: Corpus) -> None:
     """A table: nats per note of baselines and model, and the model's by kind of token."""
-    splits = [name for name in ("valid", "test") if len(corpus.split(name))]
-    baselines: dict[str, NGram] = {name: train(corpus, order) for order, name in NAMES.items()}
-    tallies = {split: score_split(model, corpus, split) for split in splits}
+    splits = {name: corpus.split(name) for name in ("valid", "test") if len(corpus.split(name))}
+    tallies = [score_split(model, split) for split in splits.values()]
 
-    def line(label: str, values: list[float]) -> None:
+    def line(label: str, values: Iterable[float]) -> None:
         print(f"{label:12}" + "".join(f"{value:10.4f}" for value in values))
 
     print(f"{'':12}" + "".join(f"{name:>10}" for name in splits) + "   nats per note")
-    for name, baseline in baselines.items():
-        values = []
-        for split_name in splits:
-            split = corpus.split(split_name)
-            pieces = [split.piece(index) for index in range(len(split))]
-            allowed = masks_of_pieces(pieces, corpus.vocabulary)
-            values.append(nats_per_note(baseline, split, corpus.vocabulary, allowed)[0])
-        line(name, values)
-    line("model", [tallies[name].per_note for name in splits])
+    for order, name in NAMES.items():
+        baseline = train(corpus, order)
+        line(name, [nats_per_note(baseline, split, corpus.vocabulary) for split in splits.values()])
+    line("model", [tally.per_note for tally in tallies])
     for number, kind in enumerate(model.vocabulary.kind_names):
-        if any(tallies[name].counts[number] for name in splits):
-            line(f"  {kind}", [tallies[name].by_kind[number] for name in splits])
-    line("per token", [tallies[name].per_token for name in splits])
-    print(f"{'notes':12}" + "".join(f"{tallies[name].notes:>10}" for name in splits))
+        if any(tally.counts[number] for tally in tallies):
+            line(f"  {kind}", [tally.by_kind[number] for tally in tallies])
+    line("per token", [tally.per_token for tally in tallies])
+    print(f"{'notes':12}" + "".join(f"{tally.notes:>10}" for tally in tallies))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

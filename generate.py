@@ -113,7 +113,7 @@ def read_seed_notes(model: Model, text: str) -> Seed:
     )
     score, told = fit_score(score, vocabulary)
     ends = score.notes["onset"] + score.notes["duration"]
-    return Seed(score, int(ends.max(initial=0)), tuple(told))
+    return Seed(score, min(int(ends.max(initial=0)), int(score.bar_starts[-1])), tuple(told))
 
 
 def read_seed_midi(model: Model, path: str | Path, bars: int) -> Seed:
@@ -127,8 +127,10 @@ def read_seed_midi(model: Model, path: str | Path, bars: int) -> Seed:
     has_upbeat = len(whole) > 1 and score.bars["length"][0] < whole[0]
     opening = score.first_bars(bars + has_upbeat)
     if not len(opening.notes):
-        raise MidiError(f"{path}: no notes in its first {bars} bars")
+        raise MidiError(f"{path}: no notes in its first {bars} bars; keep more with --seed-bars")
     fitted, told = fit_score(opening, model.vocabulary)
+    if len(opening.bars) < min(bars + has_upbeat, len(score.bars)):
+        told.append(f"it ends with bar {len(opening.bars) - has_upbeat}, the last with a note")
     if not len(fitted.notes):
         raise MidiError(f"{path}: no notes that the model has an instrument for")
     return Seed(fitted, int(fitted.bar_starts[-1]), tuple(told))
@@ -152,7 +154,12 @@ def continue_score(
         choice: temperature and filters.
         samples: how many pieces, written side by side.
         random_seed: the same seed gives the same pieces.
+
+    Raises:
+        ValueError: no bars or no samples are asked for.
     """
+    if bars < 1 or samples < 1:
+        raise ValueError(f"bars and samples must be 1 or more, not {bars} and {samples}")
     vocabulary = model.vocabulary
     grammar = Grammar(vocabulary)
     prompt = encode(seed.score, vocabulary)[:-1]  # the music goes on where End stood
@@ -165,7 +172,7 @@ def continue_score(
     context_length = model.decoder.config.context_length
     steps = sample(
         model.decoder,
-        [_shortened(prompt, context_length, vocabulary)] * samples,
+        [prompt] * samples,
         limit,
         state,
         generator=torch.Generator().manual_seed(random_seed),
@@ -180,17 +187,9 @@ def continue_score(
     return pieces
 
 
-def _shortened(
-    prompt: np.ndarray[Any, np.dtype[np.int64]], context_length: int, vocabulary: Vocabulary
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The end of a prompt that is too long for the context."""
-    if len(prompt) < context_length:
-        return prompt
-    return rebase(prompt, context_length, vocabulary)
-
-
-def write_piece(piece: Piece, stem: Path) -> list[Path]:
+def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
     """Writes `stem`.mid, .wav and .png, each whole or not at all; gives their paths."""
+    stem = Path(stem)
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
@@ -217,6 +216,12 @@ def _at_least_one(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
     return number
+
+
+def _random_seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1, not {text!r}")
+    return int(text)
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -248,7 +253,10 @@ def command_line() -> argparse.ArgumentParser:
         "--num-samples", type=_at_least_one, default=1, help="pieces (default: %(default)s)"
     )
     music.add_argument(
-        "--seed", type=int, default=0, help="the same number gives the same files (default: 0)"
+        "--seed",
+        type=_random_seed,
+        default=0,
+        help="the same number, the same files (default: 0)",
     )
     chance = parser.add_argument_group("how bold to be")
     for option, kind, text in (
@@ -273,6 +281,8 @@ def _stems(arguments: argparse.Namespace) -> list[Path]:
     """The path of each sample's files, less its ending."""
     if arguments.out:
         out = Path(arguments.out)
+        if out.name in ("", ".."):
+            fail(f"--out {arguments.out}: a name for the files is needed, such as music/piece")
         stem = out.with_suffix("") if out.suffix in (".mid", ".wav", ".png") else out
     else:
         seed_name = Path(arguments.seed_midi).stem if arguments.seed_midi else "notes"
@@ -292,6 +302,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         choice = Choice(**{name: getattr(arguments, name) for name in names})
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
+    stems = _stems(arguments)
     try:
         model = load(arguments.checkpoint)
         if arguments.seed_notes is not None:
@@ -310,7 +321,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             samples=arguments.num_samples,
             random_seed=arguments.seed,
         )
-        for piece, stem in zip(pieces, _stems(arguments), strict=True):
+        for piece, stem in zip(pieces, stems, strict=True):
             midi, wav, picture = write_piece(piece, stem)
             score = piece.score
             print(

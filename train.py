@@ -15,11 +15,13 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import (
@@ -27,6 +29,7 @@ from lightning.pytorch.cli import (
     LightningCLI,
     SaveConfigCallback,
 )
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
@@ -38,10 +41,18 @@ MODEL_NAME = "model.safetensors"
 
 
 class SaveModel(Callback):
-    """Writes model.safetensors to the run's folder whenever validation finds it better."""
+    """Writes model.safetensors to the run's folder whenever validation finds it better.
+
+    The last weights of a run are validated too, wherever they fall.
+    """
 
     def __init__(self) -> None:
         self.best = float("inf")
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Has Lightning validate after the last step."""
+        if trainer.global_step >= trainer.max_steps > 0:
+            trainer.should_stop = True
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Saves the model if its nats per note are the lowest so far."""
@@ -83,8 +94,8 @@ class KeepConfig(SaveConfigCallback):
     """Keeps the resolved settings of a training run; validating it later leaves them alone."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Saves config.yaml."""
-        if stage == "fit":
+        """Saves config.yaml of a run that begins; one that goes on has it."""
+        if stage == "fit" and not (Path(str(trainer.log_dir)) / self.config_filename).exists():
             super().setup(trainer, pl_module, stage)
 
 
@@ -121,21 +132,26 @@ class EtudeCLI(LightningCLI):
         commands = LightningCLI.subcommands()
         return {name: commands[name] for name in ("fit", "validate", "test")}
 
+    def _parse_ckpt_path(self) -> None:
+        """Nothing: Lightning's would put a checkpoint's settings in place of those asked for."""
+
     def before_instantiate_classes(self) -> None:
         """Settles what was left open: precision, the run's folder, what to resume."""
         config = self.config[self.subcommand]
         if config.trainer.precision is None:
-            config.trainer.precision = fast_precision()
+            config.trainer.precision = fast_precision(config.trainer.accelerator)
+        if self.subcommand == "fit" and config.ckpt_path is None:
+            config.run = str(free_folder(Path(config.run)))
         checkpoints = Path(config.run) / "checkpoints"
-        if self.subcommand == "fit":
-            if config.ckpt_path == "last" and not any(checkpoints.glob("*.ckpt")):
-                config.ckpt_path = None
-            if config.ckpt_path is None:
-                config.run = str(free_folder(Path(config.run)))
-        elif config.ckpt_path in (None, "last"):
-            config.ckpt_path = str(checkpoints / "last.ckpt")
-            if not Path(config.ckpt_path).is_file():
-                fail(f"{config.ckpt_path}: no such checkpoint; train first, or give --ckpt_path")
+        config.checkpoint.dirpath = str(checkpoints)
+        config.trainer.default_root_dir = config.run
+        if self.subcommand != "fit" or config.ckpt_path is not None:
+            name = config.ckpt_path or "last"
+            path = checkpoints / f"{name}.ckpt" if name in ("last", "best") else Path(name)
+            if self.subcommand == "fit" and name == "last" and not path.exists():
+                config.ckpt_path = None  # nothing to resume: the run begins
+            else:
+                config.ckpt_path = str(checked_checkpoint(path))
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer, with its callbacks, logging to the run's folder."""
@@ -150,12 +166,23 @@ class EtudeCLI(LightningCLI):
         return super().instantiate_trainer(callbacks=callbacks, **kwargs)
 
 
-def fast_precision() -> str:
-    """bf16 where the processor or the GPU computes in it, else fp32."""
-    capabilities = torch.cpu.get_capabilities()
-    on_cpu = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
-    has_bf16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else on_cpu
+def fast_precision(accelerator: str) -> str:
+    """bf16 where the processor, or the GPU if it is to be used, computes in it; else fp32."""
+    if torch.cuda.is_available() and accelerator != "cpu":
+        has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        capabilities = torch.cpu.get_capabilities()
+        has_bf16 = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
     return "bf16-mixed" if has_bf16 else "32-true"
+
+
+def checked_checkpoint(path: Path) -> Path:
+    """`path`, if a checkpoint of Lightning's can be there: a zip archive, and a whole one."""
+    if not path.is_file():
+        fail(f"{path}: no such checkpoint; train first, or give --ckpt_path")
+    if not zipfile.is_zipfile(path):
+        fail(f"{path}: not a checkpoint, or not a whole one; use one of a run's checkpoints/")
+    return path
 
 
 def free_folder(run: Path) -> Path:
@@ -192,7 +219,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             parser_kwargs={"description": "Train a model, or judge it on held-out pieces."},
             args=None if argv is None else list(argv),
         )
-    except (CorpusError, RunError, OSError) as error:
+    except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
+        print("train.py: stopped by SIGTERM; --ckpt_path last goes on", file=sys.stderr)
+        sys.exit(143)
+    except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
 
 

@@ -35,7 +35,10 @@ def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     if np.any(tempo != score.tempo_bpm):
         told.append("the tempo went to the nearest the model knows")
     bars, tempo = _fit_bars(score, tempo, vocabulary, told)
-    return canonical(notes, bars, tempo, score.grid)[0], told
+    fitted, losses = canonical(notes, bars, tempo, score.grid)
+    if losses.merged or losses.cut:
+        told.append(f"{losses.merged} notes fell together and {losses.cut} were cut short")
+    return fitted, told
 
 
 def _fit_programs(

@@ -214,6 +214,9 @@ class BarLimit:
         noted[:, vocabulary.ids(Kind.BAR)] = False
         mask[in_empty_last] = np.where(noted.any(axis=1, keepdims=True), noted, mask[in_empty_last])
 
+        # No note is longer than so many bars, so that greedy sampling cannot Extend without end.
+        mask[state.extends >= self.bars, vocabulary.first(Kind.EXTEND)] = False
+
         is_over = has_last_bar & (state.bar_count > state.note_bar)
         mask[is_over] = np.arange(vocabulary.size) == vocabulary.first(Kind.PAD)
         return mask

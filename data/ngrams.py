@@ -12,15 +12,13 @@ where nk is how many h w were counted k times.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.corpus import Corpus, CorpusError, open_corpus
+from data.corpus import Corpus
 from data.store import Split
 from data.vocabulary import Vocabulary
 from data.windows import masks_of_pieces, unpacked
@@ -135,55 +133,12 @@ def train(corpus: Corpus, order: int) -> NGram:
     return NGram(pieces, order, corpus.vocabulary.size)
 
 
-def nats_per_note(
-    model: NGram, split: Split, vocabulary: Vocabulary, allowed: Sequence[NDArray[np.uint8]]
-) -> tuple[float, float]:
-    """Nats per note and per token over whole pieces, untransposed: totals over totals."""
+def nats_per_note(model: NGram, split: Split, vocabulary: Vocabulary) -> float:
+    """Over whole pieces, untransposed: total nats over total notes."""
+    pieces = [split.piece(index) for index in range(len(split))]
+    masks = masks_of_pieces(pieces, vocabulary)
     nats = [
-        model.token_nats(split.piece(index), unpacked(mask, vocabulary)).sum()
-        for index, mask in enumerate(allowed)
+        model.token_nats(piece, unpacked(mask, vocabulary)).sum()
+        for piece, mask in zip(pieces, masks, strict=True)
     ]
-    total = float(np.sum(nats))
-    return total / int(split.note_counts.sum()), total / (len(split.tokens) - len(split))
-
-
-def main() -> int:
-    """The command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m data.ngrams",
-        description="Nats per note of unigram and bigram baselines on held-out pieces.",
-    )
-    parser.add_argument(
-        "--path", default="bach", help='a folder of MIDI files, or "bach" (default)'
-    )
-    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
-    parser.add_argument(
-        "--split",
-        nargs="+",
-        choices=("valid", "test"),
-        default=("valid", "test"),
-        help="on which pieces (default: both)",
-    )
-    wishes = parser.parse_args()
-    try:
-        corpus = open_corpus(wishes.path, wishes.datasets)
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    models = {name: train(corpus, order) for order, name in NAMES.items()}
-    print(f"{'split':8}{'model':10}{'nats per note':>14}{'nats per token':>16}")
-    for name in wishes.split:
-        split = corpus.split(name)
-        if not len(split):
-            print(f"{name:8}no pieces")
-            continue
-        pieces = [split.piece(index) for index in range(len(split))]
-        allowed = masks_of_pieces(pieces, corpus.vocabulary)
-        for baseline, model in models.items():
-            note, token = nats_per_note(model, split, corpus.vocabulary, allowed)
-            print(f"{name:8}{baseline:10}{note:14.4f}{token:16.4f}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return float(np.sum(nats)) / int(split.note_counts.sum())

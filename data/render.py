@@ -36,6 +36,7 @@ _LEGEND_COLUMNS = 6
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
 
 _SAMPLE_RATE = 44_100
+_RING_SECONDS = 10.0  # how far past the last bar a held note is heard
 _TAIL_SECONDS = 1.5  # how long the last notes may ring on
 _SILENCE_SECONDS = 0.5  # what a Score without notes sounds like
 _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
@@ -238,7 +239,8 @@ def write_wav(score: Score, path: str | Path) -> None:
 def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.float32]:
     """The Score as sound: (samples,) float32, mono, its peak 1 dB below full scale.
 
-    Notes begin and end on the sample that the Score's tempi say; the last ring out and fade.
+    Notes begin and end on the sample that the Score's tempi say; the last ring out and fade, held
+    ones no longer than ten seconds past the last bar.
 
     Raises:
         FileNotFoundError: pretty_midi came without its sound font.
@@ -247,7 +249,9 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     if not len(notes):
         return np.zeros(int(_SILENCE_SECONDS * sample_rate), dtype=np.float32)
     steps = np.stack([notes["onset"], notes["onset"].astype(np.int64) + notes["duration"]])
-    samples = np.rint(score.step_seconds(steps) * sample_rate).astype(np.int64)
+    latest = score.step_seconds(score.bar_starts[-1]) + _RING_SECONDS
+    seconds = np.minimum(score.step_seconds(steps), latest)  # a note may be held for an hour
+    samples = np.rint(seconds * sample_rate).astype(np.int64)
     tail = int(_TAIL_SECONDS * sample_rate)
     audio = np.zeros(int(samples.max()) + tail, dtype=np.float32)
     programs = np.unique(notes["program"])
@@ -288,6 +292,7 @@ def _play(
             synth.noteon(channel, pitch, velocity)
         else:
             synth.noteoff(channel, pitch)
-        if then > now:
-            stereo = np.frombuffer(synth.generate(then - now), dtype=np.float32)
-            audio[now:then] += stereo.reshape(-1, 2).mean(axis=1)
+        for begin in range(now, then, sample_rate):  # a second at a time: long rests stay cheap
+            end = min(begin + sample_rate, then)
+            stereo = np.frombuffer(synth.generate(end - begin), dtype=np.float32)
+            audio[begin:end] += stereo.reshape(-1, 2).mean(axis=1)

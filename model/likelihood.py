@@ -26,12 +26,6 @@ from model.sampling import PAD, Ids, Rebase
 Nats = NDArray[np.float64]
 
 
-def last_half(context_length: int) -> Rebase:
-    """The plain `rebase`: the last half of the context, rounded up, wherever that begins."""
-    keep = (context_length + 1) // 2
-    return lambda history: history[-keep:]
-
-
 def token_nats(
     decoder: Decoder,
     pieces: Sequence[Ids],
@@ -80,7 +74,7 @@ def token_nats(
             scored = row[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
             log_p = scored.float().masked_fill(~admitted, -torch.inf).log_softmax(dim=-1)
             picked = log_p.gather(-1, torch.from_numpy(tokens).to(row.device)[:, None])  # (T, 1)
-            nats[window.piece][place] = -picked.squeeze(-1).double().cpu().numpy()
+            nats[window.piece][place] = -picked.squeeze(-1).cpu().double().numpy()
     return nats
 
 

@@ -18,6 +18,7 @@ from model.optim import MuonAdamW, warm_hold_fall
 from model.sampling import Ids
 
 NOT_SCORED = -100  # a target that no loss counts
+SHAPE = ("n_layer", "n_head", "n_embd", "context_length")  # what weights must fit
 
 
 class RunError(ValueError):
@@ -206,9 +207,11 @@ class MusicModule(LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Muon and AdamW; rates rise, hold and fall to 0 at the last step of the run."""
         wish = self.hparams
-        optimizer = MuonAdamW(
-            self.decoder, wish["learning_rate"], wish["muon_learning_rate"], wish["weight_decay"]
-        )
+        rates = (wish["learning_rate"], wish["muon_learning_rate"], wish["weight_decay"])
+        try:
+            optimizer = MuonAdamW(self.decoder, *rates)
+        except ValueError as error:
+            raise RunError(str(error)) from None
         total = self.trainer.max_steps
         if total < 1:
             raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
@@ -288,13 +291,26 @@ class MusicModule(LightningModule):
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse weights that were trained on other tokens.
+        """Refuse weights of another model, or that were trained on other tokens.
+
+        A run that goes on must have all the settings that it began with; one that is only judged,
+        those that give the decoder its shape.
 
         Raises:
-            RunError: the checkpoint's vocabulary is not the datamodule's.
+            RunError: what differs.
         """
+        if "vocabulary" not in checkpoint:
+            raise RunError("the checkpoint is not one that train.py wrote")
+        kept, mine = checkpoint["hyper_parameters"], dict(self.hparams)
+        names = mine if self.trainer.training else SHAPE
+        changed = [f"{n} {kept.get(n)}, not {mine[n]}" for n in names if kept.get(n) != mine[n]]
+        if changed:
+            raise RunError(
+                f"the checkpoint was trained with {', '.join(changed)}: "
+                f"give it those settings, or train afresh under another --run"
+            )
         if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
             raise RunError(
                 "the checkpoint was trained with another vocabulary than the data has now: "
-                "use the data it was trained on, or train afresh"
+                "use the data it was trained on, or train afresh under another --run"
             )

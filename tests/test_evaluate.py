@@ -49,7 +49,7 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     model = generate.load(checkpoint)
     corpus = evaluate.corpus_of(model, None, "datasets")
     split = corpus.split("valid")
-    tally = evaluate.score_split(model, corpus, "valid")
+    tally = evaluate.score_split(model, split)
     assert tally.notes == split.note_counts.sum()
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))

@@ -1,5 +1,6 @@
 """generate.py: what it writes, by a model that knows nothing yet, and what mistakes get."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +145,47 @@ def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_p
     assert all(word in line for word in ("program 0 became 40", "octave", "tempo", "meter"))
 
 
+def test_dense_bars_longer_than_the_context_go_on(model):
+    """Re-based in mid-bar: the history that is shortened again still knows its tempo."""
+    rng = np.random.default_rng(0)
+    for bars in (1, 2, 4):
+        notes = np.zeros(bars * 48 * 4, NOTE)
+        notes["onset"] = np.arange(bars * 48).repeat(4)
+        notes["duration"], notes["velocity"] = 1, 80
+        notes["pitch"] = rng.integers(50, 70, len(notes))
+        notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
+        score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
+        seed = generate.Seed(score, 48 * bars)
+        (piece,) = generate.continue_score(model, seed, bars=6)
+        assert len(piece.score.bars) == bars + 6
+
+
+def test_new_notes_are_never_counted_as_the_seed(model):
+    for text, count in (("C4:8", 1), ("C4 E4 G4 C5:8", 4), ("C4 E4", 2)):
+        seed = generate.read_seed_notes(model, text)
+        for piece in generate.continue_score(model, seed, bars=3, samples=4):
+            assert (piece.score.notes["onset"] < piece.seed_steps).sum() == count
+
+
+def test_a_seed_that_rests_before_its_bars_are_over_is_told(model, tmp_path):
+    notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
+    score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
+    write_midi(score, tmp_path / "rests.mid")
+    seed = generate.read_seed_midi(model, tmp_path / "rests.mid", bars=3)
+    assert seed.told == ("it ends with bar 1, the last with a note",)
+
+
+def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
+    text = (Path(generate.__file__).parent / "README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    tune(tmp_path / "tune.mid")
+    (tmp_path / "runs" / "bach").mkdir(parents=True)
+    (tmp_path / "runs" / "bach" / "model.safetensors").write_bytes(checkpoint.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    exec(block, {})
+    assert (tmp_path / "longer.wav").is_file()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -161,6 +203,9 @@ def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_p
         (["--bars", "-3"], ["bars", "-3"]),
         (["--num-samples", "0"], ["num-samples"]),
         (["--out", "/dev/null/piece"], ["/dev/null"]),
+        (["--out", ".."], ["--out", "name"]),
+        (["--seed", "-1"], ["seed"]),
+        (["--seed", "9" * 30], ["seed"]),
         (["--tempreature", "1"], ["--tempreature"]),
     ],
 )

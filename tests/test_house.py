@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+import data.vocabulary
+import data.windows
+import model.module
+import model.sampling
+
 ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.py"), *ROOT.glob("data/*.py"), *ROOT.glob("model/*.py")]
 LIGHTNING = {"data/datamodule.py", "model/module.py", "monitor.py", "train.py"}
@@ -44,6 +49,11 @@ def test_a_file_keeps_the_rules_of_the_house(path):
     assert ("matplotlib" in packages) <= (name in MATPLOTLIB)
     assert not packages & {"pickle", "marshal", "shelve", "dill", "joblib"}
     assert len(path.read_text().splitlines()) <= 400
+
+
+def test_both_sides_of_the_wall_mean_the_same():
+    assert data.windows.NOT_SCORED == model.module.NOT_SCORED
+    assert data.vocabulary.Kind.PAD == model.sampling.PAD
 
 
 def test_the_readme_names_every_file():

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
-from model.likelihood import Tally, last_half, summarise, token_nats
+from model.likelihood import Tally, summarise, token_nats
+from tests.tensors import last_half
 
 START, END, V, C = 1, 2, 7, 8
 

@@ -13,8 +13,9 @@ from lightning.pytorch import LightningDataModule, Trainer, seed_everything
 from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
-from model.likelihood import last_half, token_nats
+from model.likelihood import token_nats
 from model.module import MusicModule, PieceBatch, TrainingBatch
+from tests.tensors import last_half
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
 

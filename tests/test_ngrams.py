@@ -1,13 +1,12 @@
 """N-gram baselines against counts made by hand."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
 
 from data.corpus import open_corpus
-from data.ngrams import NGram, main, nats_per_note, train
+from data.ngrams import NGram, nats_per_note, train
 from data.windows import masks_of_pieces, unpacked
 from tests.folders import write_tunes
 
@@ -73,20 +72,5 @@ def test_a_corpus_is_scored_total_over_total(tmp_path):
                 context = piece[None, at - order + 1 : at]
                 p = model.probabilities(context)[0] * allowed[at - 1]
                 total -= math.log(p[piece[at]] / p.sum())
-        note, token = nats_per_note(model, split, vocabulary, masks)
+        note = nats_per_note(model, split, vocabulary)
         assert note == pytest.approx(total / split.note_counts.sum())
-        assert token == pytest.approx(total / sum(len(piece) - 1 for piece in pieces))
-
-
-def test_the_command_prints_a_table_or_one_line(tmp_path, monkeypatch, capsys):
-    path = write_tunes(tmp_path / "tunes", 12)
-    argv = ["ngrams", "--path", str(path), "--datasets", str(tmp_path / "out"), "--split", "test"]
-    monkeypatch.setattr(sys, "argv", argv)
-    assert main() == 0
-    table = [line.split() for line in capsys.readouterr().out.splitlines()[-3:]]
-    assert table[0] == ["split", "model", "nats", "per", "note", "nats", "per", "token"]
-    assert [row[:2] for row in table[1:]] == [["test", "unigram"], ["test", "bigram"]]
-    assert float(table[2][2]) < float(table[1][2])
-    monkeypatch.setattr(sys, "argv", ["ngrams", "--path", "nowhere"])
-    assert main() == 2
-    assert capsys.readouterr().err == "error: nowhere: no such folder\n"

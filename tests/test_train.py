@@ -1,5 +1,7 @@
 """train.py: whole runs, small ones."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -142,7 +144,10 @@ def test_every_shipped_config_is_read(config, capsys):
         (["--data.path", "noise"], ["noise", "none of its 1", "not a MIDI file"]),
         (["--data.batch_size", "0"], ["batch_size"]),
         (["--trainer.max_steps", "-1"], ["max_steps"]),
-        (["--ckpt_path", "none.ckpt"], ["none.ckpt"]),
+        (["--ckpt_path", "none.ckpt"], ["none.ckpt", "no such"]),
+        (["--ckpt_path", "noise/a.mid"], ["noise/a.mid", "not a checkpoint"]),
+        (["--ckpt_path", "best"], ["best.ckpt"]),
+        (["--model.learning_rate", "-1"], ["-1"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
@@ -155,6 +160,55 @@ def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
     assert len(lines) == 1
     assert all(word in lines[0] for word in words)
     assert not Path("runs").exists() or not list(Path("runs").rglob("model.safetensors"))
+
+
+def test_a_run_does_not_go_on_with_other_settings(folder, capsys):
+    fit(folder)
+    kept = Path("runs/smoke/config.yaml").read_text()
+    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
+    file = "runs/smoke/checkpoints/last.ckpt"
+    for command, option, value, checkpoint in (
+        ("fit", "dropout", "0.3", "last"),
+        ("fit", "n_layer", "2", file),
+        ("test", "n_embd", "64", "best"),
+    ):
+        code, lines = told(
+            capsys, command, *config, f"--model.{option}", value, "--ckpt_path", checkpoint
+        )
+        assert code == 2
+        assert len(lines) == 1
+        assert f"{option}" in lines[0]
+        assert value in lines[0]
+    assert Path("runs/smoke/config.yaml").read_text() == kept
+
+
+def test_a_checkpoint_cut_short_is_refused(folder, capsys):
+    fit(folder)
+    path = Path("runs/smoke/checkpoints/last.ckpt")
+    path.write_bytes(path.read_bytes()[:-1000])
+    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
+    code, lines = told(capsys, "fit", *config, "--ckpt_path", "last")
+    assert code == 2
+    assert "last.ckpt" in lines[0]
+
+
+def test_the_last_weights_are_validated_wherever_they_fall(folder):
+    fit(folder, "--trainer.max_steps", 13)
+    shown = EventAccumulator("runs/smoke").Reload()
+    assert [event.step for event in shown.Scalars("valid/loss")] == [9, 12]
+    last = torch.load("runs/smoke/checkpoints/last.ckpt", weights_only=True)
+    assert last["global_step"] == 13
+
+
+def test_a_run_that_is_told_to_stop_says_so(folder, monkeypatch, capsys):
+    def stop(self, trainer, *_):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(train.MusicMonitor, "on_train_batch_end", stop)
+    with pytest.raises(SystemExit) as left:
+        fit(folder)
+    assert left.value.code == 143
+    assert "SIGTERM" in capsys.readouterr().err
 
 
 def test_without_a_checkpoint_there_is_nothing_to_test(folder, capsys):
