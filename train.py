@@ -16,7 +16,7 @@ import logging
 import sys
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -69,16 +69,17 @@ class SaveModel(Callback):
     def _save(
         self, trainer: Trainer, pl_module: LightningModule, figures: dict[str, float]
     ) -> None:
-        if not trainer.is_global_zero or trainer.log_dir is None:
+        folder = trainer.log_dir  # asked for by every process: the answer is broadcast
+        if not trainer.is_global_zero or folder is None:
             return
         vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
         summary = {
             "step": trainer.global_step,
             **figures,
-            "model": dict(pl_module.hparams),
-            "data": dict(trainer.datamodule.hparams),  # type: ignore[attr-defined]
+            "model": settings(pl_module.hparams),
+            "data": settings(trainer.datamodule.hparams),  # type: ignore[attr-defined]
         }
-        path = Path(trainer.log_dir) / MODEL_NAME
+        path = Path(folder) / MODEL_NAME
         save_bundle(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
 
     def state_dict(self) -> dict[str, Any]:
@@ -174,6 +175,11 @@ def fast_precision(accelerator: str) -> str:
         capabilities = torch.cpu.get_capabilities()
         has_bf16 = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
     return "bf16-mixed" if has_bf16 else "32-true"
+
+
+def settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, without Lightning's own notes."""
+    return {name: value for name, value in hyper_parameters.items() if not name.startswith("_")}
 
 
 def checked_checkpoint(path: Path) -> Path:

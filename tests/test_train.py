@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,8 @@ def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
     assert model.decoder.config.n_layer == 2
     assert model.summary["step"] in (10, 20)
     assert model.summary["data"]["path"] == str(folder)
+    assert model.summary["model"]["n_layer"] == 2
+    assert model.summary["valid_nats_per_note"] > 0
     assert model.vocabulary.programs == (0, DRUMS)
     (piece,) = generate.continue_score(model, generate.no_seed(model), bars=2)
     assert len(piece.score.bars) == 2
@@ -216,3 +220,17 @@ def test_without_a_checkpoint_there_is_nothing_to_test(folder, capsys):
     code, lines = told(capsys, "test", *config)
     assert code == 2
     assert "last.ckpt" in lines[-1]
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_model(folder):
+    command = [sys.executable, train.__file__, "fit", "--config", CONFIGS / "smoke.yaml"]
+    two = ["--trainer.devices", "2", "--trainer.accelerator", "cpu", "--trainer.strategy", "ddp"]
+    done = subprocess.run(
+        [*command, *two, "--data.path", folder, "--run", "runs/two"],
+        capture_output=True,
+        text=True,
+        timeout=300,  # a process that waits for the other would wait for ever
+    )
+    assert done.returncode == 0, done.stderr
+    assert generate.load("runs/two/model.safetensors").summary["step"] in (10, 20)
