@@ -184,7 +184,8 @@ class _WholePieces:
         self.split, self.vocabulary = split, vocabulary
         number = split.piece_offsets[:-1] // EVALUATION_TOKENS
         batches = np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1)
-        self.batches = batches[rank::ranks]
+        # every rank scores something, if only nothing, for they add up their figures together
+        self.batches = batches[rank::ranks] or [np.empty(0, dtype=np.int64)]
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:

@@ -263,6 +263,8 @@ class MusicModule(LightningModule):
         return Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
 
     def _score(self, batch: PieceBatch) -> Tally:
+        if not batch["pieces"]:  # a process that has none
+            return self._empty_tally()
         vocabulary = self.data.vocabulary
         nats = token_nats(self.decoder, batch["pieces"], batch["allowed"], rebase=self.data.rebase)
         kinds = np.concatenate([vocabulary.kind_of[piece[1:]] for piece in batch["pieces"]])
