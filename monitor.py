@@ -63,12 +63,15 @@ class MusicMonitor(Callback):
     def __init__(self, times: int = 4, bars: int = 8) -> None:
         self.times = times
         self.bars = bars
+        self.latest = 0  # the step at which a piece was logged
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Logs a piece where one is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
         step = trainer.global_step
-        if trainer.max_steps > 0 and step in due and trainer.is_global_zero:
+        # While gradients accumulate, several batches end at the same step.
+        if step in due and step != self.latest and trainer.is_global_zero:
+            self.latest = step
             self._log_piece(trainer, pl_module, step)
 
     def _log_piece(self, trainer: Trainer, pl_module: LightningModule, step: int) -> None:

@@ -96,7 +96,7 @@ class KeepConfig(SaveConfigCallback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Saves config.yaml of a run that begins; one that goes on has it."""
-        if stage == "fit" and not (Path(str(trainer.log_dir)) / self.config_filename).exists():
+        if stage == "fit" and self.config.ckpt_path is None:
             super().setup(trainer, pl_module, stage)
 
 

@@ -66,6 +66,14 @@ def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
         assert [event.step for event in shown.Scalars(f"valid/{name}")] == [9, 19]
 
 
+def test_accumulated_gradients_make_one_step_and_one_picture(folder):
+    fit(folder, "--trainer.accumulate_grad_batches", 3, "--monitor.times", 2)
+    shown = EventAccumulator("runs/smoke", size_guidance={"images": 0}).Reload()
+    assert [event.step for event in shown.Images("music/piano_roll")] == [10, 20]
+    last = torch.load("runs/smoke/checkpoints/last.ckpt", weights_only=True)
+    assert last["global_step"] == 20
+
+
 def test_a_second_run_goes_beside_the_first(folder, capsys):
     fit(folder, "--trainer.max_steps", 10)
     first = Path("runs/smoke/model.safetensors").read_bytes()
@@ -109,7 +117,8 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, 
         with pytest.raises(SystemExit, match="killed"):
             fit(folder)
     assert Path("runs/smoke/config.yaml").is_file()
-    fit(folder, "--ckpt_path", "last")
+    fit(folder, "--ckpt_path", "last", "--model.dropout", 0.25)
+    assert "dropout: 0.25" in Path("runs/smoke/config.yaml").read_text()
     assert [path.name for path in Path("runs").iterdir()] == ["smoke"]
     assert Path("runs/smoke/model.safetensors").is_file()
 
