@@ -8,20 +8,16 @@ unigram and bigram baselines on the same tokens, and by kind of token.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
-from functools import partial
-
-import numpy as np
+from functools import partial, reduce
 
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.ngrams import NAMES, nats_per_note, train
-from data.store import Split
-from data.windows import masks_of_pieces, rebase, unpacked
+from data.windows import WholePieces, rebase
 from generate import DEFAULT_CHECKPOINT, Model, Parser, fail, load
 from model.bundle import BundleError
-from model.likelihood import Tally, summarise, token_nats
-
-PIECES = 32  # scored at once
+from model.likelihood import Tally, tally_pieces
 
 
 def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
@@ -39,36 +35,38 @@ def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
     return corpus
 
 
-def score_split(model: Model, split: Split) -> Tally:
-    """The exact nats of every piece of a split (see model/likelihood.py)."""
+def score_pieces(model: Model, pieces: WholePieces) -> Tally:
+    """The exact nats of whole pieces (see model/likelihood.py)."""
     vocabulary = model.vocabulary
     context_length = model.decoder.config.context_length
-    shorten = partial(rebase, context_length=context_length, vocabulary=vocabulary)
-    kinds = len(vocabulary.kind_names)
-    tally = Tally(np.zeros(kinds), np.zeros(kinds, dtype=np.int64), 0)
-    for first in range(0, len(split), PIECES):  # masks are a byte a token and id
-        numbers = range(first, min(first + PIECES, len(split)))
-        pieces = [split.piece(number) for number in numbers]
-        allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
-        nats = token_nats(model.decoder, pieces, allowed, rebase=shorten)
-        kind = np.concatenate([vocabulary.kind_of[piece[1:]] for piece in pieces])
-        notes = int(split.note_counts[first : first + PIECES].sum())
-        tally += summarise(np.concatenate(nats), kind, notes, kinds)
-    return tally
+    tallies = (
+        tally_pieces(
+            model.decoder,
+            **batch,
+            kind_of=vocabulary.kind_of,
+            n_kinds=len(vocabulary.kind_names),
+            rebase=partial(rebase, context_length=context_length, vocabulary=vocabulary),
+        )
+        for batch in pieces
+    )
+    return reduce(operator.add, tallies)
 
 
 def print_likelihood(model: Model, corpus: Corpus) -> None:
     """A table: nats per note of baselines and model, and the model's by kind of token."""
-    splits = {name: corpus.split(name) for name in ("valid", "test") if len(corpus.split(name))}
-    tallies = [score_split(model, split) for split in splits.values()]
+    splits = {name: corpus.split(name) for name in ("valid", "test")}
+    held_out = {
+        name: WholePieces(split, corpus.vocabulary) for name, split in splits.items() if len(split)
+    }
+    tallies = [score_pieces(model, pieces) for pieces in held_out.values()]
 
     def line(label: str, values: Iterable[float]) -> None:
         print(f"{label:12}" + "".join(f"{value:10.4f}" for value in values))
 
-    print(f"{'':12}" + "".join(f"{name:>10}" for name in splits) + "   nats per note")
+    print(f"{'':12}" + "".join(f"{name:>10}" for name in held_out) + "   nats per note")
     for order, name in NAMES.items():
         baseline = train(corpus, order)
-        line(name, [nats_per_note(baseline, split, corpus.vocabulary) for split in splits.values()])
+        line(name, [nats_per_note(baseline, pieces) for pieces in held_out.values()])
     line("model", [tally.per_note for tally in tallies])
     for number, kind in enumerate(model.vocabulary.kind_names):
         if any(tally.counts[number] for tally in tallies):

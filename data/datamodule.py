@@ -15,10 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from data import windows
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.store import Split
 from data.vocabulary import Vocabulary
-
-EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
 
 class TrainingBatch(TypedDict):
@@ -26,14 +23,6 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
-
-
-class PieceBatch(TypedDict):
-    """Whole pieces, untransposed, to be scored exactly."""
-
-    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
-    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
-    notes: list[int]  # notes of each piece
 
 
 class MusicDataModule(LightningDataModule):
@@ -113,19 +102,19 @@ class MusicDataModule(LightningDataModule):
         )
         return _FromHere(self, source)
 
-    def val_dataloader(self) -> _WholePieces:
-        """The pieces held out to choose by (`PieceBatch`)."""
+    def val_dataloader(self) -> windows.WholePieces:
+        """The pieces held out to choose by (`windows.PieceBatch`)."""
         return self._whole_pieces("valid")
 
-    def test_dataloader(self) -> _WholePieces:
-        """The pieces held out to report on (`PieceBatch`)."""
+    def test_dataloader(self) -> windows.WholePieces:
+        """The pieces held out to report on (`windows.PieceBatch`)."""
         return self._whole_pieces("test")
 
-    def _whole_pieces(self, name: str) -> _WholePieces:
+    def _whole_pieces(self, name: str) -> windows.WholePieces:
         split = self.corpus.split(name)
         if not len(split):
             raise CorpusError(f"{self.path}: the {name} split is empty, there is nothing to score")
-        return _WholePieces(split, self.vocabulary, *self.rank)
+        return windows.WholePieces(split, self.vocabulary, *self.rank)
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -172,32 +161,3 @@ class _EndlessBatches(IterableDataset[TrainingBatch]):
         for step in itertools.count(self.first + number, count):
             ids, targets = self.source.batch(self.seed, step, self.size, *self.rank)
             yield {"ids": torch.from_numpy(ids), "targets": torch.from_numpy(targets)}
-
-
-class _WholePieces:
-    """Batches of whole pieces; the ranks take turns. Masks are made once and kept as bits.
-
-    It is no DataLoader, whose pieces Lightning would repeat until every rank has as many.
-    """
-
-    def __init__(self, split: Split, vocabulary: Vocabulary, rank: int, ranks: int) -> None:
-        self.split, self.vocabulary = split, vocabulary
-        number = split.piece_offsets[:-1] // EVALUATION_TOKENS
-        batches = np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1)
-        # every rank scores something, if only nothing, for they add up their figures together
-        self.batches = batches[rank::ranks] or [np.empty(0, dtype=np.int64)]
-        self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[PieceBatch]:
-        for number, members in enumerate(self.batches):
-            pieces = [self.split.piece(index) for index in members]
-            if number not in self.masks:
-                self.masks[number] = windows.masks_of_pieces(pieces, self.vocabulary)
-            yield {
-                "pieces": pieces,
-                "allowed": [windows.unpacked(m, self.vocabulary) for m in self.masks[number]],
-                "notes": self.split.note_counts[members].tolist(),
-            }

@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus import Corpus
-from data.store import Split
-from data.vocabulary import Vocabulary
-from data.windows import masks_of_pieces, unpacked
+from data.windows import WholePieces
 
 NAMES = {1: "unigram", 2: "bigram"}
 CHUNK = 4096  # places scored at once, each with a row of the vocabulary
@@ -133,12 +131,11 @@ def train(corpus: Corpus, order: int) -> NGram:
     return NGram(pieces, order, corpus.vocabulary.size)
 
 
-def nats_per_note(model: NGram, split: Split, vocabulary: Vocabulary) -> float:
-    """Over whole pieces, untransposed: total nats over total notes."""
-    pieces = [split.piece(index) for index in range(len(split))]
-    masks = masks_of_pieces(pieces, vocabulary)
-    nats = [
-        model.token_nats(piece, unpacked(mask, vocabulary)).sum()
-        for piece, mask in zip(pieces, masks, strict=True)
-    ]
-    return float(np.sum(nats)) / int(split.note_counts.sum())
+def nats_per_note(model: NGram, pieces: WholePieces) -> float:
+    """Over whole pieces: total nats over total notes."""
+    total, notes = 0.0, 0
+    for batch in pieces:
+        for piece, allowed in zip(batch["pieces"], batch["allowed"], strict=True):
+            total += float(model.token_nats(piece, allowed).sum())
+        notes += sum(batch["notes"])
+    return total / notes

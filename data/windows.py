@@ -4,7 +4,8 @@ and the masks with which whole pieces are scored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from data.tokenizer import bar_head_size, bar_indices, window_head
 from data.vocabulary import Kind, Vocabulary
 
 NOT_SCORED = -100  # a target that no loss counts
+EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
 
 class TrainingWindows:
@@ -163,3 +165,40 @@ def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list
 def unpacked(mask: NDArray[np.uint8], vocabulary: Vocabulary) -> NDArray[np.bool_]:
     """(T - 1, V) bool from one of `masks_of_pieces`."""
     return np.unpackbits(mask, axis=1, count=vocabulary.size).astype(bool)
+
+
+class PieceBatch(TypedDict):
+    """Whole pieces, untransposed, to be scored exactly."""
+
+    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
+    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
+    notes: list[int]  # notes of each piece
+
+
+class WholePieces:
+    """A split in batches of whole pieces; ranks take turns. Masks are made once, kept as bits.
+
+    It is no DataLoader, whose pieces Lightning would repeat until every rank has as many.
+    """
+
+    def __init__(self, split: Split, vocabulary: Vocabulary, rank: int = 0, ranks: int = 1) -> None:
+        self.split, self.vocabulary = split, vocabulary
+        number = split.piece_offsets[:-1] // EVALUATION_TOKENS
+        batches = np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1)
+        # every rank scores something, if only nothing, for they add up their figures together
+        self.batches = batches[rank::ranks] or [np.empty(0, dtype=np.int64)]
+        self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[PieceBatch]:
+        for number, members in enumerate(self.batches):
+            pieces = [self.split.piece(index) for index in members]
+            if number not in self.masks:
+                self.masks[number] = masks_of_pieces(pieces, self.vocabulary)
+            yield {
+                "pieces": pieces,
+                "allowed": [unpacked(mask, self.vocabulary) for mask in self.masks[number]],
+                "notes": self.split.note_counts[members].tolist(),
+            }

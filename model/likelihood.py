@@ -173,5 +173,31 @@ def summarise(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds
     return Tally(totals, np.bincount(kinds, minlength=n_kinds).astype(np.int64), n_notes)
 
 
+def tally_pieces(
+    decoder: Decoder,
+    pieces: Sequence[Ids],
+    allowed: Sequence[NDArray[np.bool_]],
+    notes: Sequence[int],
+    *,
+    kind_of: NDArray[np.integer[Any]],
+    n_kinds: int,
+    rebase: Rebase,
+) -> Tally:
+    """Score whole pieces, or none, and add up their nats.
+
+    Args:
+        decoder, pieces, allowed, rebase: as in `token_nats`.
+        notes: how many notes each piece has.
+        kind_of: int (V,), the kind of each id, in [0, K).
+        n_kinds: K.
+    """
+    nats = token_nats(decoder, pieces, allowed, rebase=rebase)
+    kinds = [kind_of[piece[1:]] for piece in pieces]
+    no_nats, no_kinds = np.empty(0), np.empty(0, dtype=np.int64)  # there may be no piece
+    return summarise(
+        np.concatenate([no_nats, *nats]), np.concatenate([no_kinds, *kinds]), sum(notes), n_kinds
+    )
+
+
 def _ratio(total: float, count: int) -> float:
     return total / count if count else float("nan")

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from model.decoder import Decoder, DecoderConfig
-from model.likelihood import Tally, summarise, token_nats
+from model.likelihood import Tally, tally_pieces
 from model.optim import MuonAdamW, warm_hold_fall
 from model.sampling import Ids
 
@@ -113,11 +113,11 @@ class MusicModule(LightningModule):
         cool_down: float = 0.7,
     ) -> None:
         super().__init__()
+        self.save_hyperparameters()
         try:  # a mistake is told before the data is read
-            DecoderConfig(1, n_layer, n_head, n_embd, context_length, dropout)
+            self._config(vocabulary_size=1)
         except ValueError as error:
             raise RunError(str(error)) from None
-        self.save_hyperparameters()
         self.seed = 0
         self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
         self.since = self.paused = 0.0
@@ -133,21 +133,16 @@ class MusicModule(LightningModule):
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return interval
 
+    def _config(self, vocabulary_size: int) -> DecoderConfig:
+        shape = {name: self.hparams[name] for name in (*SHAPE, "dropout")}
+        return DecoderConfig(vocabulary_size, **shape)
+
     def configure_model(self) -> None:
         """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
         if hasattr(self, "decoder"):
             return
-        vocabulary, wish = self.data.vocabulary, self.hparams
-        self.decoder = Decoder(
-            DecoderConfig(
-                vocabulary_size=vocabulary.size,
-                n_layer=wish["n_layer"],
-                n_head=wish["n_head"],
-                n_embd=wish["n_embd"],
-                context_length=wish["context_length"],
-                dropout=wish["dropout"],
-            )
-        )
+        vocabulary = self.data.vocabulary
+        self.decoder = Decoder(self._config(vocabulary.size))
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
 
@@ -263,13 +258,14 @@ class MusicModule(LightningModule):
         return Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
 
     def _score(self, batch: PieceBatch) -> Tally:
-        if not batch["pieces"]:  # a process that has none
-            return self._empty_tally()
         vocabulary = self.data.vocabulary
-        nats = token_nats(self.decoder, batch["pieces"], batch["allowed"], rebase=self.data.rebase)
-        kinds = np.concatenate([vocabulary.kind_of[piece[1:]] for piece in batch["pieces"]])
-        n_kinds = len(vocabulary.kind_names)
-        return summarise(np.concatenate(nats), kinds, sum(batch["notes"]), n_kinds)
+        return tally_pieces(
+            self.decoder,
+            **batch,
+            kind_of=vocabulary.kind_of,
+            n_kinds=len(vocabulary.kind_names),
+            rebase=self.data.rebase,
+        )
 
     def _log_tally(self, split: str) -> None:
         """Sums over all ranks, then one division: the figures of one process, to rounding."""

@@ -12,13 +12,20 @@ from lightning.pytorch import LightningModule, Trainer
 
 from data.augment import transposition, transposition_range
 from data.corpus import CorpusError
-from data.datamodule import EVALUATION_TOKENS, MusicDataModule
+from data.datamodule import MusicDataModule
 from data.grammar import Grammar
 from data.score import BAR, NOTE, canonical
 from data.store import Split, SplitWriter
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.vocabulary import Kind
-from data.windows import NOT_SCORED, TrainingWindows, masks_of_pieces, rebase, unpacked
+from data.windows import (
+    EVALUATION_TOKENS,
+    NOT_SCORED,
+    TrainingWindows,
+    masks_of_pieces,
+    rebase,
+    unpacked,
+)
 from tests.folders import write_tunes
 from tests.music import GRID, random_score, vocabulary_for
 
@@ -298,7 +305,7 @@ def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
 
 
 def test_ranks_score_each_piece_once(data, monkeypatch):
-    monkeypatch.setattr("data.datamodule.EVALUATION_TOKENS", 1)
+    monkeypatch.setattr("data.windows.EVALUATION_TOKENS", 1)
     seen = []
     for rank in range(3):
         at = SimpleNamespace(global_rank=rank, world_size=3)

@@ -8,6 +8,7 @@ import evaluate
 import generate
 from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
+from data.windows import WholePieces
 from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
 from tests.folders import write_tunes
@@ -49,7 +50,7 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     model = generate.load(checkpoint)
     corpus = evaluate.corpus_of(model, None, "datasets")
     split = corpus.split("valid")
-    tally = evaluate.score_split(model, split)
+    tally = evaluate.score_pieces(model, WholePieces(split, model.vocabulary))
     assert tally.notes == split.note_counts.sum()
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))

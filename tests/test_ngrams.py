@@ -7,7 +7,7 @@ import pytest
 
 from data.corpus import open_corpus
 from data.ngrams import NGram, nats_per_note, train
-from data.windows import masks_of_pieces, unpacked
+from data.windows import WholePieces, masks_of_pieces, unpacked
 from tests.folders import write_tunes
 
 # Pad 0, Start 1, End 2, and three more ids.
@@ -72,5 +72,5 @@ def test_a_corpus_is_scored_total_over_total(tmp_path):
                 context = piece[None, at - order + 1 : at]
                 p = model.probabilities(context)[0] * allowed[at - 1]
                 total -= math.log(p[piece[at]] / p.sum())
-        note = nats_per_note(model, split, vocabulary)
+        note = nats_per_note(model, WholePieces(split, vocabulary))
         assert note == pytest.approx(total / split.note_counts.sum())
