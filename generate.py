@@ -123,14 +123,14 @@ def read_seed_midi(model: Model, path: str | Path, bars: int) -> Seed:
         FileNotFoundError, MidiError: there is no such file, or no music in it.
     """
     score, _ = read_midi(path, model.vocabulary.grid)
-    whole = [model.vocabulary.grid.bar_steps(n, d) for n, d, _ in score.bars.tolist()]
-    has_upbeat = len(whole) > 1 and score.bars["length"][0] < whole[0]
-    opening = score.first_bars(bars + has_upbeat)
+    opening = score.first_bars(bars + score.has_upbeat)
     if not len(opening.notes):
         raise MidiError(f"{path}: no notes in its first {bars} bars; keep more with --seed-bars")
     fitted, told = fit_score(opening, model.vocabulary)
-    if len(opening.bars) < min(bars + has_upbeat, len(score.bars)):
-        told.append(f"it ends with bar {len(opening.bars) - has_upbeat}, the last with a note")
+    if len(opening.bars) < min(bars + score.has_upbeat, len(score.bars)):
+        told.append(
+            f"it ends with bar {len(opening.bars) - score.has_upbeat}, the last with a note"
+        )
     if not len(fitted.notes):
         raise MidiError(f"{path}: no notes that the model has an instrument for")
     return Seed(fitted, int(fitted.bar_starts[-1]), tuple(told))
@@ -212,7 +212,7 @@ def fail(message: str) -> NoReturn:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text) if text.lstrip("-").isdigit() else 0
+    number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
     return number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from data.vocabulary import Kind, Vocabulary, is_drum_note
+from data.vocabulary import Kind, Vocabulary
 
 
 def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
@@ -19,7 +19,7 @@ def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
     pitch = np.tile(np.arange(vocabulary.pitch_count), len(vocabulary.programs)) + semitones
     is_inside = (pitch >= 0) & (pitch < vocabulary.pitch_count)
     moved = np.where(is_inside, table[notes] + semitones, -1)
-    table[notes] = np.where(is_drum_note(vocabulary)[notes], table[notes], moved)
+    table[notes] = np.where(vocabulary.is_drum_note[notes], table[notes], moved)
     return table
 
 
@@ -30,7 +30,7 @@ def transpositions(vocabulary: Vocabulary, reach: int) -> NDArray[np.int64]:
 
 def transposition_range(ids: NDArray[np.int64], vocabulary: Vocabulary) -> tuple[int, int]:
     """The lowest and the highest number of semitones by which a piece can move, (-k, l)."""
-    notes = ids[(vocabulary.kind_of[ids] == Kind.NOTE) & ~is_drum_note(vocabulary)[ids]]
+    notes = ids[(vocabulary.kind_of[ids] == Kind.NOTE) & ~vocabulary.is_drum_note[ids]]
     if not len(notes):
         return 0, 0
     pitch = (notes - vocabulary.first(Kind.NOTE)) % vocabulary.pitch_count

@@ -6,7 +6,6 @@ sees it as three verbs: `start`, `allowed`, `advance`.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +41,6 @@ class GrammarState:
     note_bar: NDArray[np.int64]
     free_at: NDArray[np.int64]
 
-    def copy(self) -> GrammarState:
-        """A state that goes on by itself."""
-        return copy.deepcopy(self)
-
 
 # The kinds that can follow each kind, whatever the piece. `allowed` then narrows them: Tempo must
 # come in the first bar, Velocity exists or does not, positions and notes rise, and so on.
@@ -78,7 +73,6 @@ class Grammar:
         for kind, nexts in followers.items():
             for follower in nexts:
                 self._followers[kind, vocabulary.ids(follower)] = True
-        self._whole_bar = np.array([vocabulary.grid.bar_steps(*m) for m in vocabulary.meters])
         self._first = np.array(vocabulary.firsts)
 
     def start(self, batch: int) -> GrammarState:
@@ -141,7 +135,7 @@ class Grammar:
         state.bar_count += is_bar
         state.bar_start += np.where(is_bar, state.bar_length, 0)
         meter = np.where(is_bar, value, 0)
-        state.bar_length = np.where(is_bar, self._whole_bar[meter], state.bar_length)
+        state.bar_length = np.where(is_bar, self.vocabulary.whole_bars[meter], state.bar_length)
         state.bar_length = np.where(kind == Kind.LENGTH, value + 1, state.bar_length)
         state.tempo = np.where(kind == Kind.TEMPO, value, state.tempo)
 

@@ -207,8 +207,7 @@ def _draw_bars(axes: Axes, score: Score, start: int, end: int, seed_steps: int) 
         marks[seed_steps] = f"{marks.get(seed_steps, '')}   the model goes on →".lstrip()
     for step, mark in marks.items():
         axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
-    has_anacrusis = len(shown) and bars["length"][0] < score.grid.bar_steps(*bars[0].tolist()[:2])
-    numbers = numbered + (not has_anacrusis)
+    numbers = numbered + (not score.has_upbeat)
     axes.set_xticks(lines[numbered], [str(number) for number in numbers.tolist()])
 
 

@@ -7,9 +7,12 @@ Scores are the same music exactly when they are equal.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Whole = TypeVar("Whole", int, NDArray[np.int64])
 
 DRUMS = 128  # the program number of percussion; 0-127 are General MIDI's
 
@@ -39,8 +42,11 @@ class Grid:
 
     steps_per_beat: int = 12
 
-    def bar_steps(self, numerator: int, denominator: int) -> int:
-        """Steps of a whole bar in this meter, rounded up where the grid cannot hold it."""
+    def bar_steps(self, numerator: Whole, denominator: Whole) -> Whole:
+        """Steps of a whole bar in this meter, rounded up where the grid cannot hold it.
+
+        Of many meters at once, where both are arrays.
+        """
         return -(-numerator * 4 * self.steps_per_beat // denominator)
 
 
@@ -77,6 +83,14 @@ class Score:
     def bar_starts(self) -> NDArray[np.int64]:
         """(M + 1,) first step of each bar; the last entry is the end of the last bar."""
         return np.concatenate([[0], np.cumsum(self.bars["length"], dtype=np.int64)])
+
+    @property
+    def has_upbeat(self) -> bool:
+        """Whether the first bar is shorter than its meter says."""
+        if not len(self.bars):
+            return False
+        numerator, denominator, length = self.bars[0].tolist()
+        return bool(length < self.grid.bar_steps(numerator, denominator))
 
     @property
     def end_step(self) -> int:
@@ -221,6 +235,6 @@ def _check_ranges(
         raise ValueError("a tempo must be a positive number of beats a minute")
     if len(bars) and (bars["numerator"].min() < 1 or bars["denominator"].min() < 1):
         raise ValueError("a meter's numerator and denominator must be at least 1")
-    whole = -(-bars["numerator"].astype(np.int64) * 4 * grid.steps_per_beat // bars["denominator"])
+    whole = grid.bar_steps(*(bars[n].astype(np.int64) for n in ("numerator", "denominator")))
     if np.any((bars["length"] < 1) | (bars["length"] > whole)):
         raise ValueError("a bar must last at least one step and no longer than its meter says")

@@ -26,8 +26,7 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
 
     # Which optional tokens stand where.
     meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
-    whole = np.array([vocabulary.grid.bar_steps(*m) for m in vocabulary.meters])[meter]
-    has_length = bars["length"] != whole
+    has_length = bars["length"] != vocabulary.whole_bars[meter]
     has_tempo = np.diff(score.tempo_bpm, prepend=0) != 0
     has_position = np.diff(notes["onset"], prepend=-1) != 0
     extends = (notes["duration"] - 1) // vocabulary.longest_duration
@@ -94,8 +93,7 @@ def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     meters = np.array(vocabulary.meters)[value[at[Kind.BAR]]].reshape(-1, 2)
     bars = np.empty(len(meters), dtype=BAR)
     bars["numerator"], bars["denominator"] = meters.T
-    whole = np.array([vocabulary.grid.bar_steps(*meter) for meter in vocabulary.meters])
-    bars["length"] = whole[value[at[Kind.BAR]]]
+    bars["length"] = vocabulary.whole_bars[value[at[Kind.BAR]]]
     bar_of_token = np.cumsum(kind == Kind.BAR) - 1
     bars["length"][bar_of_token[at[Kind.LENGTH]]] = value[at[Kind.LENGTH]] + 1
     bar_ends = np.append(at[Kind.BAR], len(ids))[1:]

@@ -17,6 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+import pretty_midi
 from numpy.typing import NDArray
 
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, Score
@@ -26,7 +27,6 @@ COMMON_METERS = (
     *((n, 4) for n in (2, 3, 4, 5, 6)),
     *((n, 8) for n in (3, 5, 6, 7, 9, 12)),
 )
-NOTE_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 
 
 class Kind(IntEnum):
@@ -71,9 +71,14 @@ class Vocabulary:
     grid: Grid
 
     @cached_property
+    def whole_bars(self) -> NDArray[np.int64]:
+        """(M,) steps of a whole bar of each meter."""
+        return np.array([self.grid.bar_steps(*meter) for meter in self.meters])
+
+    @cached_property
     def longest_bar(self) -> int:
         """Steps of the longest meter's bar."""
-        return max(self.grid.bar_steps(*meter) for meter in self.meters)
+        return int(self.whole_bars.max())
 
     @cached_property
     def longest_duration(self) -> int:
@@ -123,6 +128,13 @@ class Vocabulary:
         """(V,) the kind of each id."""
         return np.repeat(np.arange(len(Kind)), self.counts)
 
+    @cached_property
+    def is_drum_note(self) -> NDArray[np.bool_]:
+        """(V,) whether an id is a note of the drums, which have no pitch to transpose."""
+        is_drum = np.zeros(self.size, dtype=bool)
+        is_drum[self.ids(Kind.NOTE)] = np.repeat(np.array(self.programs) == DRUMS, self.pitch_count)
+        return is_drum
+
     @property
     def kind_names(self) -> tuple[str, ...]:
         """The kinds' names, lower case, by number."""
@@ -149,7 +161,7 @@ class Vocabulary:
                 return f"@{round(index / steps_per_beat, 2):g}"
             case Kind.NOTE:
                 program, pitch = divmod(index, self.pitch_count)
-                name = note_number_to_name(pitch + self.lowest_pitch)
+                name = pretty_midi.note_number_to_name(pitch + self.lowest_pitch)
                 return name if len(self.programs) == 1 else f"{name} p{self.programs[program]}"
             case Kind.DURATION:
                 return str(Fraction(index + 1, 4 * steps_per_beat))
@@ -181,11 +193,6 @@ class Vocabulary:
             )
         except (ValueError, KeyError, TypeError) as error:
             raise VocabularyError(f"not a vocabulary: {error!r}") from None
-
-
-def note_number_to_name(number: int) -> str:
-    """60 is C4, as in pretty_midi."""
-    return f"{NOTE_NAMES[number % 12]}{number // 12 - 1}"
 
 
 @dataclass
@@ -231,12 +238,3 @@ class Survey:
 
 def _levels_between(levels: NDArray[np.int32], seen: set[int]) -> tuple[int, ...]:
     return tuple(level for level in levels.tolist() if min(seen) <= level <= max(seen))
-
-
-def is_drum_note(vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """(V,) whether an id is a note of the drums, which have no pitch to transpose."""
-    is_drum = np.zeros(vocabulary.size, dtype=bool)
-    is_drum[vocabulary.ids(Kind.NOTE)] = np.repeat(
-        np.array(vocabulary.programs) == DRUMS, vocabulary.pitch_count
-    )
-    return is_drum

@@ -180,7 +180,6 @@ def sample(
     generator: torch.Generator,
     choice: Choice | None = None,
     rebase: Rebase | None = None,
-    max_tokens: int | None = None,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -199,7 +198,6 @@ def sample(
         choice: temperature and filters; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
-        max_tokens: the most steps; None = until every row has ended.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -215,8 +213,7 @@ def sample(
     ended = _only_pad(allowed)
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
-    step = 0
-    while not ended.all() and (max_tokens is None or step < max_tokens):
+    while not ended.all():
         if cache is None and max(map(len, histories)) <= context:
             logits, cache = prefill(decoder, [np.array(history) for history in histories])
         elif cache is not None and cache.length < context:
@@ -231,7 +228,6 @@ def sample(
             histories[row].append(int(ids[row]))
         allowed = grammar.allowed(state)
         ended = _only_pad(allowed)
-        step += 1
         yield ids
 
 

@@ -1,8 +1,23 @@
 """What the tests of the model room share."""
 
 import numpy as np
+import torch
 
+from model.decoder import Decoder, DecoderConfig
 from model.sampling import Rebase
+
+
+def opinionated(config: DecoderConfig, seed: int, std: float) -> Decoder:
+    """An untrained decoder in evaluation mode, none of whose weights are zero.
+
+    The zero start would hide most of what is tested.
+    """
+    torch.manual_seed(seed)
+    decoder = Decoder(config).eval()
+    for weight in decoder.parameters():
+        if not weight.any():
+            torch.nn.init.normal_(weight, std=std)
+    return decoder
 
 
 def last_half(context_length: int) -> Rebase:

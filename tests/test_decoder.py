@@ -7,19 +7,15 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from model.decoder import Decoder, DecoderConfig
+from tests.tensors import opinionated
 
 V, C = 13, 16
 
 
 def make(seed: int = 0, **changes: int | float) -> Decoder:
     """A tiny decoder in evaluation mode, none of whose weights are zero."""
-    torch.manual_seed(seed)
     options = {"n_layer": 2, "n_head": 2, "n_embd": 16, "context_length": C} | changes
-    decoder = Decoder(DecoderConfig(V, **options)).eval()
-    for weight in decoder.parameters():
-        if not weight.any():  # the zero start would hide most of what is tested here
-            torch.nn.init.normal_(weight, std=0.2)
-    return decoder
+    return opinionated(DecoderConfig(V, **options), seed, std=0.2)
 
 
 def test_an_untrained_decoder_finds_all_tokens_equally_likely():

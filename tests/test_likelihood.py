@@ -11,19 +11,15 @@ from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
 from model.likelihood import Tally, summarise, token_nats
-from tests.tensors import last_half
+from tests.tensors import last_half, opinionated
 
 START, END, V, C = 1, 2, 7, 8
 
 
 @pytest.fixture(scope="module")
 def decoder() -> Decoder:
-    torch.manual_seed(5)
-    decoder = Decoder(DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C)).eval()
-    for weight in decoder.parameters():
-        if not weight.any():
-            torch.nn.init.normal_(weight, std=0.5)
-    return decoder
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C)
+    return opinionated(config, seed=5, std=0.5)
 
 
 def from_a_three(history: np.ndarray) -> np.ndarray:
