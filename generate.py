@@ -24,10 +24,12 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from data.audio import write_wav
 from data.fit import fit_score
 from data.grammar import BarLimit, Grammar
-from data.midi import MidiError, read_midi, write_midi
-from data.render import write_piano_roll, write_wav
+from data.midi import read_midi, write_midi
+from data.quantise import MidiError
+from data.render import write_piano_roll
 from data.score import BAR, DRUMS, NOTE, Score, canonical
 from data.seed_notes import SeedError, parse_seed_notes
 from data.tokenizer import decode, encode

@@ -10,7 +10,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 
-from data.render import draw_piano_roll, render_audio
+from data.audio import render_audio
+from data.render import draw_piano_roll
 from data.vocabulary import Vocabulary
 from generate import Model, continue_score, no_seed
 

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.midi import MidiError, read_midi
+from data.midi import read_midi
+from data.quantise import MidiError
 from data.score import DRUMS, Grid, Losses, Score
 from data.store import MOST_IDS, Split, SplitWriter, folder_beside
 from data.tokenizer import encode

@@ -7,7 +7,6 @@ Python API takes and returns. Both ways in meet in `Events`, so both give the sa
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,33 +15,11 @@ import symusic
 from numpy.typing import NDArray
 
 from data.files import written_beside
-from data.score import BAR, DRUMS, NOTE, Grid, Losses, Score, canonical
+from data.quantise import Events, MidiError, score_from_events
+from data.score import DRUMS, Grid, Losses, Score
 
 MAX_FILE_BYTES = 32 * 2**20
-MAX_TICK = 10**7  # pretty_midi's limit too
-MAX_BAR_BEATS = 16  # a meter with longer bars than this is taken for a mistake
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
-
-
-class MidiError(ValueError):
-    """A file or object that holds no music that can be read; the message is one line."""
-
-
-@dataclass(frozen=True)
-class Events:
-    """What a MIDI file says, times in ticks, before anything is brought to a grid.
-
-    Attributes:
-        ticks_per_beat: ticks a quarter note.
-        notes: (N, 5) int64: start, end, pitch, velocity, program (128: drums); pedal folded in.
-        meters: (M, 3) int64: tick, numerator, denominator.
-        tempi: (K, 2) float64: tick, quarter notes a minute.
-    """
-
-    ticks_per_beat: int
-    notes: NDArray[np.int64]
-    meters: NDArray[np.int64]
-    tempi: NDArray[np.float64]
 
 
 def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
@@ -169,89 +146,6 @@ def midi_bytes(score: Score) -> bytes:
     return bytes(file.dumps_midi())
 
 
-def score_from_events(events: Events, grid: Grid) -> tuple[Score, Losses]:
-    """Brings events to the grid.
-
-    Onsets, ends and bar lines go to the nearest step, half way up; bar lines are rounded from
-    their exact places, so that rounding does not add up. A bar's tempo is the one that gives it
-    its length in seconds.
-
-    Raises:
-        MidiError: times or values that no music has.
-    """
-    _check_events(events)
-    tick_to_step = events.ticks_per_beat, grid.steps_per_beat
-    start, end, pitch, velocity, program = events.notes.T
-    notes = np.empty(len(start), dtype=NOTE)
-    notes["onset"] = _steps(start, *tick_to_step)
-    notes["duration"] = _steps(end, *tick_to_step) - notes["onset"]
-    notes["pitch"], notes["velocity"], notes["program"] = pitch, velocity, program
-
-    last_tick = int(start.max(initial=0))
-    bars, bar_ticks = _bars(events, last_tick, grid)
-    score, losses = canonical(notes, bars, _bar_tempi(events, bar_ticks), grid)
-
-    exact = start * grid.steps_per_beat / events.ticks_per_beat
-    error = np.abs(notes["onset"] - exact)
-    losses.moved = int((error > 0).sum())
-    losses.error_steps = float(error.sum())
-    losses.worst_error_steps = float(error.max(initial=0.0))
-    return score, losses
-
-
-def _steps(ticks: NDArray[np.int64], ticks_per_beat: int, steps_per_beat: int) -> NDArray[np.int64]:
-    """Ticks to the nearest grid step, half way up, in whole numbers."""
-    return (2 * ticks * steps_per_beat + ticks_per_beat) // (2 * ticks_per_beat)
-
-
-def _bars(
-    events: Events, last_tick: int, grid: Grid
-) -> tuple[NDArray[np.void], NDArray[np.float64]]:
-    """(M,) of BAR up to the one that holds `last_tick`; (M + 1,) the exact ticks of bar lines."""
-    meters = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
-    meters = meters[meters[:, 0] <= last_tick]
-    if not len(meters) or meters[0, 0] > 0:
-        meters = np.concatenate([np.array([[0, 4, 4]]), meters])
-    is_last_here = np.append(np.diff(meters[:, 0]) > 0, True)
-    meters = meters[is_last_here]  # of several at one tick the last holds
-
-    after = events.meters[:, 0][events.meters[:, 0] > last_tick]
-    lines, numerators, denominators = [], [], []
-    for index, (tick, numerator, denominator) in enumerate(meters.tolist()):
-        bar_ticks = numerator * 4 * events.ticks_per_beat / denominator
-        if index + 1 < len(meters):
-            end = float(meters[index + 1, 0])
-        else:  # a signature after the last onset may still say that the last bar is short
-            whole = tick + bar_ticks * ((last_tick - tick) // bar_ticks + 1)
-            end = min(whole, float(after.min(initial=whole + 1)))
-        count = int(np.ceil((end - tick) / bar_ticks))
-        lines.append(tick + bar_ticks * np.arange(count))
-        numerators.append(np.full(count, numerator))
-        denominators.append(np.full(count, denominator))
-    exact = np.append(np.concatenate(lines), end)
-    steps = np.floor(exact * grid.steps_per_beat / events.ticks_per_beat + 0.5).astype(np.int64)
-    length = np.diff(steps)
-    bars = np.empty(len(length), dtype=BAR)
-    bars["numerator"] = np.concatenate(numerators)
-    bars["denominator"] = np.concatenate(denominators)
-    bars["length"] = length
-    keep = length > 0
-    return bars[keep], np.append(exact[:-1][keep], exact[-1])
-
-
-def _bar_tempi(events: Events, bar_ticks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(M,) quarter notes a minute: beats over minutes of each bar, by the tempo map."""
-    tempi = events.tempi[np.argsort(events.tempi[:, 0], kind="stable")]
-    if not len(tempi) or tempi[0, 0] > 0:
-        tempi = np.concatenate([np.array([[0.0, 120.0]]), tempi])
-    tick, bpm = tempi.T
-    minutes_per_tick = 1 / (bpm * events.ticks_per_beat)
-    minutes = np.concatenate([[0.0], np.cumsum(np.diff(tick) * minutes_per_tick[:-1])])
-    segment = np.searchsorted(tick, bar_ticks, side="right") - 1
-    at = minutes[segment] + (bar_ticks - tick[segment]) * minutes_per_tick[segment]
-    return np.asarray(np.diff(bar_ticks) / events.ticks_per_beat / np.diff(at))
-
-
 def _events_from_symusic(file: symusic.Score) -> Events:
     tracks = []
     for track in file.tracks:
@@ -303,23 +197,3 @@ def _hold_pedal(
 
 def _joined(tracks: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.empty((0, 5), dtype=np.int64), *tracks])
-
-
-def _check_events(events: Events) -> None:
-    if events.ticks_per_beat <= 0:
-        raise MidiError("its time division is not in ticks a quarter note, so it has no beats")
-    start, end, pitch, velocity, program = events.notes.T
-    if not len(start):
-        return
-    if start.min() < 0 or end.max() > MAX_TICK or np.any(end < start):
-        raise MidiError(f"a note lies outside ticks 0..{MAX_TICK}")
-    if pitch.min() < 0 or pitch.max() > 127 or velocity.min() < 1 or velocity.max() > 127:
-        raise MidiError("a pitch or a velocity lies outside 0..127")
-    if program.min() < 0 or program.max() > DRUMS:
-        raise MidiError("a program lies outside 0..127")
-    bpm = events.tempi[:, 1]
-    if not np.all(np.isfinite(bpm) & (bpm > 0)):
-        raise MidiError("a tempo of zero or infinity")
-    _, numerator, denominator = events.meters.T
-    if np.any((numerator < 1) | (denominator < 1) | (numerator * 4 > MAX_BAR_BEATS * denominator)):
-        raise MidiError(f"a time signature that is none, or with bars over {MAX_BAR_BEATS} beats")

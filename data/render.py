@@ -1,15 +1,13 @@
-"""A Score to see and to hear: piano-roll pictures and WAV files."""
+"""A Score to see: piano-roll pictures."""
 
 from __future__ import annotations
 
-import wave
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pretty_midi
-import tinysoundfont
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
@@ -34,13 +32,6 @@ _MOST_NUMBERS = 24  # bar numbers a system
 _LEGEND_COLUMNS = 6
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
-
-_SAMPLE_RATE = 44_100
-_RING_SECONDS = 10.0  # how far past the last bar a held note is heard
-_TAIL_SECONDS = 1.5  # how long the last notes may ring on
-_SILENCE_SECONDS = 0.5  # what a Score without notes sounds like
-_PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
-_CHANNELS = 16  # of a synthesizer
 
 
 def write_piano_roll(score: Score, path: str | Path, seed_steps: int = 0, title: str = "") -> None:
@@ -223,75 +214,3 @@ def _add_boxes(
     left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
     corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
     axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
-
-
-def write_wav(score: Score, path: str | Path) -> None:
-    """Writes the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
-    samples = np.rint(render_audio(score, _SAMPLE_RATE) * 32767).astype("<i2")
-    with written_beside(path) as beside, wave.open(str(beside), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(_SAMPLE_RATE)
-        file.writeframes(samples.tobytes())
-
-
-def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.float32]:
-    """The Score as sound: (samples,) float32, mono, its peak 1 dB below full scale.
-
-    Notes begin and end on the sample that the Score's tempi say; the last ring out and fade, held
-    ones no longer than ten seconds past the last bar.
-
-    Raises:
-        FileNotFoundError: pretty_midi came without its sound font.
-    """
-    notes = score.notes
-    if not len(notes):
-        return np.zeros(int(_SILENCE_SECONDS * sample_rate), dtype=np.float32)
-    steps = np.stack([notes["onset"], notes["onset"].astype(np.int64) + notes["duration"]])
-    latest = score.step_seconds(score.bar_starts[-1]) + _RING_SECONDS
-    seconds = np.minimum(score.step_seconds(steps), latest)  # a note may be held for an hour
-    samples = np.rint(seconds * sample_rate).astype(np.int64)
-    tail = int(_TAIL_SECONDS * sample_rate)
-    audio = np.zeros(int(samples.max()) + tail, dtype=np.float32)
-    programs = np.unique(notes["program"])
-    for first in range(0, len(programs), _CHANNELS):
-        group = programs[first : first + _CHANNELS]
-        chosen = np.isin(notes["program"], group)
-        _play(notes[chosen], samples[:, chosen], group.tolist(), sample_rate, audio)
-    audio[-tail:] *= np.linspace(1, 0, tail, dtype=np.float32)
-    peak = float(np.abs(audio).max())
-    return audio * np.float32(_PEAK / peak) if peak > 0 else audio
-
-
-def _play(
-    notes: NDArray[np.void],
-    samples: NDArray[np.int64],
-    programs: list[int],
-    sample_rate: int,
-    audio: NDArray[np.float32],
-) -> None:
-    """Adds the notes of at most 16 programs to `audio`; (2, N) `samples`: beginnings and ends."""
-    path = Path(pretty_midi.__file__).with_name("TimGM6mb.sf2")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such sound font; pretty_midi 0.2.11 brings it along")
-    synth = tinysoundfont.Synth(samplerate=sample_rate)
-    font = synth.sfload(str(path))
-    for channel, program in enumerate(programs):
-        bank, preset = (128, 0) if program == DRUMS else (0, program)
-        synth.program_select(channel, font, bank, preset)
-    channels = np.searchsorted(programs, notes["program"])
-    times = np.concatenate([samples[1], samples[0]])
-    order = np.argsort(times, kind="stable")  # at one sample notes end before others begin
-    velocities = np.concatenate([np.zeros_like(notes["velocity"]), notes["velocity"]])
-    columns = [np.tile(channels, 2), np.tile(notes["pitch"], 2), velocities, times]
-    events = np.stack(columns, axis=1)[order]
-    until = np.append(events[1:, 3], len(audio))
-    for (channel, pitch, velocity, now), then in zip(events.tolist(), until.tolist(), strict=True):
-        if velocity:
-            synth.noteon(channel, pitch, velocity)
-        else:
-            synth.noteoff(channel, pitch)
-        for begin in range(now, then, sample_rate):  # a second at a time: long rests stay cheap
-            end = min(begin + sample_rate, then)
-            stereo = np.frombuffer(synth.generate(end - begin), dtype=np.float32)
-            audio[begin:end] += stereo.reshape(-1, 2).mean(axis=1)

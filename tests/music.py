@@ -11,6 +11,8 @@ from data.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
 
 GRID = Grid()
 
+EMPTY = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), GRID)
+
 # Small enough that notes collide, ring over bars and start again all the time.
 SMALL = Vocabulary(
     meters=((2, 4), (3, 8), (4, 4), (7, 32)),
@@ -87,3 +89,14 @@ def random_walks(
         grammar.advance(state, rows[:, step])
     end = vocabulary.first(Kind.END)
     return [row[: int(np.argmax(row == end)) + 1] for row in rows if (row == end).any()]
+
+
+def piece(notes, bars=((4, 4, 48),), tempo=120.0):
+    """A Score from rows of onset, duration, pitch, velocity, program."""
+    bars = np.array(list(bars), dtype=BAR)
+    return canonical(np.array(notes, dtype=NOTE), bars, [tempo] * len(bars), GRID)[0]
+
+
+def scale(count):
+    """Rows for `piece`: quarter notes up the chromatic scale."""
+    return [(12 * i, 12, 60 + i % 12, 80, 0) for i in range(count)]

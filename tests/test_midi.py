@@ -8,16 +8,8 @@ import pretty_midi
 import pytest
 from hypothesis import given, settings
 
-from data.midi import (
-    Events,
-    MidiError,
-    from_pretty_midi,
-    midi_bytes,
-    read_midi,
-    score_from_events,
-    to_pretty_midi,
-    write_midi,
-)
+from data.midi import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
+from data.quantise import Events, MidiError, score_from_events
 from data.score import DRUMS
 from tests.music import GRID, random_score, scores
 

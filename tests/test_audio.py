@@ -1,0 +1,105 @@
+"""Sound: what is in the Score is heard, at its place."""
+
+import wave
+
+import numpy as np
+import pretty_midi
+import pytest
+from hypothesis import given, settings
+
+from data.audio import render_audio, write_wav
+from data.score import BAR, DRUMS, NOTE, canonical
+from data.seed_notes import parse_seed_notes
+from tests.music import EMPTY, GRID, piece, scale, scores
+
+RATE = 22_050
+
+
+def level(audio, seconds, window=0.05):
+    """Root mean square of the sound from `seconds` on."""
+    start = round(seconds * RATE)
+    return float(np.sqrt(np.mean(audio[start : start + round(window * RATE)] ** 2)))
+
+
+def test_four_parts_are_neither_silent_nor_clipped():
+    audio = render_audio(parse_seed_notes("Am:2 F C G7", GRID, (40, 41, 42, 43)), RATE)
+    assert audio.dtype == np.float32
+    assert audio.ndim == 1
+    assert np.abs(audio).max() == pytest.approx(10 ** (-1 / 20), rel=1e-3)
+    assert min(level(audio, at, 0.5) for at in (0.2, 1.2, 2.2, 3.2)) > 0.02
+    assert len(audio) / RATE == pytest.approx(4 + 1.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("name", "frequency"), [("A4", 440.0), ("C5", 523.25), ("[C7]", 2093.0)])
+def test_pitch(name, frequency):
+    audio = render_audio(parse_seed_notes(f"{name}:4", GRID, programs=(73,)), RATE)
+    spectrum = np.abs(np.fft.rfft(audio[: 2 * RATE] * np.hanning(2 * RATE)))
+    assert np.argmax(spectrum) / 2 == pytest.approx(frequency, rel=0.01)
+
+
+@pytest.mark.parametrize("tempo", [60, 120])
+def test_onsets_are_where_the_tempo_puts_them(tempo):
+    audio = render_audio(parse_seed_notes("R:2 C5:.25 R:3 G5:.25", GRID, tempo_bpm=tempo), RATE)
+    for quarters in (2, 5.25):
+        at = quarters * 60 / tempo
+        assert level(audio, at, 0.03) > 10 * level(audio, at - 0.03, 0.03)
+    assert np.abs(audio[: round(2 * 60 / tempo * RATE) - 1]).max() == 0
+
+
+def test_a_tempo_change_moves_the_onsets_after_it():
+    notes = np.array([(0, 3, 72, 80, 0), (96, 3, 72, 80, 0)], dtype=NOTE)
+    bars = np.array([(4, 4, 48)] * 3, dtype=BAR)
+    audio = render_audio(canonical(notes, bars, [120, 240, 240], GRID)[0], RATE)
+    assert level(audio, 3.0, 0.03) > 10 * level(audio, 2.97, 0.03)
+
+
+def test_the_last_note_rings_out_and_fades():
+    audio = render_audio(parse_seed_notes("C4:1", GRID, programs=(48,)), RATE)
+    assert level(audio, 0.55) > 0.01
+    assert abs(float(audio[-1])) < 1e-4
+
+
+def test_drums_and_more_than_sixteen_programs_are_heard():
+    beats = [(12 * i, 12, 60, 80, program) for i, program in enumerate(range(0, 120, 6))]
+    audio = render_audio(piece([*beats, (12 * 20, 12, 38, 100, DRUMS)]), RATE)
+    assert min(level(audio, 0.5 * i, 0.3) for i in range(21)) > 0.003
+    alone = render_audio(piece([(0, 1, 38, 100, DRUMS)]), RATE)
+    assert np.abs(alone).max() > 0.5
+
+
+def test_silence_where_there_are_no_notes():
+    audio = render_audio(EMPTY, RATE)
+    assert 0.1 < len(audio) / RATE < 2
+    assert not audio.any()
+
+
+@settings(max_examples=10, deadline=None)
+@given(scores())
+def test_any_score_can_be_heard(score):
+    audio = render_audio(score, 8_000)
+    assert np.isfinite(audio).all()
+    assert np.abs(audio).max() <= 1
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        write_wav(piece(scale(1)), tmp_path / "taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_the_wav_file_holds_the_sound(tmp_path):
+    score = parse_seed_notes("C4:.25 E4 G4", GRID)
+    write_wav(score, tmp_path / "a.wav")
+    with wave.open(str(tmp_path / "a.wav")) as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 44_100)
+        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2")
+    np.testing.assert_allclose(samples / 32767, render_audio(score), atol=2e-5)
+
+
+def test_a_missing_sound_font_is_one_clear_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(pretty_midi, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(FileNotFoundError, match="sound font") as caught:
+        write_wav(piece(scale(1)), tmp_path / "a.wav")
+    assert len(str(caught.value).splitlines()) == 1
+    assert not (tmp_path / "a.wav").exists()
