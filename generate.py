@@ -213,7 +213,8 @@ def fail(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def _at_least_one(text: str) -> int:
+def at_least_one(text: str) -> int:
+    """An option's whole number from 1 up."""
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
@@ -240,19 +241,19 @@ def command_line() -> argparse.ArgumentParser:
     kinds.add_argument("--seed-midi", metavar="FILE", help="a MIDI file whose opening is kept")
     seeds.add_argument(
         *("--seed-bars", "-k"),
-        type=_at_least_one,
+        type=at_least_one,
         default=2,
         help="how many bars of --seed-midi to keep, after an upbeat (default: %(default)s)",
     )
     music = parser.add_argument_group("what to write")
     music.add_argument(
         *("--bars", "-n"),
-        type=_at_least_one,
+        type=at_least_one,
         default=8,
         help="bars to write after the seed (default: %(default)s)",
     )
     music.add_argument(
-        "--num-samples", type=_at_least_one, default=1, help="pieces (default: %(default)s)"
+        "--num-samples", type=at_least_one, default=1, help="pieces (default: %(default)s)"
     )
     music.add_argument(
         "--seed",

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
+from torch.utils.tensorboard import SummaryWriter
 
 from data.audio import render_audio
-from data.render import draw_piano_roll
-from data.vocabulary import Vocabulary
+from data.datamodule import MusicDataModule
+from data.render import draw_attention, draw_piano_roll, token_labels
+from data.vocabulary import Kind
 from generate import Model, continue_score, no_seed
+from model.decoder import Decoder
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 
@@ -54,41 +58,54 @@ class StepProgress(TQDMProgressBar):
 
 
 class MusicMonitor(Callback):
-    """Samples a piece a few times a run and logs it to TensorBoard as audio and piano roll.
+    """Shows a few times a run, in TensorBoard, what the model has learnt.
+
+    A piece that it writes, as audio and piano roll; and which tokens its heads look at while it
+    reads the opening of the first piece that is held out.
 
     Args:
         times: how many times a run, evenly spaced, the last at the end.
         bars: how long each piece is.
+        tokens: how many of the held-out piece.
     """
 
-    def __init__(self, times: int = 4, bars: int = 8) -> None:
+    def __init__(self, times: int = 4, bars: int = 8, tokens: int = 64) -> None:
         self.times = times
         self.bars = bars
+        self.tokens = tokens
         self.latest = 0  # the step at which a piece was logged
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
-        """Logs a piece where one is due."""
+        """Logs where it is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
         step = trainer.global_step
         # While gradients accumulate, several batches end at the same step.
         if step in due and step != self.latest and trainer.is_global_zero:
             self.latest = step
-            self._log_piece(trainer, pl_module, step)
+            writers = [
+                log.experiment for log in trainer.loggers if isinstance(log, TensorBoardLogger)
+            ]
+            was_training = pl_module.training
+            pl_module.eval()
+            for writer in writers:
+                self._log(writer, pl_module.decoder, trainer.datamodule, step)  # type: ignore[arg-type, attr-defined]
+            pl_module.train(was_training)
 
-    def _log_piece(self, trainer: Trainer, pl_module: LightningModule, step: int) -> None:
-        loggers = [log for log in trainer.loggers if isinstance(log, TensorBoardLogger)]
-        if not loggers:
-            return
-        vocabulary: Vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
-        was_training = pl_module.training
-        pl_module.eval()
-        model = Model(pl_module.decoder, vocabulary, {})  # type: ignore[arg-type]
+    def _log(
+        self, writer: SummaryWriter, decoder: Decoder, data: MusicDataModule, step: int
+    ) -> None:
+        model = Model(decoder, data.vocabulary, {})
         score = continue_score(model, no_seed(model), bars=self.bars)[0].score
-        pl_module.train(was_training)
+        # Two tags: TensorBoard shows but one of an audio and an image with the same one.
         audio = render_audio(score, SAMPLE_RATE)
-        figure = draw_piano_roll(score, title=f"after {step} steps")
-        for logger in loggers:
-            writer = logger.experiment
-            # Two tags: TensorBoard shows but one of an audio and an image with the same one.
-            writer.add_audio("music/audio", audio, step, sample_rate=SAMPLE_RATE)
-            writer.add_figure("music/piano_roll", figure, step, close=False)
+        writer.add_audio("music/audio", audio, step, sample_rate=SAMPLE_RATE)
+        roll = draw_piano_roll(score, title=f"after {step} steps")
+        writer.add_figure("music/piano_roll", roll, step, close=False)
+
+        ids = data.corpus.split("valid").piece(0)[: self.tokens]
+        on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
+        maps = decoder.attention_maps(on_device)[:, 0].float().cpu().numpy()  # (L, H, T, T)
+        is_upbeat = data.vocabulary.kind_of[ids[2]] == Kind.LENGTH
+        labels = token_labels(ids, data.vocabulary, first_bar=int(not is_upbeat))
+        picture = draw_attention(maps, labels, decoder.attention_names)
+        writer.add_figure("attention/maps", picture, step, close=False)

@@ -1,8 +1,9 @@
-"""A Score to see: piano-roll pictures."""
+"""Music and models to see: piano rolls, and who looks at whom."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from data.files import written_beside
 from data.score import DRUMS, Score
+from data.vocabulary import Kind, Vocabulary
 
 # Okabe and Ito's colours, which colour-blind readers tell apart; past six programs they repeat.
 _PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -32,13 +34,13 @@ _MOST_NUMBERS = 24  # bar numbers a system
 _LEGEND_COLUMNS = 6
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
+# Maps of attention: inches a token, and points of its label; inches for labels, between maps.
+_TOKEN_SIZE, _TOKEN_POINTS, _LABEL_ROOM, _MAP_GAP = 0.085, 5, 0.55, 0.12
 
 
 def write_piano_roll(score: Score, path: str | Path, seed_steps: int = 0, title: str = "") -> None:
     """Writes the picture that `draw_piano_roll` draws as a PNG file."""
-    figure = draw_piano_roll(score, seed_steps, title)
-    with written_beside(path) as beside:
-        figure.savefig(beside, format="png", dpi=120)
+    _write(draw_piano_roll(score, seed_steps, title), path)
 
 
 def draw_piano_roll(score: Score, seed_steps: int = 0, title: str = "") -> Figure:
@@ -121,7 +123,7 @@ def _systems(score: Score) -> list[tuple[int, int]]:
     first_bars = np.unique(lines[:-1] * count // lines[-1], return_index=True)[1]
     # The last notes may ring on, but showing an hour of it would leave no room for the others.
     end = min(score.end_step, int(lines[-1] + score.bars["length"][-1] // 4))
-    return list(pairwise([*lines[first_bars].tolist(), end]))
+    return list(itertools.pairwise([*lines[first_bars].tolist(), end]))
 
 
 def _rows(notes: NDArray[np.void]) -> tuple[NDArray[np.float64], dict[float, str]]:
@@ -214,3 +216,68 @@ def _add_boxes(
     left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
     corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
     axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
+
+
+def write_attention(
+    maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str], path: str | Path
+) -> None:
+    """Writes the picture that `draw_attention` draws as a PNG file."""
+    _write(draw_attention(maps, labels, layers), path)
+
+
+def draw_attention(
+    maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str]
+) -> Figure:
+    """Who looks at whom: a panel a layer with a row a head, from white (0) to dark (1).
+
+    Shades follow the square root of the weights, so that a share of 1% is still seen. The figure
+    is the caller's alone, as in `draw_piano_roll`.
+
+    Args:
+        maps: (L, H, T, T) weights: of each layer and head, from each token (down) to each (across).
+        labels: T, of the tokens.
+        layers: L titles.
+    """
+    n_layer, n_head, n_token, _ = maps.shape
+    side = max(2.0, _TOKEN_SIZE * n_token)
+    step, total = side + _MAP_GAP, n_head * (side + _MAP_GAP) + _LABEL_ROOM + _TEXT_LINE
+    width = n_layer * step + _LABEL_ROOM
+    figure = Figure(figsize=(width, total), facecolor="white")
+    starts = [at for at, label in enumerate(labels) if label.startswith("Bar ")]
+    for layer, head in np.ndindex(n_layer, n_head):
+        left, floor = _LABEL_ROOM + layer * step, total - _TEXT_LINE - (head + 1) * step
+        axes = figure.add_axes((left / width, floor / total, side / width, side / total))
+        axes.imshow(np.sqrt(maps[layer, head]), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        axes.vlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
+        axes.hlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
+        axes.tick_params(length=0, labelsize=_TOKEN_POINTS, pad=1)
+        axes.set_xticks(range(n_token), labels if head == n_head - 1 else [], rotation=90)
+        axes.set_yticks(range(n_token), labels if layer == 0 else [])
+        axes.spines[:].set(color=_LINE, lw=0.4)
+        axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
+        if head == 0:
+            axes.set_title(layers[layer], size=11, weight="bold")
+    figure.text(0.005, 1 - 0.1 / total, "looks ↓  at →", va="top", size=7)
+    return figure
+
+
+def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:
+    """What `Vocabulary.describe` says of each id, but bars by number: `Bar 16`.
+
+    Args:
+        ids: (T,).
+        vocabulary: theirs.
+        first_bar: the number of the first bar among them.
+    """
+    numbers = itertools.count(first_bar)
+    return [
+        f"Bar {next(numbers)}"
+        if vocabulary.kind_of[token] == Kind.BAR
+        else vocabulary.describe(token)
+        for token in ids.tolist()
+    ]
+
+
+def _write(figure: Figure, path: str | Path) -> None:
+    with written_beside(path) as beside:
+        figure.savefig(beside, format="png", dpi=120)

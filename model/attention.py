@@ -86,10 +86,23 @@ def scaled_dot_product_attention(
     return output.masked_fill(~seen.any(dim=-1, keepdim=True), 0)
 
 
-def causal_mask(n_query: int, n_key: int, device: torch.device) -> Tensor:
-    """bool (T, S): the T queries are the last of the S keys; none sees a later key."""
+def causal_mask(
+    n_query: int, n_key: int, device: torch.device | None = None, *, strict: bool = False
+) -> Tensor:
+    """bool (T, S): the T queries are the last of the S keys; none sees a later key.
+
+    With `strict` none sees its own either: a look-up in what came before.
+    """
     square = torch.ones(n_query, n_key, dtype=torch.bool, device=device)
-    return square.tril(n_key - n_query)
+    return square.tril(n_key - n_query - strict)
+
+
+def padding_mask(is_token: Tensor) -> Tensor:
+    """bool (B, S), which places hold a token -> (B, 1, 1, S): no query sees an empty one.
+
+    Joined with others by `&`: `causal_mask(T, T) & padding_mask(ids != 0)`.
+    """
+    return is_token[:, None, None, :]
 
 
 def _seen(
@@ -109,25 +122,27 @@ class KVCache:
     its left, which nothing ever attends to, and its positions count from its own first token.
 
     Attributes:
-        key, value: float (n_slot, B, H, C, d), preallocated; a slot is one attention layer.
+        key: float (n_slot, B, H, C, d_k), preallocated; a slot is one attention layer.
+        value: float (n_slot, B, H, C, d_v).
         length: the number of columns filled, at most C.
         start: int64 (B,), the number of padding columns of each row.
         padded: whether any row has padding (kept so that no device is asked at every step).
     """
 
     def __init__(
-        self, n_slot: int, start: Tensor, shape: tuple[int, int, int], like: Tensor
+        self, n_slot: int, start: Tensor, shape: tuple[int, int, int, int], like: Tensor
     ) -> None:
         """An empty cache.
 
         Args:
             n_slot: how many attention layers write into it.
             start: int64 (B,), see above.
-            shape: (H, C, d).
+            shape: (H, C, d_k, d_v).
             like: its dtype and device are the cache's.
         """
-        self.key = like.new_zeros((n_slot, len(start), *shape))
-        self.value = torch.zeros_like(self.key)
+        H, C, d_k, d_v = shape
+        self.key = like.new_zeros((n_slot, len(start), H, C, d_k))
+        self.value = like.new_zeros((n_slot, len(start), H, C, d_v))
         self.length = 0
         self.padded = bool(start.any())
         self.start = start.to(like.device)
@@ -142,10 +157,12 @@ class KVCache:
     def not_padding(self, n_new: int) -> Tensor:
         """bool (B, 1, 1, S): which of the columns up to the next T hold tokens."""
         columns = torch.arange(self.length + n_new, device=self.key.device)
-        return (columns >= self.start[:, None])[:, None, None, :]
+        return padding_mask(columns >= self.start[:, None])
 
     def append(self, slot: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Write (B, H, T, d) keys and values of one layer; all so far, (B, H, S, d), return.
+
+        (d is d_k for keys, d_v for values.)
 
         `length` stays until `advance`, since each layer writes the same columns.
         """
@@ -163,26 +180,42 @@ class MultiHeadAttention(nn.Module):
     """H heads of attention side by side, concatenated and mixed by W_O.
 
     MultiHead(x) = Concat(head_1 .. head_H) W_O, head_i = Attention(x W_Q, x W_K, x W_V)
-    (Vaswani et al. 2017, section 3.2.2), with queries and keys of RMS 1 before rotary
-    positions turn them, so that no score can run away (Henry et al. 2020, QK-norm).
+    (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        n_embd: D, a multiple of n_head.
+        n_embd: D.
         n_head: H.
         slot: which slot of a `KVCache` is this layer's.
+        key_width: d_k, of each head's queries and keys; None = D / H.
+        value_width: d_v, of each head's values; None = D / H.
+        qk_norm: bring queries and keys to RMS 1, so that no score can run away (Henry et al.
+            2020).
     """
 
-    def __init__(self, n_embd: int, n_head: int, slot: int) -> None:
+    def __init__(
+        self,
+        n_embd: int,
+        n_head: int,
+        slot: int = 0,
+        *,
+        key_width: int | None = None,
+        value_width: int | None = None,
+        qk_norm: bool = False,
+    ) -> None:
         super().__init__()
+        d_k = n_embd // n_head if key_width is None else key_width
+        d_v = n_embd // n_head if value_width is None else value_width
         self.n_head = n_head
         self.slot = slot
-        self.w_qkv = nn.Linear(n_embd, 3 * n_embd, bias=False)  # W_Q, W_K, W_V in one product
-        self.w_o = nn.Linear(n_embd, n_embd, bias=False)
+        self.qk_norm = qk_norm
+        self.widths = (n_head * d_k, n_head * d_k, n_head * d_v)
+        self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
+        self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
 
     def forward(
         self,
         x: Tensor,
-        rotation: tuple[Tensor, Tensor],
+        rotation: tuple[Tensor, Tensor] | None = None,
         mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
@@ -190,23 +223,43 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             x: float (B, T, D).
-            rotation: `Rotary` of the positions of the T.
+            rotation: `Rotary` of the positions of the T; None = positions do not turn.
             mask: bool, broadcastable to (B, H, T, S); True = may look. None = causal.
             cache: keys and values of earlier columns; the T new ones are appended.
 
         Returns:
             (B, T, D).
         """
-        B, T, D = x.shape
-        qkv = self.w_qkv(x).view(B, T, 3, self.n_head, D // self.n_head)  # (B, T, 3, H, d)
-        query, key, value = qkv.permute(2, 0, 3, 1, 4)  # 3 of (B, H, T, d)
-        query = rotate(_unit(query), rotation)
-        key = rotate(_unit(key), rotation)
+        query, key, value = self.project(x, rotation)  # (B, H, T, d)
         if cache is not None:
             key, value = cache.append(self.slot, key, value)  # (B, H, S, d)
         y = scaled_dot_product_attention(query, key, value, mask, causal=mask is None)
-        mixed: Tensor = self.w_o(y.transpose(1, 2).reshape(B, T, D))  # (B, H, T, d) -> (B, T, D)
+        mixed: Tensor = self.w_o(y.transpose(1, 2).flatten(2))  # (B, H, T, d_v) -> (B, T, D)
         return mixed
+
+    def weights(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """The weights with which `forward`, given the same, sums the values: (B, H, T, T)."""
+        query, key, _ = self.project(x, rotation)
+        return attention_weights(query, key, mask, causal=mask is None)
+
+    def project(
+        self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
+        query, key, value = (
+            part.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
+            for part in self.w_qkv(x).split(self.widths, dim=-1)
+        )
+        if self.qk_norm:
+            query, key = _unit(query), _unit(key)
+        if rotation is not None:
+            query, key = rotate(query, rotation), rotate(key, rotation)
+        return query, key, value
 
 
 def _unit(x: Tensor) -> Tensor:

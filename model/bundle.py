@@ -18,7 +18,7 @@ from torch import Tensor
 from model.decoder import Decoder, DecoderConfig
 
 FORMAT = "etude"
-VERSION = "1"
+VERSION = "2"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 

@@ -1,12 +1,29 @@
 """The decoder: token ids in, logits of the next token out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from model.attention import KVCache, MultiHeadAttention, causal_mask
-from model.positions import Rotary
+from model.positions import Learned, Rotary, Sinusoidal
+
+Positions = Literal["sinusoidal", "learned", "rotary"]
+Norm = Literal["layer", "rms"]
+NormPosition = Literal["post", "pre"]
+Activation = Literal["relu", "gelu", "squared_relu"]
+_CHOICES = {
+    "positions": get_args(Positions),
+    "norm": get_args(Norm),
+    "norm_position": get_args(NormPosition),
+    "activation": get_args(Activation),
+    "n_attention": (1, 2),
+    "qk_norm": (False, True),
+    "bias": (False, True),
+}
 
 
 @dataclass(frozen=True)
@@ -19,10 +36,17 @@ class DecoderConfig:
 
     vocabulary_size: int  # V, how many different token ids there are
     n_layer: int = 4  # blocks, one after the other
-    n_head: int = 4  # H, attention heads in each block
+    n_head: int = 4  # H, attention heads in each attention sub-layer
     n_embd: int = 128  # D, width of the residual stream; n_head times an even number
     context_length: int = 512  # C, the most tokens that are seen at once
     dropout: float = 0.0  # share of numbers zeroed, while training, after embedding and sub-layers
+    n_attention: int = 1  # attention sub-layers a block; 2: one more in the place of an encoder's
+    positions: Positions = "rotary"  # added to the embeddings, or (rotary) turning queries and keys
+    norm: Norm = "rms"  # LayerNorm (mean 0, variance 1, bias) or RMSNorm
+    norm_position: NormPosition = "pre"  # before each sub-layer, or after each residual sum
+    activation: Activation = "squared_relu"  # inside the feed-forward layer
+    qk_norm: bool = True  # queries and keys are brought to RMS 1
+    bias: bool = False  # the feed-forward layer's b_1 and b_2
 
     def __post_init__(self) -> None:
         for name in ("vocabulary_size", "n_layer", "n_head", "n_embd", "context_length"):
@@ -31,64 +55,123 @@ class DecoderConfig:
                 raise ValueError(f"{name} must be a whole number from 1 to {2**20}, not {value!r}")
         if self.n_embd % (2 * self.n_head):
             raise ValueError(
-                f"n_embd must be n_head times an even number (rotary positions turn pairs): "
+                f"n_embd must be n_head times an even number (positions come in pairs): "
                 f"{self.n_embd} with {self.n_head} heads is not"
             )
         if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, not {self.dropout!r}")
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices or type(value) is not type(choices[0]):
+                told = ", ".join(map(str, choices))
+                raise ValueError(f"{name} must be one of {told}, not {value!r}")
 
 
 class FeedForward(nn.Module):
-    """W_2 relu(W_1 x)^2, four times as wide inside (So et al. 2021, Primer, section 3).
+    """W_2 f(W_1 x + b_1) + b_2, four times as wide inside (Vaswani et al. 2017, equation 2).
 
-    Args:
-        n_embd: D.
-    """
-
-    def __init__(self, n_embd: int) -> None:
-        super().__init__()
-        self.w_1 = nn.Linear(n_embd, 4 * n_embd, bias=False)
-        self.w_2 = nn.Linear(4 * n_embd, n_embd, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """float (B, T, D) -> (B, T, D), each position by itself."""
-        y: Tensor = self.w_2(self.w_1(x).relu().square())
-        return y
-
-
-class Block(nn.Module):
-    """x + attention(norm(x)), then x + feed_forward(norm(x)): pre-norm (Xiong et al. 2020).
-
-    The norm is RMSNorm (Zhang & Sennrich 2019).
+    f is relu, gelu (Hendrycks & Gimpel 2016) or relu squared (So et al. 2021, Primer, section 3);
+    the b are there where the config asks for them.
 
     Args:
         config: of the decoder.
-        slot: which slot of a `KVCache` is this block's.
     """
 
-    def __init__(self, config: DecoderConfig, slot: int) -> None:
+    def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
-        self.norm_1 = nn.RMSNorm(config.n_embd)
-        self.attention = MultiHeadAttention(config.n_embd, config.n_head, slot)
-        self.norm_2 = nn.RMSNorm(config.n_embd)
-        self.feed_forward = FeedForward(config.n_embd)
+        self.w_1 = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
+        self.w_2 = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
+        self.activation = _ACTIVATIONS[config.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float (B, T, D) -> (B, T, D), each position by itself."""
+        y: Tensor = self.w_2(self.activation(self.w_1(x)))
+        return y
+
+
+def _squared_relu(x: Tensor) -> Tensor:
+    return x.relu().square()
+
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "squared_relu": _squared_relu,
+}
+
+
+class AddNorm(nn.Module):
+    """A sub-layer f with its residual sum and its norm.
+
+    norm(x + f(x)) is post-norm (Vaswani et al. 2017, section 3.1), x + f(norm(x)) pre-norm (Xiong
+    et al. 2020).
+
+    Args:
+        config: of the decoder.
+        layer: f.
+    """
+
+    def __init__(self, config: DecoderConfig, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.norm = _norm(config)
+        self.is_post = config.norm_position == "post"
         self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, *others: Any) -> Tensor:
+        """float (B, T, D) -> (B, T, D); `others` are handed to f after x."""
+        y: Tensor
+        if self.is_post:
+            y = self.norm(x + self.dropout(self.layer(x, *others)))
+        else:
+            y = x + self.dropout(self.layer(self.norm(x), *others))
+        return y
+
+
+def _norm(config: DecoderConfig) -> nn.Module:
+    """LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019)."""
+    return (nn.LayerNorm if config.norm == "layer" else nn.RMSNorm)(config.n_embd)
+
+
+class Block(nn.Module):
+    """Attention, once or twice, then feed-forward, each with its `AddNorm`.
+
+    The second attention stands where a translation model attends to its encoder (Vaswani et al.
+    2017, figure 1); with no encoder here, it too attends to the sequence itself.
+
+    Args:
+        config: of the decoder.
+        number: of the block, from 0; it tells which slots of a `KVCache` are its own.
+    """
+
+    def __init__(self, config: DecoderConfig, number: int) -> None:
+        super().__init__()
+        first_slot = number * config.n_attention
+        self.attention = nn.ModuleList(
+            AddNorm(
+                config,
+                MultiHeadAttention(config.n_embd, config.n_head, slot, qk_norm=config.qk_norm),
+            )
+            for slot in range(first_slot, first_slot + config.n_attention)
+        )
+        self.feed_forward = AddNorm(config, FeedForward(config))
 
     def forward(
         self,
         x: Tensor,
-        rotation: tuple[Tensor, Tensor],
+        rotation: tuple[Tensor, Tensor] | None = None,
         mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
         """float (B, T, D) -> (B, T, D); the arguments are `MultiHeadAttention`'s."""
-        x = x + self.dropout(self.attention(self.norm_1(x), rotation, mask, cache))
-        x = x + self.dropout(self.feed_forward(self.norm_2(x)))
+        for attend in self.attention:
+            x = attend(x, rotation, mask, cache)
+        x = self.feed_forward(x)
         return x
 
 
 class Decoder(nn.Module):
-    """Embedding, blocks, norm, head: a GPT (Radford et al. 2018) of today's parts.
+    """Embedding, positions, blocks, head: the decoder of the 2017 paper, or a GPT of today's parts.
 
     Args:
         config: its shape.
@@ -98,10 +181,11 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
-        self.rotary = Rotary(config.n_embd // config.n_head, config.context_length)
+        self.positions = _positions(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config, slot) for slot in range(config.n_layer))
-        self.norm = nn.RMSNorm(config.n_embd)
+        self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
+        # post-norm blocks end in a norm of their own
+        self.norm = _norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         self.apply(_initialise)
         for name, weight in self.named_parameters():
@@ -137,8 +221,13 @@ class Decoder(nn.Module):
             if cache.padded:
                 mask = causal_mask(T, S, ids.device) if mask is None else mask
                 mask = mask & cache.not_padding(T)  # (B, 1, T, S)
-        rotation = self.rotary(positions)
-        x = self.dropout(self.embedding(ids))  # (B, T) -> (B, T, D)
+        x = self.embedding(ids)  # (B, T) -> (B, T, D)
+        rotation = None
+        if isinstance(self.positions, Rotary):
+            rotation = self.positions(positions)
+        else:
+            x = x + self.positions(positions)  # (T, D) or (B, T, D)
+        x = self.dropout(x)
         for block in self.blocks:
             x = block(x, rotation, mask, cache)
         if cache is not None:
@@ -149,13 +238,56 @@ class Decoder(nn.Module):
     def empty_cache(self, start: Tensor) -> KVCache:
         """A cache for `start.shape[0]` rows with `start` (int64 (B,)) padding columns each."""
         config = self.config
-        shape = (config.n_head, config.context_length, config.n_embd // config.n_head)
-        return KVCache(config.n_layer, start, shape, like=self.head.weight)
+        width = config.n_embd // config.n_head
+        shape = (config.n_head, config.context_length, width, width)
+        return KVCache(config.n_layer * config.n_attention, start, shape, like=self.head.weight)
+
+    @property
+    def attention_names(self) -> list[str]:
+        """A name for each layer of `attention_maps`."""
+        twice = ("",) if self.config.n_attention == 1 else (", attention 1", ", attention 2")
+        return [f"layer {n + 1}{which}" for n in range(self.config.n_layer) for which in twice]
+
+    @torch.no_grad()
+    def attention_maps(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Who looks at whom: the weights of every attention layer while it reads `ids`.
+
+        Args:
+            ids: int64 (B, T).
+            mask: as in `forward`.
+
+        Returns:
+            float (L, B, H, T, T), L = n_layer * n_attention in the order of reading; each row
+            sums to 1, or is all 0 where a query may see nothing.
+        """
+        maps: list[Tensor] = []
+
+        def look(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+            assert isinstance(layer, MultiHeadAttention)
+            maps.append(layer.weights(*inputs[:3]))  # x, rotation, mask
+
+        layers = [layer for layer in self.modules() if isinstance(layer, MultiHeadAttention)]
+        hooks = [layer.register_forward_pre_hook(look) for layer in layers]
+        try:
+            self(ids, mask=mask)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return torch.stack(maps)
+
+
+def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary:
+    if config.positions == "rotary":
+        return Rotary(config.n_embd // config.n_head, config.context_length)
+    added = Sinusoidal if config.positions == "sinusoidal" else Learned
+    return added(config.n_embd, config.context_length)
 
 
 def _initialise(module: nn.Module) -> None:
     """Normal weights: 0.5 / sqrt(fan-in), GPT-2's 0.02 at its width; embeddings of size 1."""
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=0.5 * module.in_features**-0.5)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
     elif isinstance(module, nn.Embedding):
         nn.init.normal_(module.weight)

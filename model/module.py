@@ -1,6 +1,7 @@
 """The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
 
 import time
+from dataclasses import fields
 from typing import Any, Protocol, TypedDict
 
 import numpy as np
@@ -12,13 +13,18 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
-from model.decoder import Decoder, DecoderConfig
+from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
 from model.likelihood import Tally, tally_pieces
 from model.optim import MuonAdamW, warm_hold_fall
 from model.sampling import Ids
 
 NOT_SCORED = -100  # a target that no loss counts
-SHAPE = ("n_layer", "n_head", "n_embd", "context_length")  # what weights must fit
+# What weights must fit: all of a decoder's config but its dropout.
+SHAPE = tuple(
+    field.name
+    for field in fields(DecoderConfig)
+    if field.name not in ("vocabulary_size", "dropout")
+)
 
 
 class RunError(ValueError):
@@ -85,6 +91,13 @@ class MusicModule(LightningModule):
         n_embd: width of the residual stream; n_head times an even number.
         context_length: the most tokens that are seen at once.
         dropout: share of numbers zeroed after embedding and sub-layers, while training.
+        n_attention: attention sub-layers a block, 1 or 2 (one in the place of an encoder's).
+        positions: sinusoidal or learned, added to the embeddings, or rotary.
+        norm: layer or rms.
+        norm_position: pre, before each sub-layer, or post, after each residual sum.
+        activation: relu, gelu or squared_relu, inside the feed-forward layer.
+        qk_norm: whether queries and keys are brought to RMS 1.
+        bias: whether the feed-forward layer has biases.
         learning_rate: of AdamW (embeddings, head, gains), at its highest.
         muon_learning_rate: of Muon (the matrices inside the blocks), at its highest.
         weight_decay: decoupled, times the rate; gains have none.
@@ -106,6 +119,13 @@ class MusicModule(LightningModule):
         n_embd: int = 128,
         context_length: int = 512,
         dropout: float = 0.1,
+        n_attention: int = 1,
+        positions: Positions = "rotary",
+        norm: Norm = "rms",
+        norm_position: NormPosition = "pre",
+        activation: Activation = "squared_relu",
+        qk_norm: bool = True,
+        bias: bool = False,
         learning_rate: float = 0.006,
         muon_learning_rate: float = 0.06,
         weight_decay: float = 0.1,

@@ -44,13 +44,11 @@ class Learned(nn.Module):
 
     def __init__(self, n_embd: int, context_length: int) -> None:
         super().__init__()
-        self.table = nn.Embedding(context_length, n_embd)
-        nn.init.normal_(self.table.weight, std=0.02)
+        self.table = nn.Parameter(0.02 * torch.randn(context_length, n_embd))
 
     def forward(self, positions: Tensor) -> Tensor:
         """The vectors of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
-        vectors: Tensor = self.table(positions)
-        return vectors
+        return self.table[positions]
 
 
 class Rotary(nn.Module):

@@ -69,7 +69,7 @@ def test_a_hidden_key_counts_for_nothing():
 @pytest.fixture
 def layer():
     torch.manual_seed(0)
-    return MultiHeadAttention(n_embd=16, n_head=4, slot=0)
+    return MultiHeadAttention(n_embd=16, n_head=4, qk_norm=True)
 
 
 def test_heads_are_attention_side_by_side(layer):
@@ -92,7 +92,7 @@ def test_cache_column_by_column_equals_all_at_once(layer):
     rotary = Rotary(4, 8)
     x = torch.randn(3, 7, 16)
     whole = layer(x, rotary(torch.arange(7)))
-    cache = KVCache(1, torch.zeros(3, dtype=torch.long), (4, 8, 4), like=x)
+    cache = KVCache(1, torch.zeros(3, dtype=torch.long), (4, 8, 4, 4), like=x)
     parts = []
     for begin, end in ((0, 3), (3, 4), (4, 7)):
         parts.append(layer(x[:, begin:end], rotary(cache.positions(end - begin)), None, cache))
@@ -102,7 +102,7 @@ def test_cache_column_by_column_equals_all_at_once(layer):
 
 
 def test_positions_of_padded_rows_count_from_their_first_token():
-    cache = KVCache(1, torch.tensor([0, 2]), (1, 8, 2), like=torch.zeros(1))
+    cache = KVCache(1, torch.tensor([0, 2]), (1, 8, 2, 2), like=torch.zeros(1))
     assert cache.positions(4).tolist() == [[0, 1, 2, 3], [0, 0, 0, 1]]
     assert cache.not_padding(3).squeeze().tolist() == [[True] * 3, [False, False, True]]
     cache.advance(4)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from model.bundle import BundleError, load_bundle, save_bundle
+from model.bundle import VERSION, BundleError, load_bundle, save_bundle
 from model.decoder import Decoder, DecoderConfig
 
 SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}
@@ -101,7 +101,7 @@ def with_header(path, decoder, **changes):
     """A bundle whose header entries are replaced, or left out where None."""
     metadata = {
         "format": "etude",
-        "version": "1",
+        "version": VERSION,
         "config": json.dumps(vars(CONFIG)),
         "vocabulary": "{}",
         "summary": "{}",

@@ -6,13 +6,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from model.decoder import Decoder, DecoderConfig
+from model.attention import MultiHeadAttention, causal_mask, padding_mask
+from model.decoder import Block, Decoder, DecoderConfig
 from tests.tensors import opinionated
 
 V, C = 13, 16
 
 
-def make(seed: int = 0, **changes: int | float) -> Decoder:
+CLASSIC = {
+    "n_attention": 2,
+    "positions": "sinusoidal",
+    "norm": "layer",
+    "norm_position": "post",
+    "activation": "relu",
+    "qk_norm": False,
+    "bias": True,
+}
+# Every value of every choice stands in one of these.
+VARIANTS = [
+    {},
+    CLASSIC,
+    {"n_attention": 2},
+    {"positions": "learned", "activation": "gelu", "norm": "layer", "bias": True},
+    {"positions": "sinusoidal", "norm_position": "post", "qk_norm": False},
+]
+every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=range(len(VARIANTS)))
+
+
+def make(seed: int = 0, **changes: int | float | str) -> Decoder:
     """A tiny decoder in evaluation mode, none of whose weights are zero."""
     options = {"n_layer": 2, "n_head": 2, "n_embd": 16, "context_length": C} | changes
     return opinionated(DecoderConfig(V, **options), seed, std=0.2)
@@ -23,10 +44,11 @@ def test_an_untrained_decoder_finds_all_tokens_equally_likely():
     assert torch.equal(decoder(torch.randint(V, (2, 5))), torch.zeros(2, 5, V))
 
 
-@given(st.integers(0, C - 1), st.integers(0, V - 1))
-@settings(max_examples=30, deadline=None)
-def test_a_later_token_changes_no_earlier_logit(place, token):
-    decoder = make()
+@every_variant
+@given(place=st.integers(0, C - 1), token=st.integers(0, V - 1))
+@settings(max_examples=20, deadline=None)
+def test_a_later_token_changes_no_earlier_logit(variant, place, token):
+    decoder = make(**variant)
     ids = torch.arange(C).remainder(V)[None]
     changed = ids.clone()
     changed[0, place] = token
@@ -42,24 +64,27 @@ def test_rows_of_a_batch_do_not_meet():
     torch.testing.assert_close(decoder(ids), alone)
 
 
-def test_order_matters():
-    decoder = make()
+@every_variant
+def test_order_matters(variant):
+    decoder = make(**variant)
     one, other = decoder(torch.tensor([[1, 2, 3, 4]])), decoder(torch.tensor([[2, 1, 3, 4]]))
     assert not torch.allclose(one[:, -1], other[:, -1])
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=5))
-@settings(max_examples=20, deadline=None)
-def test_with_a_cache_in_any_portions_the_logits_are_the_same(portions):
-    decoder = make()
+@every_variant
+@given(portions=st.lists(st.integers(1, 5), min_size=1, max_size=5))
+@settings(max_examples=10, deadline=None)
+def test_with_a_cache_in_any_portions_the_logits_are_the_same(variant, portions):
+    decoder = make(**variant)
     ids = torch.randint(V, (2, min(sum(portions), C)), generator=torch.Generator().manual_seed(1))
     cache = decoder.empty_cache(torch.zeros(2, dtype=torch.long))
     parts = [decoder(part, cache) for part in ids.split(portions[0], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), decoder(ids))
 
 
-def test_left_padding_in_the_cache_leaves_each_row_as_if_alone():
-    decoder = make()
+@every_variant
+def test_left_padding_in_the_cache_leaves_each_row_as_if_alone(variant):
+    decoder = make(**variant)
     ids = torch.randint(V, (3, 9))
     start = torch.tensor([0, 4, 7])
     for portions in ((9,), (8, 1), (3, 3, 3)):
@@ -84,8 +109,46 @@ def test_a_mask_replaces_causality():
     assert not torch.allclose(first[:, 0], then[:, 0])  # the first token sees the last
 
 
-def test_a_batch_is_learnt_by_heart():
-    decoder = make(dropout=0.0).train()
+@every_variant
+@pytest.mark.parametrize("lengths", [(9, 4, 1), (6, 6, 9)])
+def test_empty_places_are_left_out_wholly(variant, lengths):
+    """Pieces of different lengths side by side: logits and gradients of each alone."""
+    decoder = make(**variant)
+    pieces = [torch.randint(1, V, (length,)) for length in lengths]
+    ids = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True)  # (B, T), 0 where empty
+    mask = causal_mask(9, 9) & padding_mask(ids != 0)  # (B, 1, T, T)
+
+    def gradients(loss):
+        weights = dict(decoder.named_parameters())
+        found = torch.autograd.grad(loss, list(weights.values()))
+        return dict(zip(weights, found, strict=True))
+
+    together = decoder(ids, mask=mask)
+    alone = [decoder(piece[None])[0] for piece in pieces]
+    for row, logits in zip(together, alone, strict=True):
+        torch.testing.assert_close(row[: len(logits)], logits, rtol=1e-4, atol=1e-5)
+    is_token = ids != 0
+    of_batch = gradients(together[is_token].logsumexp(-1).sum())
+    of_each = gradients(torch.cat(alone).logsumexp(-1).sum())
+    for name, gradient in of_batch.items():
+        torch.testing.assert_close(gradient, of_each[name], rtol=1e-3, atol=1e-4, msg=name)
+
+
+def test_what_stands_in_an_empty_place_counts_for_nothing():
+    decoder = make()
+    ids = torch.randint(1, V, (1, 8))
+    is_token = torch.ones(1, 8, dtype=torch.bool)
+    is_token[0, 3] = False
+    mask = causal_mask(8, 8) & padding_mask(is_token)
+    other = ids.clone()
+    other[0, 3] = ids[0, 3] % (V - 1) + 1
+    before, after = decoder(ids, mask=mask)[is_token], decoder(other, mask=mask)[is_token]
+    assert torch.equal(before, after)
+
+
+@every_variant
+def test_a_batch_is_learnt_by_heart(variant):
+    decoder = make(dropout=0.0, **variant).train()
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
     ids = torch.randint(V, (4, C))
     for _ in range(150):
@@ -124,8 +187,103 @@ def test_too_long_a_sequence_says_so():
         ({"n_head": 2.0}, "n_head must be a whole number"),
         ({"dropout": 1.0}, "dropout must be"),
         ({"dropout": float("nan")}, "dropout must be"),
+        ({"positions": "none"}, "positions must be one of sinusoidal, learned, rotary, not 'none'"),
+        ({"norm": None}, "norm must be one of layer, rms"),
+        ({"norm_position": "middle"}, "norm_position must be one of post, pre"),
+        ({"activation": "tanh"}, "activation must be one of relu, gelu, squared_relu"),
+        ({"n_attention": 3}, "n_attention must be one of 1, 2, not 3"),
+        ({"n_attention": True}, "n_attention must be one of 1, 2, not True"),
+        ({"qk_norm": 1}, "qk_norm must be one of False, True, not 1"),
     ],
 )
 def test_impossible_configs_are_refused_by_name(changes, words):
     with pytest.raises(ValueError, match=words):
         DecoderConfig(V, **({"n_head": 2, "n_embd": 16} | changes))
+
+
+# Against torch's own layers, weight for weight
+
+
+def encoder_layer(config: DecoderConfig, block: Block) -> torch.nn.TransformerEncoderLayer:
+    """torch's layer with one attention, holding the weights of ours."""
+    layer = torch.nn.TransformerEncoderLayer(
+        config.n_embd,
+        config.n_head,
+        dim_feedforward=4 * config.n_embd,
+        dropout=0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm_position == "pre",
+    ).eval()
+    attention, feed_forward = block.attention[0], block.feed_forward
+    torch.nn.init.zeros_(layer.self_attn.in_proj_bias)
+    torch.nn.init.zeros_(layer.self_attn.out_proj.bias)
+    layer.self_attn.in_proj_weight.data = attention.layer.w_qkv.weight.data
+    layer.self_attn.out_proj.weight.data = attention.layer.w_o.weight.data
+    layer.linear1, layer.linear2 = feed_forward.layer.w_1, feed_forward.layer.w_2
+    layer.norm1, layer.norm2 = attention.norm, feed_forward.norm
+    return layer
+
+
+@pytest.mark.parametrize("norm_position", ["pre", "post"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_block_of_the_paper_is_torchs(norm_position, activation):
+    decoder = make(
+        **CLASSIC | {"n_attention": 1, "norm_position": norm_position, "activation": activation}
+    )
+    block = decoder.blocks[0]
+    for name, weight in block.named_parameters():
+        if weight.ndim == 1:  # gains and biases that are not 1 and 0
+            torch.nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.3)
+    x = torch.randn(2, 7, 16)
+    theirs = encoder_layer(decoder.config, block)(x, src_mask=~causal_mask(7, 7))
+    torch.testing.assert_close(block(x), theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_the_classic_decoder_step_by_step():
+    """Note 003: positions added; attention, Add & Norm, twice; feed-forward, Add & Norm; N times;
+    a linear layer (whose softmax the loss and the sampler take)."""
+    decoder = make(**CLASSIC)
+    ids = torch.randint(V, (2, 6))
+    x = decoder.embedding(ids) + decoder.positions(torch.arange(6))
+    for block in decoder.blocks:
+        for attend in block.attention:
+            x = attend.norm(x + attend.layer(x))
+        x = block.feed_forward.norm(x + block.feed_forward.layer(x))
+    torch.testing.assert_close(decoder(ids), decoder.head(x))
+
+
+# Attention maps
+
+
+@every_variant
+def test_attention_maps_are_the_weights_in_use(variant):
+    decoder = make(**variant)
+    ids = torch.randint(V, (2, 7))
+    before = decoder(ids)
+    maps = decoder.attention_maps(ids)
+    layers = decoder.config.n_layer * decoder.config.n_attention
+    assert maps.shape == (layers, 2, 2, 7, 7)
+    assert len(decoder.attention_names) == layers
+    torch.testing.assert_close(maps.sum(-1), torch.ones(layers, 2, 2, 7))
+    assert not maps.triu(1).any()
+    assert torch.equal(decoder(ids), before)  # no hook is left behind
+
+    # The sub-layer's output follows from its map: W_O of the weighted values.
+    captured = {}
+    last = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)][-1]
+    hook = last.register_forward_hook(lambda _, inputs, output: captured.update(x=inputs, y=output))
+    decoder(ids)
+    hook.remove()
+    _, _, value = last.project(captured["x"][0])
+    heads = (maps[-1] @ value).transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H d)
+    torch.testing.assert_close(last.w_o(heads), captured["y"])
+
+
+def test_attention_maps_obey_the_mask():
+    decoder = make()
+    ids = torch.tensor([[0, 0, 3, 4, 5]])
+    maps = decoder.attention_maps(ids, mask=causal_mask(5, 5) & padding_mask(ids != 0))
+    assert not maps[..., :2].any()
+    assert not maps[..., :2, :].any()  # an empty place sees nothing
+    torch.testing.assert_close(maps[..., 2:, :].sum(-1), torch.ones(2, 1, 2, 3))

@@ -1,5 +1,7 @@
 """evaluate.py: the figures it prints are those of the definitions."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,14 @@ import evaluate
 import generate
 from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
+from data.midi import read_midi, write_midi
+from data.render import write_attention
+from data.tokenizer import encode
 from data.windows import WholePieces
 from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
 from tests.folders import write_tunes
+from tests.music import GRID, piece
 
 
 @pytest.fixture
@@ -73,3 +79,56 @@ def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
         lines = capsys.readouterr().err.strip().splitlines()
         assert len(lines) == 1
         assert word in lines[0]
+
+
+def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        evaluate,
+        "write_attention",
+        lambda *what: drawn.append(what) or write_attention(*what),
+    )
+    model = generate.load(checkpoint)
+    tune = tmp_path / "tunes" / "tune3.mid"
+    options = ["attention", "-c", str(checkpoint), "--midi", str(tune), "--out"]
+    evaluate.main([*options, "a.png"])
+    assert capsys.readouterr().out == ""
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    maps, labels, layers, _ = drawn.pop()
+    ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
+    assert layers == ["layer 1"]
+    assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
+    torch.testing.assert_close(
+        torch.from_numpy(maps), model.decoder.attention_maps(torch.from_numpy(ids)[None])[:, 0]
+    )
+
+    evaluate.main([*options, "b.png", "--from-bar", "3", "--tokens", "9"])
+    maps, labels, _, _ = drawn.pop()
+    assert maps.shape == (1, 1, 9, 9)
+    assert labels[0] == "Bar 3"  # and its tempo, as a training window restates it
+    assert labels[1].startswith("Tempo")
+
+    beyond = tmp_path / "deep.mid"
+    notes = [(12 * i, 12, 24 + i, 80, 25) for i in range(8)]
+    write_midi(piece(notes), beyond)
+    evaluate.main(["attention", "-c", str(checkpoint), "--midi", str(beyond), "--out", "c.png"])
+    assert "fitted to the model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["--midi", "none.mid"], "none.mid: no such file"),
+        (["--from-bar", "99"], "no bar 99, its last with a note is"),
+        (["--from-bar", "0"], "must be a whole number from 1 up"),
+        (["--tokens", "129"], "at most 128"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_line(checkpoint, capsys, changes, words):
+    command = ["attention", "-c", str(checkpoint), "--midi", "tunes/tune3.mid", "--out", "a.png"]
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main([*command, *changes])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert words in line
+    assert not Path("a.png").exists()

@@ -90,7 +90,7 @@ def test_the_probabilities_of_all_pieces_add_up_to_one(decoder, most):
     # a language: Start, at most `most` ids of 3 and 4, End
     small = Decoder(DecoderConfig(5, n_layer=1, n_head=1, n_embd=8, context_length=4)).eval()
     torch.nn.init.normal_(small.head.weight)
-    torch.nn.init.normal_(small.blocks[0].attention.w_o.weight)
+    torch.nn.init.normal_(small.blocks[0].attention[0].layer.w_o.weight)
     pieces, allowed = [], []
     for length in range(most + 1):
         for middle in itertools.product((3, 4), repeat=length):

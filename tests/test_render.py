@@ -7,9 +7,11 @@ from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from data.render import draw_piano_roll, write_piano_roll
+from data.render import draw_attention, draw_piano_roll, token_labels, write_piano_roll
 from data.score import DRUMS
-from tests.music import piece, scale, scores
+from data.tokenizer import encode
+from data.vocabulary import Survey
+from tests.music import GRID, piece, scale, scores
 
 VERMILION, BLUE, SEED_GROUND = "#D55E00", "#0072B2", "#F5ECD3"
 
@@ -96,3 +98,39 @@ def test_a_picture_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(OSError, match="taken"):
         write_piano_roll(piece(scale(8)), tmp_path / "taken")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "taken"]
+
+
+def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges():
+    maps = np.zeros((2, 3, 4, 4))
+    maps[1, 2, 3, 0] = 1.0  # the last layer's last head: the last token looks at the first
+    maps[0, 0, 1, 0] = 0.25
+    figure = draw_attention(maps, ["Bar 16", "@0", "C4", "1/4"], ["layer 1", "layer 2"])
+    canvas = pixels(figure)
+    panels = np.array(figure.axes, dtype=object).reshape(2, 3)  # by layer, then head
+
+    def shade(layer, head, query, key):
+        """How dark the middle of a cell is, 0 to 1."""
+        x, y = panels[layer, head].transData.transform((key, query))
+        return 1 - canvas[canvas.shape[0] - 1 - int(y), int(x)].mean() / 255
+
+    assert shade(1, 2, 3, 0) > 0.6
+    assert 0.2 < shade(0, 0, 1, 0) < shade(1, 2, 3, 0)
+    assert shade(1, 2, 0, 3) < 0.1
+    assert [axes.get_title() for axes in panels[:, 0]] == ["layer 1", "layer 2"]
+    down = [label.get_text() for label in panels[0, 1].get_yticklabels()]
+    across = [label.get_text() for label in panels[1, 2].get_xticklabels()]
+    assert down == across == ["Bar 16", "@0", "C4", "1/4"]
+    # queries go down: the first row is on top
+    assert panels[0, 0].transData.transform((0, 0))[1] > panels[0, 0].transData.transform((0, 3))[1]
+
+
+def test_tokens_are_labelled_with_what_they_say_and_bars_with_their_numbers():
+    score = piece([(0, 12, 60, 80, 0), (48, 24, 64, 80, 0)], bars=((4, 4, 48), (4, 4, 48)))
+    survey = Survey()
+    survey.add(score)
+    vocabulary = survey.vocabulary(GRID)
+    labels = token_labels(encode(score, vocabulary), vocabulary, first_bar=15)
+    assert labels == [
+        *("Start", "Bar 15", "Tempo 120", "@0", "C4", "1/4"),
+        *("Bar 16", "@0", "E4", "1/2", "End"),
+    ]

@@ -1,0 +1,237 @@
+"""The lecture notes that the project grew from, number for number, by the code that trains.
+
+Where a note rounds or multiplies wrongly the right number stands here, and why. `printed` is the
+tolerance of four printed decimals.
+"""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
+
+printed = partial(torch.testing.assert_close, rtol=0, atol=5.1e-5)
+SECOND = 1  # the second word, "is", whose attention notes 000 and 002 follow
+
+
+def layer_of(w_query: Tensor, w_key: Tensor, w_value: Tensor) -> MultiHeadAttention:
+    """A layer with these projections: (H, d, D), or (d, D) for one head."""
+    w_query, w_key, w_value = (w if w.ndim == 3 else w[None] for w in (w_query, w_key, w_value))
+    H, d_k, D = w_query.shape
+    layer = MultiHeadAttention(D, H, key_width=d_k, value_width=w_value.shape[1])
+    stacked = torch.cat([w.flatten(0, 1) for w in (w_query, w_key, w_value)])  # (H d, D) each
+    layer.w_qkv.weight.data.copy_(stacked)
+    return layer
+
+
+# Notes 000 and 002: "Life is short, eat dessert first", d_k = 24 and d_v = 28 on 16-wide words
+
+
+def sentence() -> Tensor:
+    """(1, 6, 16) the embedded words; whatever is drawn next follows from the same seed."""
+    torch.manual_seed(123)
+    embedding = torch.nn.Embedding(6, 16)
+    return embedding(torch.tensor([[0, 4, 5, 2, 1, 3]])).detach()
+
+
+def projections() -> tuple[Tensor, Tensor, Tensor]:
+    return torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+
+
+def test_the_embedded_words():
+    first = [0.3374, -0.1778, -0.3035, -0.5880, 0.3486, 0.6603, -0.2196, -0.3792]
+    last = [2.2473, -0.8036, -0.2808, 0.7697, -0.6596, -0.7979, 0.1838, 0.2293]
+    words = sentence()
+    printed(words[0, 0, :8], torch.tensor(first))
+    printed(words[0, 5, 8:], torch.tensor(last))
+
+
+def test_note_000():
+    words = sentence()
+    torch.manual_seed(123)
+    query, key, value = layer_of(*projections()).project(words)  # (1, 1, 6, d)
+    scores = query[0, 0, SECOND] @ key[0, 0].T
+    printed(scores, torch.tensor([8.5808, -7.6597, 3.2558, 1.0395, 11.1466, -0.4800]))
+    weights = attention_weights(query, key)
+    printed(weights[0, 0, SECOND], torch.tensor([0.2912, 0.0106, 0.0982, 0.0625, 0.4917, 0.0458]))
+    context = [
+        *(-1.5993, 0.0156, 1.2670, 0.0032, -0.6460, -1.1407, -0.4908, -1.4632, 0.4747, 1.1926),
+        *(0.4506, -0.7110, 0.0602, 0.7125, -0.1628, -2.0184, 0.3838, -2.1188, -0.8136, -1.5694),
+        *(0.7934, -0.2911, -1.3640, -0.2366, -0.9564, -0.5265, 0.0624, 1.7084),
+    ]
+    output = scaled_dot_product_attention(query, key, value)
+    assert output.shape == (1, 1, 6, 28)
+    printed(output[0, 0, SECOND], torch.tensor(context))
+
+
+def test_note_002():
+    words, one_head = sentence(), projections()  # and no second seed
+    three_heads = torch.rand(3, 24, 16), torch.rand(3, 24, 16), torch.rand(3, 28, 16)
+    query, key, value = layer_of(*one_head).project(words)
+    scores = query[0, 0, SECOND] @ key[0, 0].T
+    printed(scores, torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]))
+    weights = attention_weights(query, key)
+    printed(weights[0, 0, SECOND], torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092]))
+    context = [
+        *(-0.9495, -1.4345, -2.0504, -0.3737, -1.5098, -0.5921, -0.4289, -1.9790, -1.7937, -0.7146),
+        *(-0.9926, -2.0061, -2.1961, -1.7174, -1.0732, -0.7900, -1.7367, -2.2095, -0.9344, -1.5299),
+        *(-0.2828, -0.5350, -1.7285, -1.5485, -0.2043, -0.7109, -1.5165, -1.5167),
+    ]
+    output = scaled_dot_product_attention(query, key, value)
+    printed(output[0, 0, SECOND], torch.tensor(context))
+    values = [
+        [
+            *(-0.8441, 0.2829, 1.7343, 1.6112, 2.1563, 1.1398, 1.6928, 1.5736, 1.7709, 0.9618),
+            *(1.3077, 0.2716, 0.3070, 0.3427, 2.4012, 1.9869, -1.1107, 0.6782, -0.2181, 0.8178),
+            *(0.5018, 0.9887, 1.3350, 0.1589, -0.3449, 0.9065, 1.6519, -0.3440),
+        ],
+        [
+            *(0.5165, 0.2638, 0.1946, 0.1296, -0.2176, -1.2548, -0.9272, -1.3402, -0.4107, -0.0859),
+            *(1.0926, 0.4078, -0.6770, 0.1110, -1.1055, 0.3156, -0.3169, 0.7937, -1.1166, 3.0497),
+            *(-0.2863, 1.5513, 2.7004, 0.5483, -2.4544, -1.5389, -0.4168, 0.2455),
+        ],
+        [
+            *(-1.4350, -3.0582, -1.3735, -1.0167, -0.9396, -2.5408, -2.1351, -1.8701, -1.9994),
+            *(-3.7609, -3.8755, -3.1365, -2.1639, -3.0949, -3.7118, -1.8682, -1.8869, -1.7023),
+            *(-1.4043, -4.1602, -3.5326, -1.8202, -3.1335, -1.7162, -2.0997, -1.8854, -2.1002),
+            -3.4872,
+        ],
+    ]
+    printed(value[0, 0, :3], torch.tensor(values))
+
+    query, key, value = layer_of(*three_heads).project(words)
+    assert query.shape == key.shape == (1, 3, 6, 24)
+    assert value.shape == (1, 3, 6, 28)
+    queries = [
+        [
+            *(-0.5317, -1.6069, 1.1446, -1.7651, -0.0069, -1.2229, 0.6265, -1.1083, -0.5696),
+            *(-0.2894, 0.9853, -1.1417, -0.7089, -1.5938, 0.9208, 0.1191, 0.5370, 0.1285),
+            *(-1.1273, 0.3900, 1.6581, 0.2398, -0.4409, 0.8581),
+        ],
+        [
+            *(-1.7130, 0.7300, 0.3016, 1.2672, -0.4968, 1.7345, -0.4737, -0.1441, -1.5281),
+            *(0.1814, 2.1658, 0.0782, 1.1053, -0.2787, -0.8150, 1.2533, -1.6784, -0.6629),
+            *(-0.7785, -0.4442, -0.7335, -1.0979, -1.6565, -0.4303),
+        ],
+        [
+            *(-0.2142, 0.3233, -0.9046, -1.1118, 1.2510, 1.1929, -0.8451, 1.8892, -0.6453),
+            *(0.0580, -0.4397, -0.2499, 1.5047, 0.9832, -1.5491, -0.4635, 0.5074, 1.5554),
+            *(-2.2974, -0.0805, -0.3201, 1.0347, 1.1994, 0.1928),
+        ],
+    ]
+    printed(query[0, :, SECOND], torch.tensor(queries))
+
+
+# Note 001: "cat chases mouse", projections that change nothing
+
+WORDS = torch.tensor([[[1.0, 0.0], [0.2, 1.0], [0.8, 0.0]]])
+two_decimals = partial(torch.testing.assert_close, rtol=0, atol=0.0051)
+three_decimals = partial(torch.testing.assert_close, rtol=0, atol=0.00051)
+
+
+def animals() -> MultiHeadAttention:
+    layer = layer_of(*[torch.eye(2)] * 3)
+    layer.w_o.weight.data.copy_(torch.eye(2))
+    return layer
+
+
+def test_note_001_scores():
+    query, key, _ = animals().project(WORDS)
+    scores = query[0, 0] @ key[0, 0].T
+    expected = torch.tensor([[1.0, 0.2, 0.8], [0.2, 1.04, 0.16], [0.8, 0.16, 0.64]])
+    torch.testing.assert_close(scores, expected)
+    scaled = torch.tensor([[0.71, 0.14, 0.57], [0.14, 0.74, 0.11], [0.57, 0.11, 0.45]])
+    two_decimals(scores / math.sqrt(2), scaled)
+
+
+def test_note_001_as_a_decoder():
+    # The note rounds its second row loosely (0.35, 0.65; output 0.48, 0.65): 1 / (1 + e^0.594)
+    # is 0.356, and 0.356 * 1 + 0.644 * 0.2 = 0.485. Its third row holds.
+    weights = [[1, 0, 0], [0.356, 0.644, 0], [0.395, 0.251, 0.353]]
+    outputs = [[1, 0], [0.485, 0.644], [0.728, 0.251]]
+    layer = animals()
+    three_decimals(layer.weights(WORDS)[0, 0], torch.tensor(weights))
+    three_decimals(layer(WORDS)[0], torch.tensor(outputs))
+    two_decimals(layer.weights(WORDS)[0, 0, 2], torch.tensor([0.40, 0.25, 0.35]))
+    two_decimals(layer(WORDS)[0, 2], torch.tensor([0.73, 0.25]))
+
+
+def test_note_001_as_an_encoder():
+    everything = torch.ones(3, 3, dtype=torch.bool)  # nothing hidden: the first row sees the last
+    weights = [[0.410, 0.233, 0.356], [0.264, 0.479, 0.257], [0.395, 0.251, 0.353]]
+    outputs = [[0.742, 0.233], [0.566, 0.479], [0.728, 0.251]]
+    layer = animals()
+    three_decimals(layer.weights(WORDS, mask=everything)[0, 0], torch.tensor(weights))
+    three_decimals(layer(WORDS, mask=everything)[0], torch.tensor(outputs))
+
+
+def test_note_001_with_a_w_o_that_mixes():
+    layer = animals()
+    # Row vectors, as in the note: y = concat W_O. nn.Linear keeps the transpose.
+    layer.w_o.weight.data.copy_(torch.tensor([[0.0, 1.0], [2.0, 0.0]]).T)
+    # (a, b) becomes (2 b, a)
+    mixed = [[0, 1], [1.289, 0.485], [0.503, 0.728]]
+    torch.testing.assert_close(layer(WORDS)[0], torch.tensor(mixed), rtol=0, atol=0.0011)
+
+
+# Note 003: whole numbers
+
+
+def test_note_003():
+    inputs = torch.tensor([[[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]])
+    # the note multiplies rows by its matrices, a layer keeps their transposes
+    w_key = torch.tensor([[0.0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]).T
+    w_query = torch.tensor([[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]).T
+    w_value = torch.tensor([[0.0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]).T
+    query, key, value = layer_of(w_query, w_key, w_value).project(inputs)
+    assert key[0, 0].tolist() == [[0, 1, 1], [4, 4, 0], [2, 3, 1]]
+    assert query[0, 0].tolist() == [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
+    assert value[0, 0].tolist() == [[1, 2, 3], [2, 8, 0], [2, 6, 3]]
+
+    # The note's scores [4, 7, 3] come of multiplying the query by the key matrix untransposed,
+    # that is by its columns; a score is the product of the query and one key, a row.
+    first = query[0, 0, 0]
+    assert (first @ key[0, 0]).tolist() == [4, 7, 3]
+    assert (first @ key[0, 0].T).tolist() == [2, 4, 4]
+
+    weights = attention_weights(query, key, scale=1)  # the note does not scale
+    three_decimals(weights[0, 0, 0], torch.tensor([0.063, 0.468, 0.468]))
+    output = scaled_dot_product_attention(query, key, value, scale=1)
+    three_decimals(output[0, 0, 0], torch.tensor([1.937, 6.683, 1.595]))
+
+
+# Note 004: attention as a soft database, in which a word looks up the words before it
+
+
+@pytest.mark.parametrize("values_are_keys", [True, False])
+def test_note_004(values_are_keys):
+    torch.manual_seed(0)
+    words = torch.randn(1, 5, 6)
+    w_query, w_key = torch.randn(4, 6), torch.randn(4, 6)
+    w_value = w_key if values_are_keys else torch.randn(3, 6)
+    query, key, value = layer_of(w_query, w_key, w_value).project(words)
+    earlier = causal_mask(5, 5, strict=True)
+    found = scaled_dot_product_attention(query, key, value, earlier, scale=1)[0, 0]
+    assert found[0].eq(0).all()  # an empty database has nothing to give
+    for j in range(1, 5):  # softmax(q_j K) V over the words 1 .. j - 1
+        scores = [math.exp(float(query[0, 0, j] @ key[0, 0, i])) for i in range(j)]
+        mean = sum(s * value[0, 0, i] for i, s in enumerate(scores)) / sum(scores)
+        torch.testing.assert_close(found[j], mean)
+
+
+def test_note_004_a_key_that_fits_brings_out_its_value():
+    keys = torch.eye(3)[None, None] * 10  # three entries that have nothing in common
+    values = torch.tensor([[[[1.0], [2.0], [3.0]]]])
+    query = torch.tensor([[[[0.0, 0, 0], [10.0, 0, 0], [10.0, 10.0, 0]]]])
+    found = scaled_dot_product_attention(
+        query, keys, values, causal_mask(3, 3, strict=True), scale=1
+    )
+    torch.testing.assert_close(found.flatten(), torch.tensor([0.0, 1.0, 1.5]))
