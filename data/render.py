@@ -251,8 +251,9 @@ def draw_attention(
         axes.vlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
         axes.hlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
         axes.tick_params(length=0, labelsize=_TOKEN_POINTS, pad=1)
-        axes.set_xticks(range(n_token), labels if head == n_head - 1 else [], rotation=90)
-        axes.set_yticks(range(n_token), labels if layer == 0 else [])
+        across, down = head == n_head - 1, layer == 0  # labels at the edges only: they take time
+        axes.set_xticks(range(n_token * across), labels if across else [], rotation=90)
+        axes.set_yticks(range(n_token * down), labels if down else [])
         axes.spines[:].set(color=_LINE, lw=0.4)
         axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
         if head == 0:
