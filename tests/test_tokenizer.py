@@ -268,8 +268,17 @@ def test_a_vocabulary_comes_back_from_json(score):
     assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
 
 
+def test_a_vocabulary_from_before_there_were_grids_of_seconds_is_read():
+    assert '"kind": "beats"' in SMALL.to_json()
+    assert Vocabulary.from_json(SMALL.to_json().replace(', "kind": "beats"', "")) == SMALL
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", '{"meters": 3}', SMALL.to_json().replace("grid", "g")]
+    "text",
+    [
+        *("", "{}", "[1]", '{"meters": 3}'),
+        *(SMALL.to_json().replace(*change) for change in (("grid", "g"), ("beats", "ticks"))),
+    ],
 )
 def test_what_is_not_a_vocabulary_is_refused(text):
     with pytest.raises(VocabularyError):
