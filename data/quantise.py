@@ -84,7 +84,7 @@ def beat_fit(events: Events) -> float:
     quarter note (Greenwood and Durand's V, "The distribution of length and components of the sum
     of n random unit vectors", 1955), for the division that suits best: of triplets, sixteenths,
     both, or twice as fine as both. Notes together count once. A file whose ticks are too coarse
-    to tell, or without notes, fits.
+    to tell, or without notes, fits. The events are such as `score_from_events` accepts.
     """
     onsets = np.unique(events.notes[:, 0])
     if not len(onsets):

@@ -180,6 +180,9 @@ def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.in
     return levels[np.searchsorted(midpoints, np.asarray(values), side="right")]
 
 
+_VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each MIDI velocity
+
+
 def canonical(
     notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
 ) -> tuple[Score, Losses]:
@@ -205,13 +208,13 @@ def canonical(
     duration = np.maximum(notes["duration"], 1)
     key = voice << 32 | onset
     order = np.argsort(key)
-    is_repeat = np.diff(key[order]) == 0
+    is_repeat = key[order[1:]] == key[order[:-1]]
     if is_repeat.any():
         order = np.lexsort((-notes["velocity"], -duration, key))
         order = order[np.append(True, ~is_repeat)]
         losses.merged = int(np.count_nonzero(is_repeat))
     voice, onset, duration = voice[order], onset[order], duration[order]
-    room = np.where(np.diff(voice) == 0, np.diff(onset), duration[:-1])
+    room = np.where(voice[1:] == voice[:-1], onset[1:] - onset[:-1], duration[:-1])
     is_cut = duration[:-1] > room
     losses.cut = int(np.count_nonzero(is_cut))
     duration[:-1][is_cut] = room[is_cut]
@@ -224,9 +227,6 @@ def canonical(
 
     bars, tempo = _fit_bars(bars, nearest_level(TEMPO_LEVELS, tempo_bpm), notes, grid)
     return Score(notes, bars, tempo, grid), losses
-
-
-_VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))
 
 
 def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:

@@ -27,8 +27,8 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
     # Which optional tokens stand where.
     meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
     has_length = bars["length"] != vocabulary.whole_bars[meter]
-    has_tempo = (np.diff(score.tempo_bpm, prepend=0) != 0) & vocabulary.tells_tempo
-    has_position = np.diff(notes["onset"], prepend=-1) != 0
+    has_tempo = _is_new(score.tempo_bpm) & vocabulary.tells_tempo
+    has_position = _is_new(notes["onset"])
     extends = (notes["duration"] - 1) // vocabulary.longest_duration
     has_velocity = int(len(vocabulary.velocities) > 1)
 
@@ -154,6 +154,13 @@ def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) ->
     kinds = vocabulary.kind_of[ids[start + 1 : start + 3]].tolist()
     size = 2 if kinds[:1] == [Kind.LENGTH] else 1
     return size + 1 if kinds[size - 1 : size] == [Kind.TEMPO] else size
+
+
+def _is_new(values: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it, as the first does."""
+    is_new = np.ones(len(values), dtype=bool)
+    is_new[1:] = values[1:] != values[:-1]
+    return is_new
 
 
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:

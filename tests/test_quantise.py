@@ -139,10 +139,10 @@ def test_more_than_a_day_is_no_performance():
     assert len(score_from_events(events, GRID)[0].notes) == 1
 
 
-def test_thousands_of_performances_survive_a_file(tmp_path):
+def test_hundreds_of_performances_survive_a_file(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "piece.mid"
-    for _ in range(1000):
+    for _ in range(300):
         score = random_score(rng, SECONDS)
         path.write_bytes(midi_bytes(score))
         assert read_midi(path, SECONDS)[0] == score
