@@ -46,9 +46,9 @@ def draw_piano_roll(score: Score, seed_steps: int = 0, title: str = "") -> Figur
     """The notes over time, a colour a program, in as many systems as the bars take.
 
     Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
-    in a line where the model takes over. An anacrusis is bar 0; where time is counted in seconds,
-    lines are seconds. Programs that hold one pitch at a
-    time share its row. Drums stand below the pitches, a row a drum.
+    in a line where the model takes over. An anacrusis is bar 0; on a grid of seconds lines are
+    seconds. Programs that hold one pitch at a time share its row. Drums stand below the pitches, a
+    row a drum.
 
     The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
     """

@@ -44,7 +44,7 @@ def random_score(rng: np.random.Generator, grid: Grid = GRID) -> Score:
     bars, tempo = _random_bars(rng, grid)
     count = int(rng.integers(0, 60))
     # some begin after the last bar
-    span = int(bars["length"].sum()) + int(rng.integers(1, 5 * grid.steps_per_beat))
+    span = max(1, int(bars["length"].sum()) + int(rng.integers(0, 5 * grid.steps_per_beat)))
     notes = np.empty(count, dtype=NOTE)
     notes["onset"] = rng.integers(0, span, size=count)
     durations = rng.geometric(rng.uniform(0.12, 2.4) / grid.steps_per_beat, size=count)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data.augment import transposition, transposition_range
-from data.score import SECONDS
+from data.score import BAR, NOTE, SECONDS, canonical
 from data.store import Split
 from data.tokenizer import bar_indices, bar_tempos, encode
 from data.vocabulary import Kind
@@ -12,6 +12,22 @@ from data.windows import NOT_SCORED, TrainingWindows, masks_of_pieces, rebase, u
 from tests.music import random_score, vocabulary_for
 
 CONTEXT = 48
+
+
+def split_of(encoded, vocabulary):
+    """The split that encoded pieces make."""
+    offsets = np.cumsum([0, *map(len, encoded)])
+    bars = [bar_indices(ids, vocabulary) for ids in encoded]
+    notes = [np.count_nonzero(vocabulary.kind_of[ids] == Kind.NOTE) for ids in encoded]
+    return Split(
+        tokens=np.concatenate(encoded).astype(np.uint16),
+        piece_offsets=offsets,
+        note_counts=np.array(notes),
+        shifts=np.array([transposition_range(ids, vocabulary) for ids in encoded]),
+        bar_offsets=np.concatenate([o + b for o, b in zip(offsets, bars, strict=False)]),
+        bar_tempos=np.concatenate([bar_tempos(i, vocabulary) for i in encoded]).astype(np.uint16),
+        names=tuple(str(number) for number in range(len(encoded))),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -22,18 +38,7 @@ def performances():
     pieces = [piece for piece in pieces if len(piece.notes)]
     vocabulary = vocabulary_for(*pieces, transpose=3)
     encoded = [encode(piece, vocabulary) for piece in pieces]
-    offsets = np.cumsum([0, *map(len, encoded)])
-    bars = [bar_indices(ids, vocabulary) for ids in encoded]
-    split = Split(
-        tokens=np.concatenate(encoded).astype(np.uint16),
-        piece_offsets=offsets,
-        note_counts=np.array([len(piece.notes) for piece in pieces]),
-        shifts=np.array([transposition_range(ids, vocabulary) for ids in encoded]),
-        bar_offsets=np.concatenate([o + b for o, b in zip(offsets, bars, strict=False)]),
-        bar_tempos=np.concatenate([bar_tempos(i, vocabulary) for i in encoded]).astype(np.uint16),
-        names=tuple(str(number) for number in range(len(pieces))),
-    )
-    return encoded, vocabulary, split
+    return encoded, vocabulary, split_of(encoded, vocabulary)
 
 
 def test_every_window_is_a_stretch_of_a_piece_in_some_key(performances):
@@ -52,6 +57,19 @@ def test_every_window_is_a_stretch_of_a_piece_in_some_key(performances):
             read = [token for token in row if token != vocabulary.first(Kind.PAD)]
             scored = [token for token in target if token != NOT_SCORED]
             assert list(spelt[tuple(read)]) == scored
+
+
+def test_a_short_bar_after_a_long_one_is_seen():
+    """Of 30 tokens in the first second and 2 notes in the next a window holds 25."""
+    onsets = np.array([*range(0, 50, 5), 100, 150])
+    notes = np.array([(onset, 5, 60, 80, 0) for onset in onsets], dtype=NOTE)
+    notes["pitch"] += np.arange(12)
+    piece = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
+    vocabulary = vocabulary_for(piece)
+    source = TrainingWindows(split_of([encode(piece, vocabulary)], vocabulary), vocabulary, 24, 0)
+    seen = np.unique(np.concatenate([source.batch(0, step, 8)[1] for step in range(50)]))
+    last = vocabulary.first(Kind.NOTE) + 11
+    assert last in seen
 
 
 def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):
