@@ -24,7 +24,8 @@ class TrainingWindows:
     """The training windows of a split: W = context_length + 1 tokens that begin at a bar.
 
     A window is drawn by its middle, which is any token of the split, all equally likely; it
-    begins at the last bar at or before the middle less half a window. It does not begin before
+    begins at the last bar at or before the middle less half a window, or, where it would then end
+    before its middle, at the next bar. It does not begin before
     Start, nor after the first bar from which the rest of the piece fits. So inner tokens are
     seen equally often, those within a window of an end of the piece 0.5 to 1.5 times that, once
     on average, and no window is much shorter than W unless the piece is. A piece shorter than W
@@ -42,7 +43,7 @@ class TrainingWindows:
         self, split: Split, vocabulary: Vocabulary, context_length: int, reach: int
     ) -> None:
         self._split = split
-        self._kind_of = vocabulary.kind_of
+        self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
         self._reach = reach
         self._tables = transpositions(vocabulary, reach)
@@ -84,6 +85,11 @@ class TrainingWindows:
         from_end = self._places[piece] - place  # 1 .. the piece's length, or W
         aim = self._split.piece_offsets[piece + 1] - from_end - self._length // 2
         bar = np.searchsorted(self._starts, aim, side="right") - 1
+        # After a bar of more than half a window the middle may lie beyond that window's end.
+        after = np.minimum(bar + 1, len(self._starts) - 1)
+        middle = aim + self._length // 2
+        is_beyond = self._starts[bar] + self._length - 1 <= middle
+        bar = np.where(is_beyond & (self._starts[after] <= middle), after, bar)
         return piece, np.clip(bar, self._first[piece], self._last[piece])
 
     def _cut(
@@ -95,7 +101,7 @@ class TrainingWindows:
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
         head = 1 + (self._kind_of[tokens[start + 1]] == Kind.LENGTH)
         restates = self._kind_of[tokens[start + head]] != Kind.TEMPO
-        restates &= start != self._split.piece_offsets[piece]
+        restates &= self._tells_tempo & (start != self._split.piece_offsets[piece])
         column = np.arange(self._length)  # (W,)
         is_restated = restates[:, None] & (column == head[:, None])  # (B, W)
         source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))
