@@ -30,13 +30,20 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
         MidiError: the file is not MIDI, or broken. (One without notes is an empty Score.)
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    if path.stat().st_size > MAX_FILE_BYTES:
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise MidiError(f"{path}: not a regular file")
+    with path.open("rb") as opened:
+        content = opened.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
-    content = path.read_bytes()
+    if content[:4] == b"RIFF":
+        raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
     if content[:4] != b"MThd":
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
+    if content[12:13] >= b"\x80":
+        raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
     try:
         file = symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:
