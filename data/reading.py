@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 SUFFIXES = (".mid", ".midi")
-MEMORY_BYTES = 3 * 2**30  # what one item may make a worker ask for, beyond what it began with
+MEMORY_BYTES = 2 * 2**30  # what one item may make a worker ask for, beyond what it began with
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 64  # a batch
 BATCH_SECONDS = 0.02  # batches grow until they take this long
