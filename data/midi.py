@@ -25,9 +25,17 @@ SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up me
 def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
     """The Score in a MIDI file, and what bringing it to the grid changed.
 
+    Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
+    note-ons that no note-off ends and note-offs that end nothing (both say no note), a missing
+    end of a track, garbage after the last; the patterns of type 2 sound together. What a Score
+    rests on must be right, or nothing after it could be trusted: one tempo or time signature that
+    cannot be, one note out of range, and the file is refused.
+
     Raises:
         FileNotFoundError: no such file.
-        MidiError: the file is not MIDI, or broken. (One without notes is an empty Score.)
+        OSError: it cannot be read.
+        MidiError: the file is not MIDI, or broken, or larger than MAX_FILE_BYTES. (One without
+            notes is an empty Score.)
     """
     path = Path(path)
     if not path.exists():
