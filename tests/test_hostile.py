@@ -12,8 +12,9 @@ from benchmarks import fuzz
 from data.midi import MAX_FILE_BYTES, read_midi
 from data.quantise import MidiError
 from data.reading import Failed, find_midi_files, guarded
+from data.score import Score
 from data.tokenizer import encode
-from tests.music import GRID, vocabulary_for
+from tests.music import GRID, piece, scale, vocabulary_for
 
 REAL = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham" / "ashover1.mid"
 MOST_TICKS = 2**28 - 1  # between two events
@@ -260,3 +261,11 @@ def test_hundreds_of_mutants_do_no_harm(tmp_path):
 def test_mutants_are_the_same_for_the_same_seed_and_number():
     assert [fuzz.mutant(n, 0) for n in range(20)] == [fuzz.mutant(n, 0) for n in range(20)]
     assert len({fuzz.mutant(n, seed) for n in range(20) for seed in range(2)}) > 30
+
+
+def test_the_fuzz_run_sees_a_broken_promise():
+    score = piece(scale(4))
+    assert fuzz.broken_promise(score) is None
+    backwards = Score(score.notes[::-1].copy(), score.bars, score.tempo_bpm, score.grid)
+    assert fuzz.broken_promise(backwards) == "not in canonical form"
+    assert fuzz.broken_promise(Score(score.notes[:0], score.bars, score.tempo_bpm, GRID))
