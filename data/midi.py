@@ -46,7 +46,7 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
         content = opened.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
-    if content[:4] == b"RIFF":
+    if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
     if content[:4] != b"MThd":
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
