@@ -25,6 +25,12 @@ SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up me
 def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
     """The Score in a MIDI file, and what bringing it to the grid changed.
 
+    Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
+    note-ons that no note-off ends and note-offs that end nothing (both say no note), a missing
+    end of a track, garbage after the last; the patterns of type 2 sound together. What a Score
+    rests on must be right, or nothing after it could be trusted: one tempo or time signature that
+    cannot be, one note out of range, and the file is refused.
+
     Raises:
         FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
     """
@@ -40,16 +46,25 @@ def read_events(path: str | Path) -> Events:
 
     Raises:
         FileNotFoundError: no such file.
-        MidiError: the file is not MIDI, or broken. (One without notes is an empty Score.)
+        OSError: it cannot be read.
+        MidiError: the file is not MIDI, or broken, or larger than MAX_FILE_BYTES. (One without
+            notes is an empty Score.)
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    if path.stat().st_size > MAX_FILE_BYTES:
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise MidiError(f"{path}: not a regular file")
+    with path.open("rb") as opened:
+        content = opened.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
-    content = path.read_bytes()
+    if content[:4] == b"RIFF" and content[8:12] == b"RMID":
+        raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
     if content[:4] != b"MThd":
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
+    if content[12:13] >= b"\x80":
+        raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
     try:
         file = symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from data.score import BAR, DRUMS, NOTE, Grid, Losses, Score, canonical
 
-MAX_TICK = 10**7  # pretty_midi's limit too
+MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
+MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
+MIN_TEMPO_BPM = 60e6 / 2**24  # what a MIDI file cannot say
 MAX_BAR_BEATS = 16  # a meter with longer bars than this is taken for a mistake
 MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted out one by one
 LEAST_BEAT_FIT = 0.5  # see `beat_fit`; onsets that stray by 0.19 of a division fit so well
@@ -152,20 +154,28 @@ def _seconds(events: Events, ticks: NDArray[np.number]) -> NDArray[np.float64]:
 
 
 def _check_events(events: Events) -> None:
+    """Refuses what no music has: after one value that cannot be true, none can be trusted."""
     if events.ticks_per_beat <= 0:
         raise MidiError("its time division is not in ticks a quarter note, so it has no beats")
     start, end, pitch, velocity, program = events.notes.T
     if not len(start):
         return
-    if start.min() < 0 or end.max() > MAX_TICK or np.any(end < start):
-        raise MidiError(f"a note lies outside ticks 0..{MAX_TICK}")
+    if start.min() < 0 or np.any(end < start):
+        raise MidiError("a note begins before the piece does, or after it has ended")
+    if end.max() > MAX_BEATS * events.ticks_per_beat:
+        raise MidiError(f"a note lies beyond beat {MAX_BEATS:,}")
     if pitch.min() < 0 or pitch.max() > 127 or velocity.min() < 1 or velocity.max() > 127:
         raise MidiError("a pitch or a velocity lies outside 0..127")
     if program.min() < 0 or program.max() > DRUMS:
         raise MidiError("a program lies outside 0..127")
-    bpm = events.tempi[:, 1]
-    if not np.all(np.isfinite(bpm) & (bpm > 0)):
-        raise MidiError("a tempo of zero or infinity")
-    _, numerator, denominator = events.meters.T
+    tick, bpm = events.tempi.T
+    if tick.min(initial=0) < 0 or not np.all(np.isfinite(bpm) & (bpm > MIN_TEMPO_BPM)):
+        raise MidiError("a tempo of zero or infinity, or before the piece begins")
+    tick, numerator, denominator = events.meters.T
     if np.any((numerator < 1) | (denominator < 1) | (numerator * 4 > MAX_BAR_BEATS * denominator)):
         raise MidiError(f"a time signature that is none, or with bars over {MAX_BAR_BEATS} beats")
+    if tick.min(initial=0) < 0:
+        raise MidiError("a time signature before the piece begins")
+    shortest_bar = (numerator * 4 / denominator).min(initial=4.0)
+    if len(tick) + start.max() / events.ticks_per_beat / shortest_bar > MAX_BARS:
+        raise MidiError(f"more than {MAX_BARS:,} bars")

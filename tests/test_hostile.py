@@ -1,0 +1,271 @@
+"""Files nobody should have written: read as a person would expect, or left out with a reason."""
+
+import os
+import struct
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import fuzz
+from data.midi import MAX_FILE_BYTES, read_midi
+from data.quantise import MidiError
+from data.reading import Failed, find_midi_files, guarded
+from data.score import Score
+from data.tokenizer import encode
+from tests.music import GRID, piece, scale, vocabulary_for
+
+REAL = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham" / "ashover1.mid"
+MOST_TICKS = 2**28 - 1  # between two events
+
+
+def ticks(number):
+    """A whole number as MIDI writes it: seven bits a byte."""
+    digits = [number & 127]
+    while number := number >> 7:
+        digits.append(128 | number & 127)
+    return bytes(reversed(digits))
+
+
+def on(pitch, after=0, velocity=80):
+    return ticks(after) + bytes([0x90, pitch, velocity])
+
+
+def off(pitch, after=480):
+    return ticks(after) + bytes([0x80, pitch, 0])
+
+
+def meta(kind, content, after=0):
+    return ticks(after) + bytes([0xFF, kind, len(content)]) + content
+
+
+def track(*events):
+    content = b"".join([*events, meta(0x2F, b"")])
+    return b"MTrk" + struct.pack(">I", len(content)) + content
+
+
+def midi(*tracks, form=1, division=480):
+    return b"MThd" + struct.pack(">IHHH", 6, form, len(tracks), division) + b"".join(tracks)
+
+
+def one(*events, division=480):
+    """A file of one track: these events, then a C and an E, a beat each."""
+    return midi(track(*events, NOTES), division=division)
+
+
+NOTES = on(60) + off(60) + on(64) + off(64)
+BOTH = [(0, 12, 60), (12, 12, 64)]  # what NOTES say, as onset, duration and pitch
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content):
+        path = tmp_path / "odd.mid"
+        path.write_bytes(content)
+        return read_midi(path, GRID)[0]
+
+    return read
+
+
+@pytest.fixture
+def reason(read):
+    def reason(content):
+        with pytest.raises(MidiError) as caught:
+            read(content)
+        assert "\n" not in str(caught.value)
+        return str(caught.value).split("odd.mid: ")[1]
+
+    return reason
+
+
+def rows(score):
+    return score.notes[["onset", "duration", "pitch"]].tolist()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        one(),
+        one(meta(0x59, b"\x64\x05")),  # a hundred sharps: keys are not asked for
+        one(meta(0x03, b"caf\xe9 \xff")),  # a track name that is not UTF-8
+        one(off(72, after=0)),  # ends what never began
+        one(on(72)),  # never ends
+        midi(track(), track(NOTES)),
+        midi(track(NOTES), form=2),
+        one() + b"garbage after the last track",
+        one()[:-4].replace(struct.pack(">I", len(NOTES) + 4), struct.pack(">I", len(NOTES))),
+    ],
+    ids=[
+        *("plain", "key", "name", "off without on", "on without off", "empty track", "type 2"),
+        *("garbage after", "no end of track"),
+    ],
+)
+def test_what_does_not_matter_is_no_obstacle(read, content):
+    assert rows(read(content)) == BOTH
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "not a MIDI file"),
+        (b"RIFF\x10\0\0\0RMIDdata" + one(), "a RIFF file"),
+        (b"MThX" + one()[4:], "not a MIDI file"),
+        (one()[:12], "broken"),
+        (one(division=0), "time division"),
+        (one(division=0xE728), "SMPTE"),
+        (midi(track(NOTES), form=7), "broken"),
+        (one(meta(0x51, b"\0\0\0")), "a tempo of zero"),
+        (one(meta(0x58, b"\x00\x02\x18\x08")), "a time signature that is none"),
+        (one(meta(0x58, b"\x04\xff\x18\x08")), "a time signature that is none"),
+        (one(meta(0x58, b"\xff\x00\x18\x08")), "bars over 16 beats"),
+        (one(on(200)), "broken"),
+        (one(on(72, velocity=200)), "broken"),
+        (midi(track(on(60), off(60, after=MOST_TICKS))), "beyond beat 100,000"),
+        (midi(track(on(60), off(60, after=4), on(60, MOST_TICKS), off(60))), "beyond beat"),
+        (midi(track(*[on(60, MOST_TICKS), off(60)] * 12)), "begins before the piece does"),
+    ],
+)
+def test_what_cannot_be_trusted_is_left_out_with_a_reason(reason, content, why):
+    assert why in reason(content)
+
+
+def test_no_tracks_and_no_notes_are_no_music(read):
+    assert rows(read(midi())) == rows(read(midi(track()))) == []
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="../shared/corpora/nottingham is not here")
+def test_a_real_file_cut_anywhere_is_refused_or_loses_whole_tracks(read):
+    content = REAL.read_bytes()
+    whole = set(rows(read(content)))
+    tracks = [content[:at].count(b"MTrk") for at in range(len(content))]
+    kept = {}
+    for size in range(len(content)):
+        try:
+            kept[size] = set(rows(read(content[:size])))
+        except MidiError:
+            continue
+        assert kept[size] <= whole
+    assert len(kept) <= 4 * (max(tracks) + 1)  # between two tracks, no more
+    assert rows(read(content))
+
+
+def test_a_note_may_be_held_for_an_hour_at_any_resolution(read):
+    for division in (96, 480, 15360):
+        beats = 60 * 120
+        note = on(60) + off(60, after=beats * division)
+        assert rows(read(midi(track(note, on(62), off(62, division)), division=division))) == [
+            (0, beats * 12, 60),
+            (beats * 12, 12, 62),
+        ]
+
+
+def test_ticks_past_ten_million_are_read_where_they_make_sense(read):
+    late = on(60, after=15360 * 2000) + off(60, after=15360)
+    assert rows(read(midi(track(late), division=15360))) == [(24000, 12, 60)]
+
+
+def test_a_million_notes_in_one_bar_become_those_that_can_be_told_apart(read):
+    burst = b"".join(on(pitch) for pitch in range(128)) + b"".join(
+        off(pitch, after=0) for pitch in range(128)
+    )
+    score = read(midi(track(burst * (10**6 // 128), NOTES)))
+    assert len(score.notes) == 128 + 1
+    assert len(score.bars) == 1
+
+
+# Inputs that did harm once, as they were.
+CRASHED_SYMUSIC_058 = "4d546864000000060001000201e04d54726b0000002700ff510307a120008f85"
+THREE_HUNDRED_MILLION_BARS = (  # 1/128, a tick a beat, and a note at tick 9,999,999
+    "4d546864000000060001000100014d54726b0000001b00ff580401071808"
+    "00903c5084e2ac7f903c5001803c0000ff2f00"
+)
+
+
+@pytest.mark.parametrize("content", [CRASHED_SYMUSIC_058, THREE_HUNDRED_MILLION_BARS])
+def test_what_did_harm_once_is_refused(reason, content):
+    assert reason(bytes.fromhex(content))
+
+
+def test_a_million_signatures_are_refused_at_once(reason):
+    signatures = meta(0x58, b"\x03\x02\x18\x08", after=1) * 1_000_001
+    assert reason(one(signatures)) == "more than 1,000,000 bars"
+
+
+def token_count(path):
+    score = read_midi(path, GRID)[0]
+    return len(encode(score, vocabulary_for(score)))
+
+
+def test_a_small_file_that_asks_for_gigabytes_of_tokens_costs_itself(tmp_path):
+    """Every pitch of every program held for 99,000 beats: 25,000 tokens a note."""
+    tracks = []
+    for program in range(128):
+        begin = b"".join(on(pitch) for pitch in range(128))
+        end = off(0, after=99_000) + b"".join(off(pitch, after=0) for pitch in range(1, 128))
+        tracks.append(track(bytes([0, 0xC0, program]), begin, end))
+    paths = [tmp_path / "greedy.mid", tmp_path / "good.mid"]
+    paths[0].write_bytes(midi(*tracks, division=1))
+    paths[1].write_bytes(one())
+    (_, greedy), (_, good) = guarded(token_count, paths)
+    assert isinstance(greedy, Failed)
+    assert "memory" in greedy.reason
+    assert good == 10
+
+
+def test_noise_is_refused_by_size_or_by_its_beginning(reason):
+    noise = np.random.default_rng(0).bytes(50 * 2**20)
+    assert "larger than 32 MiB" in reason(noise)
+    assert "not a MIDI file" in reason(noise[: MAX_FILE_BYTES // 2])
+    assert "broken" in reason(one()[:14] + noise[: MAX_FILE_BYTES // 2])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.mid")
+    with pytest.raises(MidiError, match="not a regular file"):
+        read_midi(tmp_path / "pipe.mid", GRID)
+
+
+def test_a_file_that_vanishes_after_it_was_listed_is_missing_and_no_more(tmp_path):
+    for name in ("1.mid", "2.mid"):
+        (tmp_path / name).write_bytes(one())
+    names, _ = find_midi_files(tmp_path)
+    (tmp_path / "1.mid").unlink()
+    with pytest.raises(FileNotFoundError, match=r"1\.mid"):
+        read_midi(tmp_path / names[0], GRID)
+    assert rows(read_midi(tmp_path / names[1], GRID)[0]) == BOTH
+
+
+def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
+    (tmp_path / "secret.mid").write_bytes(one())
+
+    def refuse(path, mode):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(OSError, match="Permission denied"):
+        read_midi(tmp_path / "secret.mid", GRID)
+
+
+def test_hundreds_of_mutants_do_no_harm(tmp_path):
+    fates = list(guarded(partial(fuzz.try_one, seed=1, folder=tmp_path), range(600), 2))
+    harm = [
+        (number, fate)
+        for number, fate in fates
+        if isinstance(fate, Failed) or fate.startswith(fuzz.BROKEN)
+    ]
+    assert not harm
+    assert [fate for _, fate in fates].count(fuzz.READ) > 60  # or nothing was tried
+
+
+def test_mutants_are_the_same_for_the_same_seed_and_number():
+    assert [fuzz.mutant(n, 0) for n in range(20)] == [fuzz.mutant(n, 0) for n in range(20)]
+    assert len({fuzz.mutant(n, seed) for n in range(20) for seed in range(2)}) > 30
+
+
+def test_the_fuzz_run_sees_a_broken_promise():
+    score = piece(scale(4))
+    assert fuzz.broken_promise(score) is None
+    backwards = Score(score.notes[::-1].copy(), score.bars, score.tempo_bpm, score.grid)
+    assert fuzz.broken_promise(backwards) == "not in canonical form"
+    assert fuzz.broken_promise(Score(score.notes[:0], score.bars, score.tempo_bpm, GRID))
