@@ -77,9 +77,9 @@ class MusicMonitor(Callback):
 
     def _log_piece(self, trainer: Trainer, pl_module: LightningModule, step: int) -> None:
         loggers = [log for log in trainer.loggers if isinstance(log, TensorBoardLogger)]
-        if not loggers:
+        vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
+        if not loggers or not isinstance(vocabulary, Vocabulary):  # no music, nothing to hear
             return
-        vocabulary: Vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
         was_training = pl_module.training
         pl_module.eval()
         model = Model(pl_module.decoder, vocabulary, {})  # type: ignore[arg-type]
