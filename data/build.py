@@ -15,9 +15,10 @@ import json
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ from data.medley import Medley, MedleyOnDisk, MedleyWriter, offsets
 from data.midi import read_midi
 from data.options import SPLITS, CorpusError, CorpusOptions
 from data.quantise import MidiError
-from data.reading_standin import Failed, guarded
+from data.reading_standin import Failed, guarded, has_beats
 from data.report import Census, near_copies, report_text, shown
 from data.score import Grid, Losses, Score
-from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays, write_text
+from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
 from data.tokenizer import encode
 from data.vocabulary import Survey, Vocabulary
 
@@ -90,13 +91,16 @@ def build(
         raise CorpusError(
             f"{source}: needs {vocabulary.size:,} kinds of token, {MOST_IDS:,} at most"
         )
-    splits, windows = {}, {}
+    chunks = {split: found.chunks(members[split]) for split in SPLITS}
+    rows = (found.rows(chunk) for split in SPLITS for chunk in chunks[split])
     spell = partial(spell_chunk, vocabulary=vocabulary, scratch=scratch)
-    for split in SPLITS:
-        pieces = [found.names[number] for number in members[split]]
-        spelt = guarded(spell, found.chunks(members[split]), workers, LIMIT_SECONDS * CHUNK_PIECES)
-        with _bar(len(pieces), f"writing {split}", progress) as bar:
-            splits[split], windows[split] = _write_split(out / split, scratch, pieces, spelt, bar)
+    spelt = guarded(spell, rows, workers, LIMIT_SECONDS * CHUNK_PIECES)
+    splits, windows = {}, {}
+    with _bar(len(found.names), "writing", progress) as bar:
+        for split in SPLITS:
+            pieces = [found.names[number] for number in members[split]]
+            here = islice(spelt, len(chunks[split]))
+            splits[split], windows[split] = _write_split(out / split, scratch, pieces, here, bar)
     report = {
         "name": name,
         "files": len(files) + len(left_out),
@@ -110,6 +114,7 @@ def build(
         },
         **found.census.report(),
         "near_copies": near_copies(windows, {split: splits[split]["files"] for split in SPLITS}),
+        "without_beats": found.without_beats,
         "copies": found.copies,
         "left_out": found.left_out,
     }
@@ -121,9 +126,12 @@ def build(
     }
     del windows  # mapped from what goes now
     shutil.rmtree(scratch)
-    write_text(out / "report.json", json.dumps(report, indent=1) + "\n")
-    write_text(out / "report.txt", report_text(report) + "\n")
-    write_text(out / "corpus.json", json.dumps(corpus, indent=1) + "\n")
+    for file, text in (
+        ("report.json", json.dumps(report, indent=1)),
+        ("report.txt", report_text(report)),
+        ("corpus.json", json.dumps(corpus, indent=1)),
+    ):
+        (out / file).write_text(text + "\n", encoding="utf-8")
 
 
 def _members(found: _Found, source: Path, options: CorpusOptions) -> dict[str, list[int]]:
@@ -185,6 +193,7 @@ class Reading:
     losses: Losses
     mark: bytes  # what copies share
     lowest_pitch: int
+    has_beats: bool
 
 
 def read_piece(name: str, folder: Path, grid: Grid) -> Reading | Failed:
@@ -195,7 +204,8 @@ def read_piece(name: str, folder: Path, grid: Grid) -> Reading | Failed:
         return Failed(str(error).removeprefix(f"{folder / name}: "))
     if not len(score.notes):
         return Failed("it holds no notes")
-    return Reading(score, losses, fingerprint(score), lowest_pitch(score))
+    keeps_beat = has_beats(folder / name)
+    return Reading(score, losses, fingerprint(score), lowest_pitch(score), keeps_beat)
 
 
 @dataclass
@@ -212,6 +222,7 @@ class _Found:
     bar_offsets: array[int] = field(default_factory=lambda: array("q", [0]))
     left_out: list[dict[str, str]] = field(default_factory=list)
     copies: list[dict[str, Any]] = field(default_factory=list)
+    without_beats: list[str] = field(default_factory=list)
     survey: Survey = field(default_factory=Survey)
     census: Census = field(default_factory=Census)
 
@@ -226,20 +237,25 @@ class _Found:
         self.note_offsets.append(self.note_offsets[-1] + len(reading.score.notes))
         self.bar_offsets.append(self.bar_offsets[-1] + len(reading.score.bars))
         self.census.add_losses(reading.losses)
+        if not reading.has_beats:
+            self.without_beats.append(name)
 
-    def chunks(self, members: Sequence[int]) -> Iterator[Rows]:
-        """These pieces, in their order, some at a time."""
-        chunk, size = Rows(), 0
-        for number in members:
-            notes = (self.note_offsets[number], self.note_offsets[number + 1])
-            chunk.notes.append(notes)
-            chunk.bars.append((self.bar_offsets[number], self.bar_offsets[number + 1]))
-            size += notes[1] - notes[0]
-            if len(chunk.notes) == CHUNK_PIECES or size > CHUNK_NOTES:
-                yield chunk
-                chunk, size = Rows(), 0
-        if chunk.notes:
-            yield chunk
+    def chunks(self, members: Sequence[int]) -> list[Sequence[int]]:
+        """These pieces, in their order, so many together as are spelt at once."""
+        chunks, begin, size = [], 0, 0
+        for at, number in enumerate(members, start=1):
+            size += self.note_offsets[number + 1] - self.note_offsets[number]
+            if at - begin == CHUNK_PIECES or size > CHUNK_NOTES or at == len(members):
+                chunks.append(members[begin:at])
+                begin, size = at, 0
+        return chunks
+
+    def rows(self, members: Sequence[int]) -> Rows:
+        """Where these pieces are on disk."""
+        return Rows(
+            [(self.note_offsets[number], self.note_offsets[number + 1]) for number in members],
+            [(self.bar_offsets[number], self.bar_offsets[number + 1]) for number in members],
+        )
 
 
 def _read_all(
@@ -334,8 +350,8 @@ def deal(marks: Sequence[bytes], options: CorpusOptions) -> dict[str, list[int]]
 class Rows:
     """Where some pieces are on disk."""
 
-    notes: list[tuple[int, int]] = field(default_factory=list)  # begin and end of each
-    bars: list[tuple[int, int]] = field(default_factory=list)
+    notes: list[tuple[int, int]]  # begin and end of each
+    bars: list[tuple[int, int]]
 
 
 @dataclass(frozen=True)

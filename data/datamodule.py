@@ -74,9 +74,7 @@ class MusicDataModule(LightningDataModule):
             if value < least:
                 raise CorpusError(f"{name} must be {least} or more, not {value}")
         if vocabulary_size is not None and not is_stream(path):
-            raise CorpusError(
-                f"{path}: vocabulary_size is for .npy and .jsonl files, not for music"
-            )
+            raise CorpusError(f"{path}: vocabulary_size is for .npy and .jsonl files alone")
         self.save_hyperparameters()
         self.vocabulary_size = vocabulary_size
         self.path, self.datasets = path, datasets

@@ -39,3 +39,8 @@ def guarded(
     """What `work` makes of each item, in their order."""
     for item in items:
         yield item, work(item)
+
+
+def has_beats(path: Path) -> bool:
+    """Stands in for data.quantise.has_beats, which asks the events of a file."""
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -105,7 +106,7 @@ def near_copies(
 
 def shown(name: str) -> str:
     """A file's name as it can be printed, whatever bytes it has."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def summary(report: dict[str, Any]) -> str:
@@ -161,6 +162,7 @@ def _music_lines(report: dict[str, Any]) -> list[str]:
     read = notes + losses["merged"]
     meters = [f"{meter} {count:,} bars" for meter, count in report["meters"].items()]
     mean = losses["error_steps"] / read
+    pieces = sum(counts["pieces"] for counts in report["splits"].values())
     pitches = [pretty_midi.note_number_to_name(pitch) for pitch in report["pitches"]]
     lines = [
         ("tokens", [f"{report['vocabulary_size']:,} different ones"]),
@@ -177,6 +179,7 @@ def _music_lines(report: dict[str, Any]) -> list[str]:
                 f"by {losses['worst_error_steps']:.2g} steps at worst; "
                 f"the mean of all onsets is {mean:.2g} steps",
                 f"{losses['merged']:,} notes merged with another, {losses['cut']:,} cut short",
+                _grid_advice(report["without_beats"], pieces),
             ],
         ),
     ]
@@ -197,6 +200,15 @@ def _tempo_line(tempos: dict[str, int]) -> str:
         return f"{bpm[0]} quarter notes a minute"
     middle = int(bpm[len(bpm) // 2])
     return f"{bpm[0]} to {bpm[-1]} quarter notes a minute, the middle bar at {middle}"
+
+
+def _grid_advice(without_beats: list[str], pieces: int) -> str:
+    """Which grid suits."""
+    if not without_beats:
+        return "all pieces keep to a beat, so a grid of beats suits them"
+    told = f"{len(without_beats):,} of {pieces:,} pieces keep to no beat"
+    suits = "a grid of seconds suits" if 2 * len(without_beats) > pieces else "beats suit the rest"
+    return f"{told} ({_named(without_beats)}): {suits}"
 
 
 def _few(items: Sequence[str]) -> list[str]:

@@ -171,7 +171,6 @@ class GrowingArray:
                 self._file.seek(0)
                 self._write_header()
                 self._file.flush()
-                os.fsync(self._file.fileno())
         finally:
             with suppress(OSError):  # of what could not be written before either
                 self._file.close()
@@ -193,14 +192,6 @@ class GrowingArray:
         np.lib.format.write_array_header_1_0(self._file, description)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a text that is on disk when this returns."""
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
     """A new folder beside `path` to fill; it becomes `path` when the block ends well.
@@ -215,6 +206,8 @@ def folder_beside(path: Path) -> Iterator[Path]:
     beside.mkdir()
     try:
         yield beside
+        for written in [*beside.rglob("*"), beside]:
+            _to_disk(written)
         try:
             beside.replace(path)
         except OSError:
@@ -222,6 +215,15 @@ def folder_beside(path: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _to_disk(path: Path) -> None:
+    """Has the system write a file, or the names in a folder, before this returns."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sweep(folder: Path) -> None:

@@ -103,15 +103,15 @@ def open_stream(path: str | Path, vocabulary_size: int, options: CorpusOptions) 
         )
     if len(begins) < 2 or np.diff(begins).min() < 2:
         raise CorpusError(f"{path}: a sequence needs two ids at least, of which one is predicted")
-    ids = ids.astype(np.int32)
+    short = ids.astype(np.int32)
     marks = [
-        hashlib.blake2b(ids[begin:end].tobytes(), digest_size=16).digest()
+        hashlib.blake2b(short[begin:end].tobytes(), digest_size=16).digest()
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)
     ]
     members = deal(marks, options)
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
-    return Stream(IdVocabulary(vocabulary_size), ids, begins, members)
+    return Stream(IdVocabulary(vocabulary_size), short, begins, members)
 
 
 def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
