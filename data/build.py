@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from data.copies import Windows, fingerprint, lowest_pitch, window_marks
-from data.medley import Medley, MedleyOnDisk, MedleyWriter, offsets
+from data.medley import Medley, MedleyOnDisk, MedleyWriter, encode_medley, offsets
 from data.midi import read_midi
 from data.options import SPLITS, CorpusError, CorpusOptions
 from data.quantise import MidiError
@@ -35,13 +35,13 @@ from data.reading_standin import Failed, guarded, has_beats
 from data.report import Census, near_copies, report_text, shown
 from data.score import Grid, Losses, Score
 from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
-from data.tokenizer import encode
 from data.vocabulary import Survey, Vocabulary
 
 FORMAT = 2  # of what is written; another number is never read, but built anew
 LIMIT_SECONDS = 60.0  # that a file may take to be read
 CHUNK_PIECES = 64  # that are handled together; fewer where they hold
-CHUNK_NOTES = 2**17  # so many notes
+CHUNK_NOTES = 2**17  # so many notes, or
+CHUNK_BARS = 2**14  # so many bars, which keeps the steps of all of them within 32 bits
 
 
 def build(
@@ -242,12 +242,15 @@ class _Found:
 
     def chunks(self, members: Sequence[int]) -> list[Sequence[int]]:
         """These pieces, in their order, so many together as are spelt at once."""
-        chunks, begin, size = [], 0, 0
+        chunks, begin = [], 0
+        notes = bars = 0
         for at, number in enumerate(members, start=1):
-            size += self.note_offsets[number + 1] - self.note_offsets[number]
-            if at - begin == CHUNK_PIECES or size > CHUNK_NOTES or at == len(members):
+            notes += self.note_offsets[number + 1] - self.note_offsets[number]
+            bars += self.bar_offsets[number + 1] - self.bar_offsets[number]
+            is_full = at - begin == CHUNK_PIECES or notes > CHUNK_NOTES or bars > CHUNK_BARS
+            if is_full or at == len(members):
                 chunks.append(members[begin:at])
-                begin, size = at, 0
+                begin, notes, bars = at, 0, 0
         return chunks
 
     def rows(self, members: Sequence[int]) -> Rows:
@@ -366,5 +369,5 @@ class Spelt:
 def spell_chunk(rows: Rows, vocabulary: Vocabulary, scratch: Path) -> Spelt | Failed:
     """Some pieces as tokens, and the marks of their two-bar windows."""
     medley = MedleyOnDisk(scratch, vocabulary.grid).pieces(rows.notes, rows.bars)
-    ids = [encode(medley[number], vocabulary) for number in range(len(medley))]
-    return Spelt(token_arrays(ids, vocabulary), *window_marks(medley))
+    tokens = token_arrays(*encode_medley(medley, vocabulary), vocabulary)
+    return Spelt(tokens, *window_marks(medley))

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.score import BAR, NOTE, Grid, Score
+from data.tokenizer import bar_indices, encode
+from data.vocabulary import Kind, Vocabulary
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
 
@@ -57,6 +59,38 @@ class Medley:
         note = slice(self.note_offsets[index], self.note_offsets[index + 1])
         bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
         return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
+
+
+def encode_medley(
+    medley: Medley, vocabulary: Vocabulary
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of all pieces, end to end, and (P,) how many are each one's: those of `encode`.
+
+    The medley is spelt as if it were one piece, with every piece's onsets counted on from the
+    bars before it. What sets pieces apart is put in: End and Start, and the tempo where a piece
+    begins with that of the piece before it.
+
+    Raises:
+        VocabularyError: the vocabulary has no token for something in it.
+    """
+    lines = offsets(medley.bars["length"])
+    notes = medley.notes.copy()
+    notes["onset"] += np.repeat(lines[medley.bar_offsets[:-1]], np.diff(medley.note_offsets))
+    ids = encode(Score(notes, medley.bars, medley.tempo_bpm, medley.grid), vocabulary)
+    first_bars = bar_indices(ids, vocabulary)[medley.bar_offsets[:-1]]
+    new, kind_of = first_bars[1:], vocabulary.kind_of
+
+    places = [np.repeat(new, 2)]
+    values = [np.tile([vocabulary.first(Kind.END), vocabulary.first(Kind.START)], len(new))]
+    if vocabulary.counts[Kind.TEMPO]:
+        head_end = new + 1 + (kind_of[ids[new + 1]] == Kind.LENGTH)
+        is_silent = kind_of[ids[head_end]] != Kind.TEMPO
+        tempo_at = np.flatnonzero(kind_of[ids] == Kind.TEMPO)
+        latest = np.searchsorted(tempo_at, head_end[is_silent]) - 1
+        places.append(head_end[is_silent])
+        values.append(ids[tempo_at[latest]])
+    ids = np.insert(ids, np.concatenate(places), np.concatenate(values))
+    return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
 
 
 def offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

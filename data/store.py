@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,11 +85,11 @@ class TokenArrays:
     arrays: dict[str, NDArray[Any]]  # by the names of ARRAYS, less piece_offsets
 
 
-def token_arrays(pieces: Sequence[NDArray[np.int64]], vocabulary: Vocabulary) -> TokenArrays:
-    """What a `SplitWriter` appends of pieces, (T,) each from Start to End."""
-    lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+def token_arrays(
+    ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
+) -> TokenArrays:
+    """What a `SplitWriter` appends of pieces, given end to end with the length of each."""
     begins = np.cumsum(lengths) - lengths
-    ids = np.concatenate([np.empty(0, dtype=np.int64), *pieces])
     kind = vocabulary.kind_of[ids]
     bar_at, tempo_at = bar_indices(ids, vocabulary), np.flatnonzero(kind == Kind.TEMPO)
     # the tempo in force in a bar is the last one told before the next bar
@@ -206,8 +207,8 @@ def folder_beside(path: Path) -> Iterator[Path]:
     beside.mkdir()
     try:
         yield beside
-        for written in [*beside.rglob("*"), beside]:
-            _to_disk(written)
+        with ThreadPoolExecutor() as threads:  # the disk is asked once for all
+            list(threads.map(_to_disk, [*beside.rglob("*"), beside]))
         try:
             beside.replace(path)
         except OSError:

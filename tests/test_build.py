@@ -9,14 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data import build as build_module
 from data import medley, store
 from data.build import deal
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.medley import Medley, MedleyOnDisk, MedleyWriter
+from data.medley import Medley, MedleyOnDisk, MedleyWriter, encode_medley
+from data.tokenizer import encode
 from tests.folders import tune, write_tunes
-from tests.music import GRID
+from tests.music import GRID, scores, vocabulary_for
 
 ROOT = Path(__file__).parents[1]
 
@@ -208,6 +211,15 @@ def test_a_medley_gives_its_pieces_back_from_disk(tmp_path):
         [notes[number] for number in order], [bars[number] for number in order]
     )
     assert [read[index] for index in range(len(read))] == [scores[number] for number in order]
+
+
+@given(st.lists(scores().filter(lambda score: len(score.notes)), min_size=1, max_size=6))
+def test_a_medley_is_spelt_as_its_pieces_are(pieces):
+    vocabulary = vocabulary_for(*pieces)
+    ids, lengths = encode_medley(Medley.of(pieces), vocabulary)
+    spelt = [encode(piece, vocabulary) for piece in pieces]
+    np.testing.assert_array_equal(ids, np.concatenate(spelt))
+    assert lengths.tolist() == list(map(len, spelt))
 
 
 def test_pieces_with_one_mark_are_dealt_together():
