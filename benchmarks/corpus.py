@@ -83,12 +83,20 @@ def in_this_process(part: str, folder: Path, workers: int, options: dict[str, An
     with tempfile.TemporaryDirectory() as few:
         repeat(folder, names[:8], Path(few, "files"), 1)
         PARTS[part](Path(few, "files"), names[:8], workers, options)
+    before = processor_seconds()
     result = PARTS[part](folder, names, workers, options)
+    result["processor_seconds"] = processor_seconds() - before
     own, largest_child = (
         resource.getrusage(who).ru_maxrss / 1024
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     print(json.dumps({**result, "peak_mib": own + workers * largest_child}))
+
+
+def processor_seconds() -> float:
+    """Of this process and of those that it has started and that are done."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
@@ -121,8 +129,8 @@ def print_row(label: str, row: dict[str, Any], base: dict[str, Any] | None) -> N
     times = f"{speed / (base['notes'] / base['seconds']):10.1f}" if base else f"{'-':>10}"
     tokens = f"{row['tokens'] / row['notes']:12.2f}" if "tokens" in row else f"{'-':>12}"
     print(
-        f"{label:34}{row['files']:9,}{row['notes']:13,}{row['seconds']:9.2f}{speed:12,.0f}"
-        f"{times}{tokens}{row['peak_mib']:10,.0f}"
+        f"{label:34}{row['files']:9,}{row['notes']:13,}{row['seconds']:9.2f}"
+        f"{row['processor_seconds']:9.2f}{speed:12,.0f}{times}{tokens}{row['peak_mib']:10,.0f}"
     )
 
 
@@ -138,8 +146,17 @@ def main() -> None:
     if wishes.part:
         in_this_process(wishes.part, wishes.folder, wishes.workers, wishes.options)
         return
-    names = ("files", "notes", "seconds", "notes/s", "x MidiTok", "tokens/note", "peak MiB")
-    widths = (9, 13, 9, 12, 10, 12, 10)
+    names = (
+        "files",
+        "notes",
+        "seconds",
+        "of CPU",
+        "notes/s",
+        "x MidiTok",
+        "tokens/note",
+        "peak MiB",
+    )
+    widths = (9, 13, 9, 9, 12, 10, 12, 10)
     head = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
     print(f"{'':34}{head}")
     if wishes.copies:

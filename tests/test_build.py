@@ -24,8 +24,8 @@ from tests.music import GRID, scores, vocabulary_for
 ROOT = Path(__file__).parents[1]
 
 # Both scripts fork, for a process that has all imported is quicker than one that begins.
-KILLED_EVERYWHERE = """
-import os, shutil, signal, sys
+KILLED = """
+import os, random, shutil, signal, sys
 from pathlib import Path
 from data import build, corpus, medley, store
 
@@ -49,24 +49,38 @@ for owner, name in [
 ]:
     mortal(owner, name)
 build.CHUNK_PIECES = 3
-left = 0
 source, out = sys.argv[1:]
-for deaths in range(10_000):
+
+def build_and_die(at):
+    # in a child that is killed at a step; never, where that is not reached
+    global left
     child = os.fork()
     if not child:
-        left = deaths + 1
+        left = at
         corpus.open_corpus(source, out, progress=False, workers=1)
         step()
+        Path(out, "steps").write_text(str(at - left))
         os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    if status == 0:
-        break
-    assert os.WTERMSIG(status) == signal.SIGKILL, status
-    for path in Path(out).glob("[!.]*"):  # killed after all was done
-        corpus.Corpus.open(path)
-        assert (path / "report.txt").is_file()
-        shutil.rmtree(path)
-print(deaths)
+    return os.waitpid(child, 0)[1]
+
+def clean():
+    for path in Path(out).glob("[!.]*"):
+        if path.is_dir():  # killed after all was done
+            corpus.Corpus.open(path)
+            assert (path / "report.txt").is_file()
+            shutil.rmtree(path)
+
+left = 0
+os.mkdir(out)
+build_and_die(10_000)
+steps = int(Path(out, "steps").read_text())
+places = random.Random(0).sample(range(1, steps), 24)
+for at in [*places, steps]:
+    clean()
+    assert os.WTERMSIG(build_and_die(at)) == signal.SIGKILL
+clean()
+assert build_and_die(10_000) == 0
+print(steps)
 """
 
 TWO_AT_ONCE = """
@@ -112,8 +126,9 @@ def run(script, *arguments):
 
 @pytest.mark.slow
 def test_killed_anywhere_the_next_build_is_that_of_an_undisturbed_run(folder, tmp_path):
-    (deaths,) = run(KILLED_EVERYWHERE, folder, tmp_path / "out")
-    assert int(deaths) > 50
+    (steps,) = run(KILLED, folder, tmp_path / "out")
+    assert int(steps) > 50
+    (tmp_path / "out" / "steps").unlink()
     (after,) = (tmp_path / "out").iterdir()  # what the killed ones left is gone
     undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
     assert content(after) == content(undisturbed.folder)

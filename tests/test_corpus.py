@@ -14,6 +14,7 @@ from data import corpus as corpus_module
 from data.copies import fingerprint
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
 from data.midi import read_midi, write_midi
+from data.report import report_text
 from data.score import DRUMS, NOTE, Score
 from data.tokenizer import bar_indices, decode, window_head
 from data.vocabulary import Kind
@@ -118,12 +119,14 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
     assert "pitches       drums alone" in page.read_text()
 
 
-def test_performances_without_beats_are_named(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("data.build.has_beats", lambda path: path.name != "tune5.mid")
-    corpus = open_corpus(folder, tmp_path / "out", progress=False, workers=1)
-    assert corpus.report()["without_beats"] == ["tune5.mid"]
-    page = (corpus.folder / "report.txt").read_text()
-    assert "1 of 12 pieces keep to no beat (tune5.mid): beats suit the rest" in page
+def test_performances_without_beats_are_named(folder, tmp_path):
+    report = open_corpus(folder, tmp_path / "out", progress=False).report()
+    assert "all pieces keep to a beat" in report_text(report)
+    for count, advice in ((1, "beats suit the rest"), (7, "a grid of seconds suits")):
+        report["without_beats"] = [f"tune{number}.mid" for number in range(count)]
+        page = report_text(report)
+        assert f"{count} of 12 pieces keep to no beat (tune0.mid" in page
+        assert advice in page
 
 
 def test_every_piece_can_be_moved_by_the_reach(folder, tmp_path):
