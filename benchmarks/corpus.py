@@ -35,7 +35,7 @@ def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any])
     """Builds the corpus."""
     from data.corpus import CorpusOptions, open_corpus
 
-    with tempfile.TemporaryDirectory(dir=folder.parent) as datasets:
+    with tempfile.TemporaryDirectory() as datasets:
         began = time.perf_counter()
         corpus = open_corpus(folder, datasets, CorpusOptions(**options), False, workers)
         seconds = time.perf_counter() - began
