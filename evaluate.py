@@ -44,7 +44,7 @@ def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
     """
     settings = model.summary.get("data", {})
     path = path or settings.get("path", "bach")
-    options = CorpusOptions(transpose=settings.get("transpose", CorpusOptions().transpose))
+    options = CorpusOptions.from_settings(settings)
     corpus = open_corpus(path, datasets, options)
     if corpus.vocabulary != model.vocabulary:
         raise CorpusError(f"{path}: its vocabulary is not the model's, so it cannot be scored")

@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
 from data.audio import render_audio
-from data.datamodule import MusicDataModule
+from data.corpus import Corpus
 from data.render import draw_attention, draw_piano_roll, token_labels
 from data.vocabulary import Kind
 from generate import Model, continue_score, no_seed
@@ -82,19 +82,20 @@ class MusicMonitor(Callback):
         # While gradients accumulate, several batches end at the same step.
         if step in due and step != self.latest and trainer.is_global_zero:
             self.latest = step
+            corpus = trainer.datamodule.corpus  # type: ignore[attr-defined]
+            if not isinstance(corpus, Corpus):  # no music, nothing to hear
+                return
             writers = [
                 log.experiment for log in trainer.loggers if isinstance(log, TensorBoardLogger)
             ]
             was_training = pl_module.training
             pl_module.eval()
             for writer in writers:
-                self._log(writer, pl_module.decoder, trainer.datamodule, step)  # type: ignore[arg-type, attr-defined]
+                self._log(writer, pl_module.decoder, corpus, step)  # type: ignore[arg-type]
             pl_module.train(was_training)
 
-    def _log(
-        self, writer: SummaryWriter, decoder: Decoder, data: MusicDataModule, step: int
-    ) -> None:
-        model = Model(decoder, data.vocabulary, {})
+    def _log(self, writer: SummaryWriter, decoder: Decoder, corpus: Corpus, step: int) -> None:
+        model = Model(decoder, corpus.vocabulary, {})
         score = continue_score(model, no_seed(model), bars=self.bars)[0].score
         # Two tags: TensorBoard shows but one of an audio and an image with the same one.
         audio = render_audio(score, SAMPLE_RATE)
@@ -102,10 +103,10 @@ class MusicMonitor(Callback):
         roll = draw_piano_roll(score, title=f"after {step} steps")
         writer.add_figure("music/piano_roll", roll, step, close=False)
 
-        ids = data.corpus.split("valid").piece(0)[: self.tokens]
+        ids = corpus.split("valid").piece(0)[: self.tokens]
         on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
         maps = decoder.attention_maps(on_device)[:, 0].float().cpu().numpy()  # (L, H, T, T)
-        is_upbeat = data.vocabulary.kind_of[ids[2]] == Kind.LENGTH
-        labels = token_labels(ids, data.vocabulary, first_bar=int(not is_upbeat))
+        is_upbeat = corpus.vocabulary.kind_of[ids[2]] == Kind.LENGTH
+        labels = token_labels(ids, corpus.vocabulary, first_bar=int(not is_upbeat))
         picture = draw_attention(maps, labels, decoder.attention_names)
         writer.add_figure("attention/maps", picture, step, close=False)

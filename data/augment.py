@@ -28,10 +28,29 @@ def transpositions(vocabulary: Vocabulary, reach: int) -> NDArray[np.int64]:
     return np.stack([transposition(vocabulary, shift) for shift in range(-reach, reach + 1)])
 
 
+def transposition_ranges(
+    ids: NDArray[np.int64], begins: NDArray[np.int64], vocabulary: Vocabulary
+) -> NDArray[np.int64]:
+    """(P, 2) the lowest and the highest number of semitones by which each piece can move, (-k, l).
+
+    Args:
+        ids: (N,) the ids of P pieces, end to end.
+        begins: (P,) where each begins.
+    """
+    is_pitched = (vocabulary.kind_of[ids] == Kind.NOTE) & ~vocabulary.is_drum_note[ids]
+    pitch = (ids - vocabulary.first(Kind.NOTE)) % vocabulary.pitch_count
+    highest = vocabulary.pitch_count - 1
+    if not len(begins):
+        return np.empty((0, 2), dtype=np.int64)
+    lowest = np.minimum.reduceat(np.where(is_pitched, pitch, vocabulary.pitch_count), begins)
+    ranges = np.stack(
+        [-lowest, highest - np.maximum.reduceat(np.where(is_pitched, pitch, -1), begins)], axis=1
+    )
+    ranges[lowest > highest] = 0  # nothing that has a pitch
+    return ranges
+
+
 def transposition_range(ids: NDArray[np.int64], vocabulary: Vocabulary) -> tuple[int, int]:
-    """The lowest and the highest number of semitones by which a piece can move, (-k, l)."""
-    notes = ids[(vocabulary.kind_of[ids] == Kind.NOTE) & ~vocabulary.is_drum_note[ids]]
-    if not len(notes):
-        return 0, 0
-    pitch = (notes - vocabulary.first(Kind.NOTE)) % vocabulary.pitch_count
-    return -int(pitch.min()), vocabulary.pitch_count - 1 - int(pitch.max())
+    """That of one piece."""
+    ((low, high),) = transposition_ranges(ids, np.zeros(1, dtype=np.int64), vocabulary).tolist()
+    return low, high

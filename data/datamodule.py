@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TypedDict
+from typing import Literal, Protocol, TypedDict
 
 import numpy as np
 import torch
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from data import windows
+from data import streams, windows
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.streams import IdVocabulary, Stream, is_stream, open_stream
 from data.vocabulary import Vocabulary
 
 
@@ -25,17 +26,32 @@ class TrainingBatch(TypedDict):
     targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
 
 
+class TrainingSource(Protocol):
+    """Where training windows come from."""
+
+    def batch(
+        self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `windows.TrainingWindows.batch`."""
+
+
 class MusicDataModule(LightningDataModule):
-    """Music to train on.
+    """Music to train on, or sequences of another kind.
 
     Args:
-        path: a folder of MIDI files, or "bach": the embedded corpus of chorales.
+        path: a folder of MIDI files, or "bach": the embedded corpus of chorales; or a .npy or
+            .jsonl file of other sequences (see data/streams.py).
         datasets: the folder in which tokenized corpora are kept.
         context_length: tokens in a training window; the model's own.
         batch_size: training windows a step and device.
         transpose: training windows are moved by up to so many semitones, up or down.
         seed: of the choice of training windows.
         num_workers: processes that prepare training windows; 0 means none beside training.
+        vocabulary_size: how many ids there are in other sequences; music knows by itself.
+        grid: beats, or seconds for performances that keep to none.
+        instruments: original, family (16 of General MIDI, and drums) or piano.
+        programs: keep only these, 128 for drums.
+        tracks: keep only these, by name, or by number from 1 among the tracks with notes.
 
     Raises:
         CorpusError: a value out of range.
@@ -50,6 +66,11 @@ class MusicDataModule(LightningDataModule):
         transpose: int = 6,
         seed: int = 0,
         num_workers: int = 0,
+        vocabulary_size: int | None = None,
+        grid: Literal["beats", "seconds"] = "beats",
+        instruments: Literal["original", "family", "piano"] = "original",
+        programs: list[int] | None = None,
+        tracks: list[int | str] | None = None,
     ) -> None:
         super().__init__()
         for name, value, least in (
@@ -60,61 +81,75 @@ class MusicDataModule(LightningDataModule):
         ):
             if value < least:
                 raise CorpusError(f"{name} must be {least} or more, not {value}")
+        if vocabulary_size is not None and not is_stream(path):
+            raise CorpusError(f"{path}: vocabulary_size is for .npy and .jsonl files alone")
         self.save_hyperparameters()
+        self.vocabulary_size = vocabulary_size
         self.path, self.datasets = path, datasets
         self.context_length, self.batch_size = context_length, batch_size
         self.seed, self.num_workers = seed, num_workers
-        self.options = CorpusOptions(transpose=transpose)
-        self._corpus: Corpus | None = None
+        self.options = CorpusOptions.from_settings(self.hparams)
+        self._corpus: Corpus | Stream | None = None
 
     def prepare_data(self) -> None:
         """Builds the corpus where that has not been done; in one process only."""
-        open_corpus(self.path, self.datasets, self.options)
+        print(self._open(progress=True).summary())
 
     def setup(self, stage: str | None = None) -> None:
         """Opens the corpus; in every process."""
         if self._corpus is None:
-            self._corpus = open_corpus(self.path, self.datasets, self.options, progress=False)
+            self._corpus = self._open(progress=False)
+
+    def _open(self, progress: bool) -> Corpus | Stream:
+        if is_stream(self.path):
+            return open_stream(self.path, self.vocabulary_size or 0, self.options)
+        return open_corpus(self.path, self.datasets, self.options, progress)
 
     @property
-    def corpus(self) -> Corpus:
-        """The corpus, which is known once the datamodule is set up."""
+    def corpus(self) -> Corpus | Stream:
+        """The corpus, or other sequences, which are known once the datamodule is set up."""
         if self._corpus is None:
             raise RuntimeError("the datamodule is not set up: call setup() first")
         return self._corpus
 
     @property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> Vocabulary | IdVocabulary:
         """Of the corpus."""
         return self.corpus.vocabulary
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """The prompt with which a piece goes on where the context is full."""
-        return windows.rebase(history, self.context_length, self.vocabulary)
+        if isinstance(self.corpus, Stream):
+            return streams.rebase(history, self.context_length)
+        return windows.rebase(history, self.context_length, self.corpus.vocabulary)
 
     def train_dataloader(self) -> _FromHere:
         """Endless batches (`TrainingBatch`)."""
-        source = windows.TrainingWindows(
-            self.corpus.split("train"),
-            self.vocabulary,
-            self.context_length,
-            self.options.transpose,
+        corpus = self.corpus
+        if isinstance(corpus, Stream):
+            return _FromHere(self, streams.StreamWindows(corpus, self.context_length))
+        reach = self.options.transpose
+        train = corpus.split("train")
+        return _FromHere(
+            self, windows.TrainingWindows(train, corpus.vocabulary, self.context_length, reach)
         )
-        return _FromHere(self, source)
 
-    def val_dataloader(self) -> windows.WholePieces:
+    def val_dataloader(self) -> windows.WholePieces | streams.WholeSequences:
         """The pieces held out to choose by (`windows.PieceBatch`)."""
         return self._whole_pieces("valid")
 
-    def test_dataloader(self) -> windows.WholePieces:
+    def test_dataloader(self) -> windows.WholePieces | streams.WholeSequences:
         """The pieces held out to report on (`windows.PieceBatch`)."""
         return self._whole_pieces("test")
 
-    def _whole_pieces(self, name: str) -> windows.WholePieces:
-        split = self.corpus.split(name)
+    def _whole_pieces(self, name: str) -> windows.WholePieces | streams.WholeSequences:
+        corpus = self.corpus
+        split = corpus.members[name] if isinstance(corpus, Stream) else corpus.split(name)
         if not len(split):
             raise CorpusError(f"{self.path}: the {name} split is empty, there is nothing to score")
-        return windows.WholePieces(split, self.vocabulary, *self.rank)
+        if isinstance(corpus, Stream):
+            return streams.WholeSequences(corpus, name, *self.rank)
+        return windows.WholePieces(corpus.split(name), corpus.vocabulary, *self.rank)
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -131,7 +166,7 @@ class MusicDataModule(LightningDataModule):
 class _FromHere:
     """The training batches from wherever training is when an epoch begins."""
 
-    def __init__(self, data: MusicDataModule, source: windows.TrainingWindows) -> None:
+    def __init__(self, data: MusicDataModule, source: TrainingSource) -> None:
         self.data, self.source = data, source
 
     def __iter__(self) -> Iterator[TrainingBatch]:
@@ -146,7 +181,7 @@ class _EndlessBatches(IterableDataset[TrainingBatch]):
 
     def __init__(
         self,
-        source: windows.TrainingWindows,
+        source: TrainingSource,
         seed: int,
         size: int,
         rank: tuple[int, int],

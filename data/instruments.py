@@ -59,6 +59,8 @@ def fold(events: Events, instruments: Instruments) -> Events:
 
     This comes before the canonical form, in which notes that fall together through it are merged.
     """
+    if instruments == Instruments():
+        return events
     notes, tracks = events.notes, events.tracks or (("", len(events.notes)),)
     names, counts = zip(*tracks, strict=True)
     track_of = np.repeat(np.arange(len(tracks)), counts)

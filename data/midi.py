@@ -51,9 +51,9 @@ def read_events(path: str | Path) -> Events:
             notes is an empty Score.)
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
     if not path.is_file():  # opening a pipe would wait for ever
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file")
         raise MidiError(f"{path}: not a regular file")
     with path.open("rb") as opened:
         content = opened.read(MAX_FILE_BYTES + 1)
@@ -175,19 +175,19 @@ def midi_bytes(score: Score) -> bytes:
 def _events_from_symusic(file: symusic.Score) -> Events:
     tracks = []
     for track in file.tracks:
-        notes, controls = track.notes.numpy(), track.controls.numpy()
+        notes = track.notes.numpy()
         rows = np.empty((len(notes["time"]), 5), dtype=np.int64)
         rows[:, 0] = notes["time"]
         rows[:, 1] = notes["time"].astype(np.int64) + notes["duration"]
         rows[:, 2] = notes["pitch"]
         rows[:, 3] = notes["velocity"]
         rows[:, 4] = DRUMS if track.is_drum else track.program
-        is_pedal = controls["number"] == SUSTAIN
-        tracks.append(
-            _hold_pedal(
-                rows, controls["time"][is_pedal].astype(np.int64), controls["value"][is_pedal]
-            )
-        )
+        if len(track.controls):
+            controls = track.controls.numpy()
+            is_pedal = controls["number"] == SUSTAIN
+            at, value = controls["time"][is_pedal].astype(np.int64), controls["value"][is_pedal]
+            rows = _hold_pedal(rows, at, value)
+        tracks.append(rows)
     signatures, tempi = file.time_signatures.numpy(), file.tempos.numpy()
     meters = np.stack(
         [signatures[name].astype(np.int64) for name in ("time", "numerator", "denominator")], axis=1

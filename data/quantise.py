@@ -88,7 +88,8 @@ def beat_fit(events: Events) -> float:
     both, or twice as fine as both. Notes together count once. A file whose ticks are too coarse
     to tell, or without notes, fits. The events are such as `score_from_events` accepts.
     """
-    onsets = np.unique(events.notes[:, 0])
+    onsets = np.sort(events.notes[:, 0])
+    onsets = onsets[np.diff(onsets, prepend=-1) > 0]
     if not len(onsets):
         return 1.0
     turns = onsets * np.array([[3], [4], [12], [24]]) / events.ticks_per_beat
@@ -111,25 +112,20 @@ def _bars(
     is_last_here = np.append(np.diff(meters[:, 0]) > 0, True)
     meters = meters[is_last_here]  # of several at one tick the last holds
 
+    tick, numerator, denominator = meters.T
+    bar_ticks = numerator * 4 * events.ticks_per_beat / denominator
+    # A signature after the last onset may still say that the last bar is short.
+    end = tick[-1] + bar_ticks[-1] * ((last_tick - tick[-1]) // bar_ticks[-1] + 1)
     after = events.meters[:, 0][events.meters[:, 0] > last_tick]
-    lines, numerators, denominators = [], [], []
-    for index, (tick, numerator, denominator) in enumerate(meters.tolist()):
-        bar_ticks = numerator * 4 * events.ticks_per_beat / denominator
-        if index + 1 < len(meters):
-            end = float(meters[index + 1, 0])
-        else:  # a signature after the last onset may still say that the last bar is short
-            whole = tick + bar_ticks * ((last_tick - tick) // bar_ticks + 1)
-            end = min(whole, float(after.min(initial=whole + 1)))
-        count = int(np.ceil((end - tick) / bar_ticks))
-        lines.append(tick + bar_ticks * np.arange(count))
-        numerators.append(np.full(count, numerator))
-        denominators.append(np.full(count, denominator))
-    exact = np.append(np.concatenate(lines), end)
+    end = min([end, *after.astype(float).tolist()])
+    count = np.ceil((np.append(tick[1:], end) - tick) / bar_ticks).astype(np.int64)
+    meter = np.repeat(np.arange(len(meters)), count)  # of each bar
+    number = np.arange(len(meter)) - (np.cumsum(count) - count)[meter]  # of each, in its meter
+    exact = np.append(tick[meter] + bar_ticks[meter] * number, end)
     steps = np.floor(exact * grid.steps_per_beat / events.ticks_per_beat + 0.5).astype(np.int64)
     length = np.diff(steps)
     bars = np.empty(len(length), dtype=BAR)
-    bars["numerator"] = np.concatenate(numerators)
-    bars["denominator"] = np.concatenate(denominators)
+    bars["numerator"], bars["denominator"] = numerator[meter], denominator[meter]
     bars["length"] = length
     keep = length > 0
     return bars[keep], np.append(exact[:-1][keep], exact[-1])
@@ -157,16 +153,17 @@ def _check_events(events: Events) -> None:
     """Refuses what no music has: after one value that cannot be true, none can be trusted."""
     if events.ticks_per_beat <= 0:
         raise MidiError("its time division is not in ticks a quarter note, so it has no beats")
-    start, end, pitch, velocity, program = events.notes.T
-    if not len(start):
+    notes = events.notes
+    if not len(notes):
         return
-    if start.min() < 0 or np.any(end < start):
+    low, high = notes.min(axis=0).tolist(), notes.max(axis=0).tolist()
+    if low[0] < 0 or np.any(notes[:, 1] < notes[:, 0]):
         raise MidiError("a note begins before the piece does, or after it has ended")
-    if end.max() > MAX_BEATS * events.ticks_per_beat:
+    if high[1] > MAX_BEATS * events.ticks_per_beat:
         raise MidiError(f"a note lies beyond beat {MAX_BEATS:,}")
-    if pitch.min() < 0 or pitch.max() > 127 or velocity.min() < 1 or velocity.max() > 127:
+    if low[2] < 0 or high[2] > 127 or low[3] < 1 or high[3] > 127:
         raise MidiError("a pitch or a velocity lies outside 0..127")
-    if program.min() < 0 or program.max() > DRUMS:
+    if low[4] < 0 or high[4] > DRUMS:
         raise MidiError("a program lies outside 0..127")
     tick, bpm = events.tempi.T
     if tick.min(initial=0) < 0 or not np.all(np.isfinite(bpm) & (bpm > MIN_TEMPO_BPM)):
@@ -177,5 +174,5 @@ def _check_events(events: Events) -> None:
     if tick.min(initial=0) < 0:
         raise MidiError("a time signature before the piece begins")
     shortest_bar = (numerator * 4 / denominator).min(initial=4.0)
-    if len(tick) + start.max() / events.ticks_per_beat / shortest_bar > MAX_BARS:
+    if len(tick) + high[0] / events.ticks_per_beat / shortest_bar > MAX_BARS:
         raise MidiError(f"more than {MAX_BARS:,} bars")

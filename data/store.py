@@ -1,11 +1,13 @@
-"""Pieces as token arrays on disk, end to end: written a piece at a time, read memory-mapped."""
+"""Pieces as token arrays on disk, end to end: written some at a time, read memory-mapped."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from data.augment import transposition_range
-from data.tokenizer import bar_indices
+from data.augment import transposition_ranges
+from data.tokenizer import bar_indices, bar_tempos
 from data.vocabulary import Kind, Vocabulary
 
 # The arrays of a split: each is NAME.npy, with this dtype.
@@ -28,6 +30,7 @@ ARRAYS: dict[str, DTypeLike] = {
     "bar_tempos": np.uint16,
 }
 MOST_IDS = 2**16  # that a vocabulary may have, for its ids to fit `tokens`
+UNFINISHED = ".unfinished"  # ends the name of a folder that is being filled
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,41 @@ class Split:
         return self.tokens[begin:end].astype(np.int64)
 
 
-class SplitWriter:
-    """Writes a split a piece at a time; a context manager."""
+@dataclass(frozen=True)
+class TokenArrays:
+    """The arrays of a `Split` for some pieces, all offsets counted from the first of them."""
 
-    def __init__(self, folder: Path, vocabulary: Vocabulary) -> None:
+    lengths: NDArray[np.int64]  # (P,) ids of each piece
+    arrays: dict[str, NDArray[Any]]  # by the names of ARRAYS, less piece_offsets
+
+
+def token_arrays(
+    ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
+) -> TokenArrays:
+    """What a `SplitWriter` appends of pieces, given end to end with the length of each."""
+    begins = np.cumsum(lengths) - lengths
+    kind = vocabulary.kind_of[ids]
+    notes = np.concatenate([[0], np.cumsum(kind == Kind.NOTE)])
+    arrays = {
+        "tokens": ids,
+        "note_counts": notes[begins + lengths] - notes[begins],
+        "shifts": transposition_ranges(ids, begins, vocabulary),
+        "bar_offsets": bar_indices(ids, vocabulary),
+        "bar_tempos": bar_tempos(ids, vocabulary),
+    }
+    typed = {name: array.astype(ARRAYS[name]) for name, array in arrays.items()}
+    return TokenArrays(lengths, typed)
+
+
+class SplitWriter:
+    """Writes a split some pieces at a time; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
         folder.mkdir()
-        self.vocabulary = vocabulary
         self.names: list[str] = []
         self.tokens = self.notes = self.bars = 0
         self._arrays = {
-            name: _GrowingArray(folder / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()
+            name: GrowingArray(folder / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()
         }
         self._stack = ExitStack()
 
@@ -102,24 +130,15 @@ class SplitWriter:
     ) -> None:
         self._stack.__exit__(kind, error, at)
 
-    def add(self, name: str, ids: NDArray[np.int64]) -> None:
-        """Appends a piece, (T,) from Start to End."""
-        kind = self.vocabulary.kind_of[ids]
-        bar_at, tempo_at = bar_indices(ids, self.vocabulary), np.flatnonzero(kind == Kind.TEMPO)
-        # the tempo in force in a bar is the last one told before the next bar
-        tempo = np.searchsorted(tempo_at, np.append(bar_at[1:], len(ids))[: len(bar_at)]) - 1
-        notes = int(np.count_nonzero(kind == Kind.NOTE))
-        arrays = self._arrays
-        arrays["tokens"].append(ids)
-        arrays["note_counts"].append([notes])
-        arrays["shifts"].append([transposition_range(ids, self.vocabulary)])
-        arrays["bar_offsets"].append(self.tokens + bar_at)
-        arrays["bar_tempos"].append(ids[tempo_at[tempo]])
-        self.names.append(name)
-        self.tokens += len(ids)
-        self.notes += notes
-        self.bars += len(bar_at)
-        arrays["piece_offsets"].append([self.tokens])
+    def add(self, names: Sequence[str], pieces: TokenArrays) -> None:
+        """Appends pieces, whose names these are."""
+        for name, array in pieces.arrays.items():
+            self._arrays[name].append(array + self.tokens if name == "bar_offsets" else array)
+        self._arrays["piece_offsets"].append(self.tokens + np.cumsum(pieces.lengths))
+        self.names.extend(names)
+        self.tokens += len(pieces.arrays["tokens"])
+        self.notes += int(pieces.arrays["note_counts"].sum())
+        self.bars += len(pieces.arrays["bar_offsets"])
 
     def report(self) -> dict[str, Any]:
         """How much was written, and the pieces' names."""
@@ -127,7 +146,7 @@ class SplitWriter:
         return {"pieces": len(self.names), **counts, "files": self.names}
 
 
-class _GrowingArray:
+class GrowingArray:
     """An .npy file that grows at its end; the header, which tells its length, is written twice.
 
     NumPy pads headers so that one with a larger first axis takes no more room.
@@ -139,23 +158,31 @@ class _GrowingArray:
         self._length = 0
         self._row: tuple[int, ...] = ()
 
-    def __enter__(self) -> _GrowingArray:
+    def __enter__(self) -> GrowingArray:
         self._file = self._path.open("wb")
         self._write_header()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.seek(0)
-        self._write_header()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._file.seek(0)
+                self._write_header()
+                self._file.flush()
+        finally:
+            with suppress(OSError):  # of what could not be written before either
+                self._file.close()
 
     def append(self, values: ArrayLike) -> None:
+        """Writes rows at the end."""
         rows = np.ascontiguousarray(values, dtype=self._dtype)
         self._length += len(rows)
         self._row = rows.shape[1:]
         self._file.write(rows.tobytes())
+
+    def mapped(self) -> NDArray[Any]:
+        """The array, once it is whole."""
+        return np.asarray(np.load(self._path, mmap_mode="r", allow_pickle=False))
 
     def _write_header(self) -> None:
         shape = (self._length, *self._row)
@@ -167,15 +194,44 @@ class _GrowingArray:
 def folder_beside(path: Path) -> Iterator[Path]:
     """A new folder beside `path` to fill; it becomes `path` when the block ends well.
 
-    When the block raises, or another process was quicker, what was written goes.
+    When the block raises, or another process was quicker, what was written goes. So does what
+    processes that were killed have left beside.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}{UNFINISHED}")
+    _sweep(path.parent)
     shutil.rmtree(beside, ignore_errors=True)  # of a killed process that had our number
     beside.mkdir()
     try:
         yield beside
-        if not path.is_dir():
+        with ThreadPoolExecutor() as threads:  # the disk is asked once for all
+            list(threads.map(_to_disk, [*beside.rglob("*"), beside]))
+        try:
             beside.replace(path)
+        except OSError:
+            if not path.is_dir():  # else another process was quicker, and wrote the same
+                raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _to_disk(path: Path) -> None:
+    """Has the system write a file, or the names in a folder, before this returns."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(folder: Path) -> None:
+    """Removes the unfinished folders of processes of this machine that are no more."""
+    for left in folder.glob(f".*{UNFINISHED}"):
+        host, _, number = left.name.removesuffix(UNFINISHED).rpartition("-")
+        if host.endswith(f".{platform.node()}") and number.isdecimal():
+            try:
+                os.kill(int(number), 0)
+            except ProcessLookupError:
+                shutil.rmtree(left, ignore_errors=True)
+            except (OSError, OverflowError):  # it runs, under another name; or is no process
+                continue

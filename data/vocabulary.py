@@ -198,6 +198,8 @@ class Vocabulary:
         """
         try:
             fields = json.loads(text)
+            if "ids" in fields:
+                raise VocabularyError("its tokens are not music")
             return cls(
                 meters=tuple((int(n), int(d)) for n, d in fields["meters"]),
                 tempos=tuple(map(int, fields["tempos"])),
@@ -207,6 +209,8 @@ class Vocabulary:
                 velocities=tuple(map(int, fields["velocities"])),
                 grid=Grid(**fields["grid"]),
             )
+        except VocabularyError:
+            raise
         except (ValueError, KeyError, TypeError) as error:
             raise VocabularyError(f"not a vocabulary: {error!r}") from None
 

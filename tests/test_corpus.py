@@ -1,7 +1,7 @@
 """Corpora: what is read, left out, split and written, and when it is written again."""
 
 import json
-import subprocess
+import os
 import sys
 from pathlib import Path
 
@@ -11,17 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import corpus as corpus_module
-from data.corpus import (
-    SPLITS,
-    Corpus,
-    CorpusError,
-    CorpusOptions,
-    build_corpus,
-    fingerprint,
-    main,
-    open_corpus,
-)
+from data.copies import fingerprint
+from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
 from data.midi import read_midi, write_midi
+from data.report import report_text
 from data.score import DRUMS, NOTE, Score
 from data.tokenizer import bar_indices, decode, window_head
 from data.vocabulary import Kind
@@ -73,20 +66,22 @@ def test_bars_and_their_tempi_are_where_the_tokenizer_says(folder, tmp_path):
     assert bar == len(split.bar_offsets) == len(split.bar_tempos)
 
 
-def test_what_was_done_is_in_the_report(folder, tmp_path, capsys):
+def test_what_was_done_is_in_the_report(folder, tmp_path):
     (folder / "a.mid").write_bytes(b"")
     (folder / "b.mid").write_bytes(b"MThd and no more")
     (folder / "notes.txt").write_text("no MIDI file")
     write_midi(transposed(tune(0, bars=3), 4), folder / "tune0 in E.mid")
     empty = tune(0)
     write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
-    corpus = open_corpus(folder, tmp_path / "out")
-    report = json.loads((corpus.folder / "corpus.json").read_text())
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    report = corpus.report()
+    assert report == json.loads((corpus.folder / "report.json").read_text())
+    assert report["files"] == 16
     assert [entry["file"] for entry in report["left_out"]] == ["a.mid", "b.mid", "c.mid"]
     assert report["left_out"][0]["reason"] == "not a MIDI file (it does not begin with MThd)"
     assert "broken MIDI file" in report["left_out"][1]["reason"]
     assert report["left_out"][2]["reason"] == "it holds no notes"
-    assert report["copies"] == [{"file": "tune0.mid", "of": "tune0 in E.mid"}]
+    assert report["copies"] == [{"file": "tune0.mid", "of": "tune0 in E.mid", "semitones": -4}]
     assert {s: report["splits"][s]["pieces"] for s in SPLITS} == {
         "train": 10,
         "valid": 1,
@@ -97,13 +92,41 @@ def test_what_was_done_is_in_the_report(folder, tmp_path, capsys):
         assert report["splits"][split]["notes"] == corpus.split(split).note_counts.sum()
         assert report["splits"][split]["bars"] == len(corpus.split(split).bar_offsets)
     assert report["losses"]["moved"] == 0
-    assert report["options"] == {
-        **{"steps_per_beat": 12, "transpose": 6},
-        **{"valid": 0.1, "test": 0.1, "seed": 0},
-    }
-    printed = capsys.readouterr().out
-    assert "copies, in any key: 1, left out" in printed
-    assert "files left out: 3 (mostly: 1 not a MIDI file" in printed
+    text = corpus.folder.joinpath("report.txt").read_text()
+    assert "tunes: 12 pieces out of 16 MIDI files" in text
+    assert "Copies: 1, left out; 0 exact, 1 transposed\n  tune0.mid is tune0 in E.mid, -4" in text
+    assert "Left out: 3\n  1 not a MIDI file (it does not begin with MThd): a.mid" in text
+
+
+def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
+    source = tmp_path / "tunes"
+    write_tunes(source, 3)
+    source.joinpath(os.fsdecode(b"\xe9t\xe9.mid")).write_bytes(b"")
+    source.joinpath("tune0.mid").rename(source / os.fsdecode(b"tune\xff.mid"))
+    drums = tune(0).notes[tune(0).notes["program"] == DRUMS]
+    write_midi(Score(drums, tune(0).bars, tune(0).tempo_bpm, GRID), source / "drums.mid")
+    corpus = open_corpus(source, tmp_path / "out", progress=False)
+    page = (corpus.folder / "report.txt").read_text()
+    assert "\\xe9t\\xe9.mid" in page
+    assert os.fsdecode(b"tune\xff.mid") in sum(names(corpus).values(), ())
+    assert Corpus.open(corpus.folder) == corpus
+    for number in range(3):
+        (tmp_path / "drums").mkdir(exist_ok=True)
+        notes = drums[: number + 2]
+        piece = Score(notes, tune(0).bars, tune(0).tempo_bpm, GRID)
+        write_midi(piece, tmp_path / "drums" / f"{number}.mid")
+    page = (open_corpus(tmp_path / "drums", tmp_path / "out", progress=False).folder) / "report.txt"
+    assert "pitches       drums alone" in page.read_text()
+
+
+def test_performances_without_beats_are_named(folder, tmp_path):
+    report = open_corpus(folder, tmp_path / "out", progress=False).report()
+    assert "all pieces keep to a beat" in report_text(report)
+    for count, advice in ((1, "beats suit the rest"), (7, "a grid of seconds suits")):
+        report["without_beats"] = [f"tune{number}.mid" for number in range(count)]
+        page = report_text(report)
+        assert f"{count} of 12 pieces keep to no beat (tune0.mid" in page
+        assert advice in page
 
 
 def test_every_piece_can_be_moved_by_the_reach(folder, tmp_path):
@@ -151,7 +174,7 @@ def test_copies_never_cross_splits(folder, tmp_path, seed):
     corpus = open_corpus(folder, tmp_path / "out", CorpusOptions(seed=seed), progress=False)
     numbers = [int(Path(n).stem[4:]) for split in SPLITS for n in corpus.split(split).names]
     assert sorted(numbers) == list(range(12))
-    assert len(corpus.report["copies"]) == 12
+    assert len(corpus.report()["copies"]) == 12
 
 
 def test_the_split_follows_content_and_seed_and_not_names(folder, tmp_path):
@@ -180,6 +203,32 @@ def test_few_pieces_still_fill_the_splits(tmp_path, count, sizes):
     assert tuple(len(corpus.split(split)) for split in SPLITS) == sizes
 
 
+def test_copies_are_used_where_that_is_asked_for_and_still_never_cross_splits(folder, tmp_path):
+    for number in range(12):
+        write_midi(transposed(tune(number, bars=3 + number % 7), 2), folder / f"copy{number}.mid")
+    options = CorpusOptions(deduplicate=False)
+    corpus = open_corpus(folder, tmp_path / "out", options, progress=False)
+    assert len(corpus.report()["copies"]) == 12
+    members = names(corpus)
+    assert sum(map(len, members.values())) == 24
+    for split in SPLITS:
+        assert members[split]
+        numbers = [Path(name).stem[4:] for name in members[split]]
+        assert all(numbers.count(number) == 2 for number in numbers)
+
+
+def test_a_file_that_changes_while_it_is_read_spoils_nothing(folder, tmp_path, monkeypatch):
+    def build_and_change(*arguments):
+        build(*arguments)
+        write_midi(tune(99), folder / "tune3.mid")
+
+    build = corpus_module.build
+    monkeypatch.setattr(corpus_module, "build", build_and_change)
+    with pytest.raises(CorpusError, match="tunes: it changed while it was read"):
+        open_corpus(folder, tmp_path / "out", progress=False)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_subfolders_are_taken_at_their_word(tmp_path):
     source = tmp_path / "tunes"
     write_tunes(source / "train", 3)
@@ -191,67 +240,22 @@ def test_subfolders_are_taken_at_their_word(tmp_path):
         "valid": ("valid/tune2.mid", "valid/tune3.mid"),
         "test": (),
     }
-    assert corpus.report["copies"] == [{"file": "valid/tune2.mid", "of": "train/tune2.mid"}]
-    assert [entry["file"] for entry in corpus.report["left_out"]] == ["tune50.mid"]
+    assert corpus.report()["copies"] == [
+        {"file": "valid/tune2.mid", "of": "train/tune2.mid", "semitones": 0}
+    ]
+    assert [entry["file"] for entry in corpus.report()["left_out"]] == ["tune50.mid"]
 
 
 def test_a_second_call_reuses_and_a_change_builds_anew(folder, tmp_path, monkeypatch):
     first = open_corpus(folder, tmp_path / "out", progress=False)
     with monkeypatch.context() as patch:
-        patch.setattr(corpus_module, "build_corpus", None)  # calling it would raise
+        patch.setattr(corpus_module, "build", None)  # calling it would raise
         assert open_corpus(folder, tmp_path / "out", progress=False) == first
     other = open_corpus(folder, tmp_path / "out", CorpusOptions(transpose=2), progress=False)
     assert other.folder != first.folder
     write_midi(tune(77), folder / "tune3.mid")
     assert open_corpus(folder, tmp_path / "out", progress=False).folder != first.folder
     assert first.folder.name.startswith("tunes-")
-
-
-def test_a_killed_build_is_never_taken_for_whole(folder, tmp_path):
-    script = """
-import os, signal, sys
-from data.corpus import open_corpus
-from data.store import SplitWriter
-add = SplitWriter.add
-def killed(self, name, ids):
-    add(self, name, ids)
-    if self.tokens > 500:
-        os.kill(os.getpid(), signal.SIGKILL)
-SplitWriter.add = killed
-open_corpus(sys.argv[1], sys.argv[2], progress=False)
-"""
-    root = Path(__file__).parents[1]
-    command = [sys.executable, "-c", script, str(folder), str(tmp_path / "out")]
-    assert subprocess.run(command, cwd=root, check=False).returncode == -9
-    left = list((tmp_path / "out").iterdir())
-    assert left
-    assert all(path.name.startswith(".") for path in left)
-    after = open_corpus(folder, tmp_path / "out", progress=False)
-    undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
-    assert content(after.folder) == content(undisturbed.folder)
-
-
-def test_a_failed_build_leaves_nothing(folder, tmp_path, monkeypatch):
-    def vanish(path, grid):
-        if path.name == "tune7.mid" and path.parent.name == "tunes" and seen:
-            raise FileNotFoundError("gone")
-        seen.extend([1] if path.name == "tune9.mid" else [])
-        return read_midi(path, grid)
-
-    seen = []
-    monkeypatch.setattr(corpus_module, "read_midi", vanish)
-    with pytest.raises(CorpusError, match=r"tune7.mid changed while it was read \(gone\)"):
-        open_corpus(folder, tmp_path / "out", progress=False)
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_two_builds_at_once_leave_one(folder, tmp_path):
-    out = tmp_path / "out" / "corpus"
-    build_corpus(folder, out, CorpusOptions(), progress=False)
-    before = content(out)
-    build_corpus(folder, out, CorpusOptions(), progress=False)  # the other was quicker
-    assert content(out) == before
-    assert [path.name for path in out.parent.iterdir()] == ["corpus"]
 
 
 def test_errors_are_one_clear_line(tmp_path):
@@ -278,7 +282,11 @@ def test_errors_are_one_clear_line(tmp_path):
     write_tunes(tmp_path / "given" / "train", 2)
     (tmp_path / "given" / "valid").mkdir()
     assert message(tmp_path / "given") == "/given: no MIDI file in valid/ can be used"
-    assert not (tmp_path / "out").exists()
+    for number in range(5):
+        write_midi(tune(7), tmp_path / "one" / f"{number}.mid")
+    (tmp_path / "one" / "tune0.mid").unlink()
+    assert "only one piece (0.mid)" in message(tmp_path / "one")
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -306,7 +314,9 @@ def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch,
     datasets = str(tmp_path / "out")
     monkeypatch.setattr(sys, "argv", ["corpus", str(folder), "--datasets", datasets])
     assert main() == 0
-    assert "train: 10 pieces" in capsys.readouterr().out
+    (made,) = (tmp_path / "out").iterdir()
+    printed = capsys.readouterr().out
+    assert printed == (made / "report.txt").read_text() + f"\nin {made}\n"
     monkeypatch.setattr(sys, "argv", ["corpus", "nowhere", "--datasets", datasets])
     assert main() == 2
     assert capsys.readouterr().err == "error: nowhere: no such folder\n"
@@ -316,13 +326,16 @@ def test_a_symbolic_link_loop_and_an_unreadable_entry_are_survived(folder, tmp_p
     (folder / "loop").symlink_to(folder)
     (folder / "gone.mid").symlink_to(folder / "nothing")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    assert corpus.report["left_out"] == [{"file": "gone.mid", "reason": "no such file"}]
+    assert corpus.report()["left_out"] == [
+        {"file": "gone.mid", "reason": "cannot be opened (No such file or directory)"},
+        {"file": "loop", "reason": "a link to a folder that is listed already"},
+    ]
 
 
 @pytest.mark.skipif(not NOTTINGHAM.is_dir(), reason="the Nottingham corpus is not at hand")
 def test_nottingham_is_read_whole(tmp_path):
     corpus = open_corpus(NOTTINGHAM, tmp_path / "out", progress=False)
-    assert corpus.report["left_out"] == []
+    assert corpus.report()["left_out"] == []
     assert sum(len(corpus.split(split)) for split in SPLITS) > 1000
     kind_of = corpus.vocabulary.kind_of
     split = corpus.split("train")

@@ -15,7 +15,7 @@ from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
 from data.grammar import Grammar
 from data.score import BAR, NOTE, canonical
-from data.store import Split, SplitWriter
+from data.store import Split, SplitWriter, token_arrays
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.vocabulary import Kind
 from data.windows import (
@@ -40,15 +40,22 @@ def pieces_and_vocabulary(count=8):
     return [encode(score, vocabulary) for score in scores[:count]], vocabulary
 
 
+def arrays_of(pieces, vocabulary):
+    lengths = np.array([len(piece) for piece in pieces])
+    return token_arrays(np.concatenate(pieces), lengths, vocabulary)
+
+
 PIECES, VOCABULARY = pieces_and_vocabulary()
 
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory):
     folder = tmp_path_factory.mktemp("split") / "train"
-    with SplitWriter(folder, VOCABULARY) as writer:
-        for number, piece in enumerate(PIECES):
-            writer.add(str(number), piece)
+    with SplitWriter(folder) as writer:
+        for first in range(0, len(PIECES), 3):  # some at a time
+            pieces = PIECES[first : first + 3]
+            names = [str(first + number) for number in range(len(pieces))]
+            writer.add(names, arrays_of(pieces, VOCABULARY))
     return Split.load(folder, tuple(writer.names))
 
 
@@ -144,9 +151,9 @@ def test_tokens_are_seen_about_equally_often(tmp_path):
     notes["pitch"] += 48
     short, _ = canonical(notes, bars, np.full(12, 120), GRID)
     vocabulary = vocabulary_for(long, short)
-    with SplitWriter(tmp_path / "train", vocabulary) as writer:
-        writer.add("long", encode(long, vocabulary))  # 12 bars of 13 tokens
-        writer.add("short", encode(short, vocabulary))
+    pieces = [encode(long, vocabulary), encode(short, vocabulary)]  # 12 bars of 13 tokens; 3
+    with SplitWriter(tmp_path / "train") as writer:
+        writer.add(["long", "short"], arrays_of(pieces, vocabulary))
     split = Split.load(tmp_path / "train", ("long", "short"))
     source = TrainingWindows(split, vocabulary, 52, 0)
     ids = np.concatenate([source.batch(0, step, 64)[0].ravel() for step in range(200)])

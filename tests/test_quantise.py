@@ -132,8 +132,8 @@ def test_what_coming_to_a_grid_of_seconds_changed_is_counted():
 
 
 def test_more_than_a_day_is_no_performance():
-    notes = np.array([(0, 10**7, 60, 80, 0)])
-    events = Events(1, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
+    notes = np.array([(0, 90_000, 60, 80, 0)])  # fifty hours
+    events = Events(1, notes, np.empty((0, 3), int), np.array([[0, 30.0]]))
     with pytest.raises(MidiError, match="24 hours"):
         score_from_events(events, SECONDS)
     assert len(score_from_events(events, GRID)[0].notes) == 1

@@ -1,11 +1,14 @@
 """train.py: whole runs, small ones."""
 
+import json
+import math
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -13,6 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import generate
 import train
 from data.score import DRUMS
+from model.bundle import load_bundle
 from tests.folders import write_tunes
 
 CONFIGS = Path(train.__file__).parent / "configs"
@@ -64,6 +68,36 @@ def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
         assert f"train/{name}" in tags["scalars"]
     for name in ("loss", "nats_per_note", "nats_note", "nats_duration", "nats_end"):
         assert [event.step for event in shown.Scalars(f"valid/{name}")] == [9, 19]
+
+
+def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    starts = rng.integers(0, 30, size=40)
+    rows = [(start + np.arange(rng.integers(20, 300))) % 30 for start in starts.tolist()]
+    text = "".join(json.dumps(row.tolist()) + "\n" for row in rows)
+    Path("steps.jsonl").write_text(text)
+    fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0)
+    decoder, _, summary = load_bundle("runs/smoke/model.safetensors")
+    assert decoder.config.vocabulary_size == 30
+    assert summary["valid_nats_per_note"] < 0.9 * math.log(30)
+    shown = EventAccumulator("runs/smoke").Reload()
+    assert [event.step for event in shown.Scalars("valid/nats_id")] == [9, 19]
+    assert not shown.Tags()["audio"]  # there is nothing to hear
+    with pytest.raises(SystemExit) as stop:
+        generate.main(["--checkpoint", "runs/smoke/model.safetensors"])
+    assert stop.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_tunes(tmp_path / "tunes", 5)
+    fit("tunes", "--trainer.max_steps", 2)
+    assert generate.load("runs/smoke/model.safetensors").summary["valid_nats_per_note"] > 0
+    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", "tunes")
+    train.main(["test", *config, "--trainer.enable_progress_bar", "false"])
+    assert "nats_per_note" in capsys.readouterr().out
 
 
 def test_accumulated_gradients_make_one_step_and_one_picture(folder):

@@ -1,0 +1,143 @@
+"""Many pieces end to end: what is done to each is done to all at once, and they wait on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from data.score import BAR, NOTE, Grid, Score
+from data.tokenizer import bar_indices, encode
+from data.vocabulary import Kind, Vocabulary
+
+_FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
+
+
+@dataclass(frozen=True)
+class Medley:
+    """P pieces end to end.
+
+    Attributes:
+        notes: (N,) of NOTE; each piece's onsets count from its own beginning.
+        bars: (M,) of BAR.
+        tempo_bpm: (M,) int32.
+        note_offsets: (P + 1,) int64: piece i has notes[note_offsets[i] : note_offsets[i + 1]].
+        bar_offsets: (P + 1,) int64, the same of bars and tempi.
+        grid: of all pieces.
+    """
+
+    notes: NDArray[np.void]
+    bars: NDArray[np.void]
+    tempo_bpm: NDArray[np.int32]
+    note_offsets: NDArray[np.int64]
+    bar_offsets: NDArray[np.int64]
+    grid: Grid
+
+    @classmethod
+    def of(cls, scores: Sequence[Score]) -> Medley:
+        """These pieces, one at least, on one grid."""
+        return cls(
+            np.concatenate([score.notes for score in scores]),
+            np.concatenate([score.bars for score in scores]),
+            np.concatenate([score.tempo_bpm for score in scores]),
+            offsets([len(score.notes) for score in scores]),
+            offsets([len(score.bars) for score in scores]),
+            scores[0].grid,
+        )
+
+    def __len__(self) -> int:
+        return len(self.note_offsets) - 1
+
+    def __getitem__(self, index: int) -> Score:
+        """The piece of that number."""
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        note = slice(self.note_offsets[index], self.note_offsets[index + 1])
+        bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
+        return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
+
+
+def encode_medley(
+    medley: Medley, vocabulary: Vocabulary
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ids of all pieces, end to end, and (P,) how many are each one's: those of `encode`.
+
+    The medley is spelt as if it were one piece, with every piece's onsets counted on from the
+    bars before it. What sets pieces apart is put in: End and Start, and the tempo where a piece
+    begins with that of the piece before it.
+
+    Raises:
+        VocabularyError: the vocabulary has no token for something in it.
+    """
+    lines = offsets(medley.bars["length"])
+    notes = medley.notes.copy()
+    notes["onset"] += np.repeat(lines[medley.bar_offsets[:-1]], np.diff(medley.note_offsets))
+    ids = encode(Score(notes, medley.bars, medley.tempo_bpm, medley.grid), vocabulary)
+    first_bars = bar_indices(ids, vocabulary)[medley.bar_offsets[:-1]]
+    new, kind_of = first_bars[1:], vocabulary.kind_of
+
+    places = [np.repeat(new, 2)]
+    values = [np.tile([vocabulary.first(Kind.END), vocabulary.first(Kind.START)], len(new))]
+    if vocabulary.counts[Kind.TEMPO]:
+        head_end = new + 1 + (kind_of[ids[new + 1]] == Kind.LENGTH)
+        is_silent = kind_of[ids[head_end]] != Kind.TEMPO
+        tempo_at = np.flatnonzero(kind_of[ids] == Kind.TEMPO)
+        latest = np.searchsorted(tempo_at, head_end[is_silent]) - 1
+        places.append(head_end[is_silent])
+        values.append(ids[tempo_at[latest]])
+    ids = np.insert(ids, np.concatenate(places), np.concatenate(values))
+    return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
+
+
+def offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """(P + 1,) where each of P things of these lengths begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+class MedleyWriter:
+    """Appends pieces to a medley on disk; a context manager. No arrays of it stay in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {name: (folder / name).open("wb") for name in _FILES}
+
+    def __enter__(self) -> MedleyWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def add(self, medley: Medley) -> None:
+        """Appends its pieces."""
+        for name, file in self._files.items():
+            file.write(getattr(medley, name).tobytes())
+
+
+@dataclass(frozen=True)
+class MedleyOnDisk:
+    """What a `MedleyWriter` wrote to `folder`."""
+
+    folder: Path
+    grid: Grid
+
+    def pieces(self, notes: list[tuple[int, int]], bars: list[tuple[int, int]]) -> Medley:
+        """Some of the pieces, by begin and end of each one's notes, and of its bars."""
+        arrays = {
+            name: np.memmap(self.folder / name, dtype, mode="r") for name, dtype in _FILES.items()
+        }
+
+        def taken(name: str, rows: list[tuple[int, int]]) -> NDArray[Any]:
+            return np.concatenate([arrays[name][begin:end] for begin, end in rows])
+
+        return Medley(
+            taken("notes", notes),
+            taken("bars", bars),
+            taken("tempo_bpm", bars),
+            offsets([end - begin for begin, end in notes]),
+            offsets([end - begin for begin, end in bars]),
+            self.grid,
+        )

@@ -1,0 +1,201 @@
+"""Sequences of another kind: any integers, for a model that need not know what they mean.
+
+    steps.jsonl     a JSON list of ids a line; a line a sequence
+    steps.npy       an integer array (sequences, ids): NumPy's `save` of sequences equally long
+
+Ids are 0 to `vocabulary_size` - 1, each may follow each, and they are trained on as they stand.
+The first of a sequence is given and not predicted, so where a model is to begin by itself, begin
+all of them with the same one. Sequences are dealt to the splits by their content, as pieces are,
+and equal ones to the same split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.build import deal
+from data.medley import offsets
+from data.options import SPLITS, CorpusError, CorpusOptions
+from data.windows import EVALUATION_TOKENS, NOT_SCORED, PieceBatch
+
+SUFFIXES = (".npy", ".jsonl")
+
+
+@dataclass(frozen=True)
+class IdVocabulary:
+    """Ids of one kind, each of which counts as a note does in music: nats per note are per id."""
+
+    size: int
+    kind_names = ("id",)
+    note_kind = 0
+
+    @cached_property
+    def kind_of(self) -> NDArray[np.int64]:
+        """(V,) the kind of each id, of which there is one."""
+        return np.zeros(self.size, dtype=np.int64)
+
+    def to_json(self) -> str:
+        """The vocabulary as JSON."""
+        return json.dumps({"ids": self.size})
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The sequences of a file; get one with `open_stream`.
+
+    Attributes:
+        vocabulary: of the ids.
+        ids: (N,) int32, the sequences end to end.
+        begins: (S + 1,) int64: sequence i is ids[begins[i] : begins[i + 1]].
+        members: the numbers of each split's sequences.
+    """
+
+    vocabulary: IdVocabulary
+    ids: NDArray[np.int32]
+    begins: NDArray[np.int64]
+    members: dict[str, list[int]]
+
+    def sequence(self, number: int) -> NDArray[np.int64]:
+        """(T,) the ids of a sequence."""
+        return self.ids[self.begins[number] : self.begins[number + 1]].astype(np.int64)
+
+    def summary(self) -> str:
+        """What is in it, in a line."""
+        counts = ", ".join(f"{split} {len(self.members[split]):,}" for split in SPLITS)
+        return f"{len(self.ids):,} ids of {self.vocabulary.size:,} kinds; sequences: {counts}"
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a path is that of sequences, by the ending of its name."""
+    return Path(path).suffix in SUFFIXES
+
+
+def open_stream(path: str | Path, vocabulary_size: int, options: CorpusOptions) -> Stream:
+    """The sequences in a file.
+
+    Args:
+        path: a file as described above.
+        vocabulary_size: V; ids are 0 to V - 1.
+        options: the shares that are held out, and the seed.
+
+    Raises:
+        FileNotFoundError: no such file.
+        CorpusError: it holds something else, or too little; the message says what.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    if vocabulary_size < 1:
+        raise CorpusError(f"{path}: say how many ids there are with data.vocabulary_size")
+    ids, begins = _from_npy(path) if path.suffix == ".npy" else _from_jsonl(path)
+    if len(ids) and not 0 <= ids.min() <= ids.max() < vocabulary_size:
+        raise CorpusError(
+            f"{path}: ids from {ids.min()} to {ids.max()}, but vocabulary_size {vocabulary_size} "
+            f"allows 0 to {vocabulary_size - 1}"
+        )
+    if len(begins) < 2 or np.diff(begins).min() < 2:
+        raise CorpusError(f"{path}: a sequence needs two ids at least, of which one is predicted")
+    short = ids.astype(np.int32)
+    marks = [
+        hashlib.blake2b(short[begin:end].tobytes(), digest_size=16).digest()
+        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)
+    ]
+    members = deal(marks, options)
+    if not members:
+        raise CorpusError(f"{path}: training needs one sequence, validation a different one")
+    return Stream(IdVocabulary(vocabulary_size), short, begins, members)
+
+
+def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All ids, and where sequences begin and the last ends."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError):
+        raise CorpusError(f"{path}: not a whole .npy file of numbers") from None
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise CorpusError(
+            f"{path}: {array.dtype} of shape {array.shape}, where integers of shape "
+            f"(sequences, ids) are needed"
+        )
+    count, length = array.shape
+    return array.astype(np.int64).ravel(), np.arange(count + 1) * length
+
+
+def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All ids, and where sequences begin and the last ends."""
+    sequences = [np.empty(0, dtype=np.int64)]
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                ids = np.array(json.loads(line))
+            except (ValueError, RecursionError):
+                ids = np.empty(0)
+            if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.signedinteger):
+                raise CorpusError(f"{path}, line {number}: not a list of ids such as [3, 1, 4]")
+            sequences.append(ids)
+    return np.concatenate(sequences), offsets([len(ids) for ids in sequences[1:]])
+
+
+class StreamWindows:
+    """Training windows: T + 1 ids running, anywhere in a sequence, all places equally likely.
+
+    A sequence no longer than that is a window as it is.
+    """
+
+    def __init__(self, stream: Stream, context_length: int) -> None:
+        self._stream, self._length = stream, context_length + 1
+        members = np.array(stream.members["train"])
+        self._begin, self._end = stream.begins[members], stream.begins[members + 1]
+        places = np.maximum(self._end - self._begin - self._length + 1, 1)
+        self._places = np.cumsum(places)
+
+    def batch(
+        self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `data.windows.TrainingWindows.batch`."""
+        rng = np.random.default_rng([seed, step])
+        place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
+        member = np.searchsorted(self._places, place, side="right")
+        first = self._begin[member] + place - np.append(0, self._places)[member]
+        source = first[:, None] + np.arange(self._length)  # (B, W)
+        end = self._end[member][:, None]
+        window = self._stream.ids[np.minimum(source, end - 1)].astype(np.int64)
+        is_beyond = source >= end
+        ids = np.where(is_beyond, 0, window)[:, :-1]
+        return ids, np.where(is_beyond, NOT_SCORED, window)[:, 1:]
+
+
+class WholeSequences:
+    """The sequences of a split in batches, as `data.windows.WholePieces`; ranks take turns."""
+
+    def __init__(self, stream: Stream, split: str, rank: int = 0, ranks: int = 1) -> None:
+        self._stream = stream
+        members = np.array(stream.members[split], dtype=np.int64)
+        ends = np.cumsum(stream.begins[members + 1] - stream.begins[members])
+        batches = np.split(members, np.flatnonzero(np.diff(ends // EVALUATION_TOKENS)) + 1)
+        # every rank scores something, if only nothing, for they add up their figures together
+        self._batches = batches[rank::ranks] or [np.empty(0, dtype=np.int64)]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[PieceBatch]:
+        for members in self._batches:
+            pieces = [self._stream.sequence(number) for number in members.tolist()]
+            predicted = [len(piece) - 1 for piece in pieces]
+            size = self._stream.vocabulary.size
+            allowed = [np.ones((count, size), dtype=bool) for count in predicted]
+            yield {"pieces": pieces, "allowed": allowed, "notes": predicted}
+
+
+def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
+    """The prompt with which a sequence goes on where the context is full: its latest half."""
+    return history[-((context_length + 1) // 2) :]

@@ -1,0 +1,253 @@
+"""Builds that are disturbed: killed, out of room, two at once; and how the work is shared."""
+
+import errno
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import build as build_module
+from data import medley, store
+from data.build import deal
+from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.medley import Medley, MedleyOnDisk, MedleyWriter, encode_medley
+from data.tokenizer import encode
+from tests.folders import tune, write_tunes
+from tests.music import GRID, scores, vocabulary_for
+
+ROOT = Path(__file__).parents[1]
+
+# Both scripts fork, for a process that has all imported is quicker than one that begins.
+KILLED = """
+import os, random, shutil, signal, sys
+from pathlib import Path
+from data import build, corpus, medley, store
+
+def mortal(owner, name):
+    function = getattr(owner, name)
+    def dies(*arguments, **options):
+        step()
+        return function(*arguments, **options)
+    setattr(owner, name, dies)
+
+def step():
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+os.fsync = lambda descriptor: None  # what is killed here is no machine
+for owner, name in [
+    (store.GrowingArray, "append"), (medley.MedleyWriter, "add"), (Path, "write_text"),
+    (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
+]:
+    mortal(owner, name)
+build.CHUNK_PIECES = 3
+source, out = sys.argv[1:]
+
+def build_and_die(at):
+    # in a child that is killed at a step; never, where that is not reached
+    global left
+    child = os.fork()
+    if not child:
+        left = at
+        corpus.open_corpus(source, out, progress=False, workers=1)
+        step()
+        Path(out, "steps").write_text(str(at - left))
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+def clean():
+    for path in Path(out).glob("[!.]*"):
+        if path.is_dir():  # killed after all was done
+            corpus.Corpus.open(path)
+            assert (path / "report.txt").is_file()
+            shutil.rmtree(path)
+
+left = 0
+os.mkdir(out)
+build_and_die(10_000)
+steps = int(Path(out, "steps").read_text())
+places = random.Random(0).sample(range(1, steps), 24)
+for at in [*places, steps]:
+    clean()
+    assert os.WTERMSIG(build_and_die(at)) == signal.SIGKILL
+clean()
+assert build_and_die(10_000) == 0
+print(steps)
+"""
+
+TWO_AT_ONCE = """
+import os, sys
+from pathlib import Path
+from data.corpus import open_corpus
+
+replace = Path.replace
+def together(self, target):
+    os.write(mine, b"x")
+    os.read(theirs, 1)  # waits until the other has come as far
+    return replace(self, target)
+Path.replace = together
+pipes = [os.pipe(), os.pipe()]
+children = []
+for number in range(2):
+    child = os.fork()
+    if not child:
+        mine, theirs = pipes[number][1], pipes[1 - number][0]
+        print(open_corpus(*sys.argv[1:], progress=False).folder, flush=True)
+        os._exit(0)
+    children.append(child)
+sys.exit(max(os.waitpid(child, 0)[1] for child in children))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_tunes(tmp_path / "tunes", 12)
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def run(script, *arguments):
+    """What a script of its own process prints."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+def test_killed_anywhere_the_next_build_is_that_of_an_undisturbed_run(folder, tmp_path):
+    (steps,) = run(KILLED, folder, tmp_path / "out")
+    assert int(steps) > 50
+    (tmp_path / "out" / "steps").unlink()
+    (after,) = (tmp_path / "out").iterdir()  # what the killed ones left is gone
+    undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
+    assert content(after) == content(undisturbed.folder)
+
+
+def test_two_builds_at_once_leave_one_whole_corpus(folder, tmp_path):
+    first, second = run(TWO_AT_ONCE, folder, tmp_path / "out")
+    assert first == second
+    (left,) = (tmp_path / "out").iterdir()
+    undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
+    assert content(left) == content(undisturbed.folder)
+
+
+def test_what_living_processes_and_other_machines_are_writing_is_left_alone(folder, tmp_path):
+    out = tmp_path / "out"
+    parent = f".tunes.{os.uname().nodename}-{os.getppid()}{store.UNFINISHED}"
+    elsewhere = f".tunes.another-machine-1{store.UNFINISHED}"
+    for name in (parent, elsewhere, ".cache"):
+        (out / name).mkdir(parents=True)
+    open_corpus(folder, out, progress=False)
+    assert {path.name for path in out.glob(".*")} == {parent, elsewhere, ".cache"}
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatch):
+    def fills_up(owner, name):
+        function = getattr(owner, name)
+
+        def write(*arguments, **options):
+            nonlocal room
+            room -= 1
+            if room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, write)
+
+    places = [(store.GrowingArray, "append"), (medley.MedleyWriter, "add"), (os, "fsync")]
+    for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
+        fills_up(owner, name)
+    room = 1
+    (tmp_path / "out").mkdir()
+    for times in range(10_000):
+        room = times
+        try:
+            corpus = open_corpus(folder, tmp_path / "out", progress=False)
+            break
+        except CorpusError as error:
+            told = str(error)
+        assert told.endswith("the corpus cannot be written (No space left on device)")
+        assert "\n" not in told
+        assert list((tmp_path / "out").iterdir()) == []
+    assert times > 30
+    assert Corpus.open(corpus.folder) == corpus
+
+
+@pytest.mark.parametrize("most", [0, 100, 1000])
+def test_a_limit_on_files_is_told_by_the_command(folder, tmp_path, most):
+    script = f"""
+import resource, sys
+from data.corpus import main
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
+sys.exit(main())
+"""
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", script, folder, "--datasets", out]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.endswith("the corpus cannot be written (File too large)\n")
+    assert done.stderr.count("\n") == 1
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("chunk", [1, 5])
+def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk):
+    one = open_corpus(folder, tmp_path / "one", progress=False, workers=1)
+    monkeypatch.setattr(build_module, "CHUNK_PIECES", chunk)
+    three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
+    assert content(one.folder) == content(three.folder)
+    monkeypatch.setattr(build_module, "CHUNK_NOTES", 1)
+    notes = open_corpus(folder, tmp_path / "notes", progress=False, workers=1)
+    assert content(one.folder) == content(notes.folder)
+
+
+def test_a_medley_gives_its_pieces_back_from_disk(tmp_path):
+    scores = [tune(number, bars=1 + number) for number in range(4)]
+    written = Medley.of(scores)
+    with MedleyWriter(tmp_path) as writer:
+        writer.add(Medley.of(scores[:1]))
+        writer.add(Medley.of(scores[1:]))
+    notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
+    bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
+    order = [2, 0, 3]
+    read = MedleyOnDisk(tmp_path, GRID).pieces(
+        [notes[number] for number in order], [bars[number] for number in order]
+    )
+    assert [read[index] for index in range(len(read))] == [scores[number] for number in order]
+
+
+@given(st.lists(scores().filter(lambda score: len(score.notes)), min_size=1, max_size=6))
+def test_a_medley_is_spelt_as_its_pieces_are(pieces):
+    vocabulary = vocabulary_for(*pieces)
+    ids, lengths = encode_medley(Medley.of(pieces), vocabulary)
+    spelt = [encode(piece, vocabulary) for piece in pieces]
+    np.testing.assert_array_equal(ids, np.concatenate(spelt))
+    assert lengths.tolist() == list(map(len, spelt))
+
+
+def test_pieces_with_one_mark_are_dealt_together():
+    rng = np.random.default_rng(0)
+    for count in range(2, 40):
+        marks = [bytes([mark]) * 16 for mark in rng.integers(0, max(2, count // 2), size=count)]
+        members = deal(marks, CorpusOptions())
+        if len(set(marks)) == 1:
+            assert members == {}
+            continue
+        assert sorted(itertools.chain(*members.values())) == list(range(count))
+        assert members["train"]
+        assert members["valid"]
+        assert bool(members["test"]) == (len(set(marks)) > 2)
+        of_split = [{marks[number] for number in numbers} for numbers in members.values()]
+        assert sum(map(len, of_split)) == len(set(marks))

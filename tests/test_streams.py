@@ -1,0 +1,135 @@
+"""Sequences of another kind than music."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.corpus import SPLITS, CorpusError, CorpusOptions
+from data.datamodule import MusicDataModule
+from data.streams import StreamWindows, open_stream, rebase
+from data.windows import NOT_SCORED
+
+SIZE = 50
+CONTEXT = 8
+
+
+def sequences(count=30, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, SIZE, size=rng.integers(2, 30)).tolist() for _ in range(count)]
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def stream(tmp_path):
+    return open_stream(write_jsonl(tmp_path / "s.jsonl", sequences()), SIZE, CorpusOptions())
+
+
+def test_every_sequence_is_in_one_split_and_equal_ones_in_the_same(tmp_path):
+    rows = sequences() + sequences()[:15]
+    stream = open_stream(write_jsonl(tmp_path / "s.jsonl", rows), SIZE, CorpusOptions())
+    dealt = {
+        split: [stream.sequence(number).tolist() for number in stream.members[split]]
+        for split in SPLITS
+    }
+    assert sorted(itertools.chain(*dealt.values())) == sorted(rows)
+    for split, members in dealt.items():
+        assert members
+        others = [row for other in SPLITS if other != split for row in dealt[other]]
+        assert not [row for row in members if row in others]
+
+
+def test_an_array_is_read_as_its_rows(tmp_path):
+    array = np.random.default_rng(0).integers(0, SIZE, size=(12, 9)).astype(np.uint8)
+    np.save(tmp_path / "s.npy", array)
+    rows = write_jsonl(tmp_path / "s.jsonl", array.tolist())
+    one, other = (open_stream(p, SIZE, CorpusOptions()) for p in (tmp_path / "s.npy", rows))
+    assert one.members == other.members
+    np.testing.assert_array_equal(one.ids, other.ids)
+
+
+@given(step=st.integers(0, 2**40), size=st.integers(1, 9))
+def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
+    path = tmp_path_factory.getbasetemp() / "windows.jsonl"
+    stream = open_stream(write_jsonl(path, sequences()), SIZE, CorpusOptions())
+    ids, targets = StreamWindows(stream, CONTEXT).batch(0, step, size)
+    train = [stream.sequence(number).tolist() for number in stream.members["train"]]
+    for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
+        known = [id_ for id_ in target if id_ != NOT_SCORED]
+        window = [row[0], *known]
+        assert row == [*window, *[0] * CONTEXT][:CONTEXT]
+        assert target == [*known, *[NOT_SCORED] * (CONTEXT - len(known))]
+        assert any(
+            window == whole[at : at + len(window)] and (len(known) == CONTEXT or window == whole)
+            for whole in train
+            for at in range(len(whole))
+        )
+
+
+def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
+    source = StreamWindows(stream, CONTEXT)
+    ids, targets = source.batch(1, 2, 6)
+    for rank in range(3):
+        part = source.batch(1, 2, 2, rank, 3)
+        np.testing.assert_array_equal(part, [ids[rank::3], targets[rank::3]])
+    batches = [np.hstack(source.batch(0, step, 64)) for step in range(300)]
+    _, counts = np.unique(np.concatenate(batches), axis=0, return_counts=True)
+    lengths = np.array([len(stream.sequence(number)) for number in stream.members["train"]])
+    assert len(counts) == np.maximum(lengths - CONTEXT, 1).sum()
+    np.testing.assert_allclose(counts, counts.mean(), rtol=0.5)
+
+
+def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
+    path = write_jsonl(tmp_path / "s.jsonl", sequences())
+    data = MusicDataModule(path=str(path), vocabulary_size=SIZE)
+    data.prepare_data()
+    data.setup()
+    (batch,) = data.val_dataloader()
+    assert [len(mask) for mask in batch["allowed"]] == batch["notes"]
+    assert batch["notes"] == [len(piece) - 1 for piece in batch["pieces"]]
+    assert all(mask.all() for mask in batch["allowed"])
+    assert data.vocabulary.size == SIZE
+    assert len(rebase(np.arange(21), 9)) == 5
+    assert rebase(np.arange(21), 9)[-1] == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "size", "words"),
+    [
+        ("none.jsonl", None, 5, "no such file"),
+        ("s.jsonl", "[1, 2]\n", None, "data.vocabulary_size"),
+        ("s.jsonl", "[1, 2]\n[1, 5]\n", 5, "allows 0 to 4"),
+        ("s.jsonl", "[1, 2]\n[-1, 3]\n", 5, "ids from -1"),
+        ("s.jsonl", "[1, 2]\n[1]\n", 5, "two ids at least"),
+        ("s.jsonl", "", 5, "two ids at least"),
+        ("s.jsonl", "[1, 2]\n[1, 2]\n", 5, "a different one"),
+        ("s.jsonl", "[1, 2]\n\n", 5, "line 2: not a list of ids"),
+        ("s.jsonl", "[1, 2]\n[1.5, 2]\n", 5, "line 2: not a list of ids"),
+        ("s.jsonl", "[1, [2]]\n", 5, "line 1: not a list of ids"),
+        ("s.jsonl", "[true, false]\n", 5, "line 1: not a list of ids"),
+        ("s.jsonl", "[" * 100_000, 5, "line 1: not a list of ids"),
+        ("s.jsonl", "[1, 99999999999999999999]\n", 5, "line 1: not a list of ids"),
+        ("s.npy", "noise", 5, "not a whole .npy file"),
+        ("s.npy", np.zeros(5, dtype=int), 5, "shape (5,)"),
+        ("s.npy", np.zeros((5, 5)), 5, "float64"),
+        ("s.npy", np.array([[None]]), 5, "not a whole .npy file"),
+        ("folder", None, 5, "vocabulary_size is for"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, name, content, size, words):
+    path = tmp_path / name
+    if isinstance(content, str):
+        path.write_text(content)
+    elif content is not None:
+        np.save(path, content)
+    with pytest.raises((CorpusError, FileNotFoundError)) as caught:
+        MusicDataModule(path=str(path), vocabulary_size=size).prepare_data()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
