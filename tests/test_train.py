@@ -13,6 +13,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+import evaluate
 import generate
 import train
 from data.score import DRUMS
@@ -165,6 +166,25 @@ def test_validate_and_test_read_a_run_and_leave_it_alone(folder, capsys):
         train.main([command, *config, "--trainer.enable_progress_bar", "false"])
         assert "nats_per_note" in capsys.readouterr().out
     assert before == {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("options", "programs", "kind"),
+    [
+        (("--data.grid", "seconds"), (0, DRUMS), "seconds"),
+        (("--data.instruments", "piano"), (0,), "beats"),
+        (("--data.grid", "seconds", "--data.programs", f"[{DRUMS}]"), (DRUMS,), "seconds"),
+    ],
+)
+def test_the_grid_and_the_instruments_that_were_asked_for(folder, capsys, options, programs, kind):
+    fit(folder, *options, "--trainer.max_steps", 10)
+    model = generate.load("runs/smoke/model.safetensors")
+    assert model.vocabulary.programs == programs
+    assert model.vocabulary.grid.kind == kind
+    (piece,) = generate.continue_score(model, generate.no_seed(model), bars=3)
+    assert set(np.unique(piece.score.notes["program"])) <= set(programs)
+    evaluate.main(["likelihood", "-c", "runs/smoke/model.safetensors"])  # on the same tokens
+    assert "model" in capsys.readouterr().out
 
 
 def test_the_classic_decoder_trains_and_generates(folder):
