@@ -225,3 +225,12 @@ def onsets_at(ticks, ticks_per_beat=TICKS):
     notes[:, 1:] = 0, 60, 80, 0
     notes[:, 1] = notes[:, 0] + 10
     return Events(ticks_per_beat, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
+
+
+@pytest.mark.parametrize("grid", [GRID, SECONDS])
+def test_without_notes_a_tempo_of_zero_is_refused_all_the_same(grid):
+    no_notes, no_meters = np.empty((0, 5), dtype=np.int64), np.empty((0, 3), dtype=np.int64)
+    with pytest.raises(MidiError, match="a tempo of zero"):
+        score_from_events(Events(96, no_notes, no_meters, np.array([[0, np.inf]])), grid)
+    steady = Events(96, no_notes, no_meters, np.array([[0, 120.0]]))
+    assert not len(score_from_events(steady, grid)[0].notes)
