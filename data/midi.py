@@ -55,10 +55,9 @@ def read_events(path: str | Path) -> Events:
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
         raise MidiError(f"{path}: not a regular file")
-    with path.open("rb") as opened:
-        content = opened.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
+    content = path.read_bytes()
     if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
     if content[:4] != b"MThd":
