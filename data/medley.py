@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -80,13 +79,13 @@ class MedleyOnDisk:
             name: np.memmap(self.folder / name, dtype, mode="r") for name, dtype in _FILES.items()
         }
 
-        def taken(name: str, rows: list[tuple[int, int]]) -> NDArray[Any]:
-            return np.concatenate([arrays[name][begin:end] for begin, end in rows])
-
+        note_rows, bar_rows = (
+            np.concatenate([np.arange(begin, end) for begin, end in rows]) for rows in (notes, bars)
+        )
         return Medley(
-            taken("notes", notes),
-            taken("bars", bars),
-            taken("tempo_bpm", bars),
+            np.asarray(arrays["notes"][note_rows]),
+            np.asarray(arrays["bars"][bar_rows]),
+            np.asarray(arrays["tempo_bpm"][bar_rows]),
             offsets([end - begin for begin, end in notes]),
             offsets([end - begin for begin, end in bars]),
             self.grid,

@@ -188,16 +188,18 @@ def _events_from_symusic(file: symusic.Score) -> Events:
             rows = _hold_pedal(rows, at, value)
         tracks.append(rows)
     signatures, tempi = file.time_signatures.numpy(), file.tempos.numpy()
-    meters = np.stack(
-        [signatures[name].astype(np.int64) for name in ("time", "numerator", "denominator")], axis=1
-    )
+    meters = np.empty((len(signatures["time"]), 3), dtype=np.int64)
+    for column, name in enumerate(("time", "numerator", "denominator")):
+        meters[:, column] = signatures[name]
+    tempo_map = np.empty((len(tempi["time"]), 2))
+    tempo_map[:, 0] = tempi["time"]
     with np.errstate(divide="ignore"):
-        bpm = 60e6 / tempi["mspq"]
+        tempo_map[:, 1] = 60e6 / tempi["mspq"]
     return Events(
         file.ticks_per_quarter,
         _joined(tracks),
         meters,
-        np.stack([tempi["time"].astype(np.float64), bpm], axis=1),
+        tempo_map,
         _named([track.name for track in file.tracks], tracks),
     )
 

@@ -28,7 +28,7 @@ SUFFIXES = (".mid", ".midi")
 MEMORY_BYTES = 2 * 2**30  # what one item may make a worker ask for, beyond what it began with
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 64  # a batch
-BATCH_SECONDS = 0.02  # batches grow until they take this long
+BATCH_SECONDS = 0.05  # batches grow until they take this long
 
 # Forked workers start at once and need no guarded __main__. Threads of the parent (torch's, say)
 # do not come along, and are not missed: workers read files and never call torch.
