@@ -26,15 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.copies import Windows, fingerprint, lowest_pitch, window_marks
+from data.copies import Windows, fingerprints, lowest_pitches, window_marks
 from data.instruments import Instruments, fold
-from data.medley import Medley, MedleyOnDisk, MedleyWriter, encode_medley, offsets
+from data.medley import MedleyOnDisk, MedleyWriter, encode_medley
 from data.midi import read_events
 from data.options import SPLITS, CorpusError, CorpusOptions
-from data.quantise import MidiError, has_beats, score_from_events
-from data.reading import Failed, guarded, printable
+from data.quantise import Events, MidiError, has_beats, medley_from_events, refusals
+from data.reading import Failed, guarded, guarded_batches, printable
 from data.report import Census, near_copies, report_text
-from data.score import Grid, Losses, Score
+from data.score import Grid, Losses, Medley, Score, offsets
 from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
 from data.vocabulary import Survey, Vocabulary
 
@@ -187,32 +187,53 @@ def _bar(total: int, what: str, progress: bool) -> tqdm:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the first pass takes from a file."""
+class Readings:
+    """What the first pass takes from some files; of each piece in them, in order."""
 
-    score: Score
-    losses: Losses
-    mark: bytes  # what copies share
-    lowest_pitch: int
-    has_beats: bool
-    unkept_notes: int  # of instruments that were not asked for
+    names: list[str]
+    medley: Medley
+    losses: list[Losses]
+    marks: list[bytes]  # what copies share
+    lowest_pitches: list[int]
+    has_beats: list[bool]
+    unkept_notes: list[int]  # of instruments that were not asked for
+    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
 
-def read_piece(name: str, folder: Path, grid: Grid, instruments: Instruments) -> Reading | Failed:
-    """A file's music, or why it is left out."""
-    try:
-        events = read_events(folder / name)
-        kept = fold(events, instruments)
-        score, losses = score_from_events(kept, grid)
-    except (MidiError, OSError) as error:
-        return Failed(str(error).removeprefix(f"{folder / name}: "))
-    if not len(events.notes):
-        return Failed("it holds no notes")
-    if not len(score.notes):
-        return Failed("it holds no notes of the instruments to keep")
-    unkept = len(events.notes) - len(kept.notes)
-    mark, lowest = fingerprint(score), lowest_pitch(score)
-    return Reading(score, losses, mark, lowest, has_beats(events), unkept)
+def read_pieces(
+    names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments
+) -> Readings:
+    """The music in some files, or why they are left out."""
+    played: dict[str, Events] = {}
+    reasons: dict[str, str] = {}
+    order = []
+    for name in names:
+        order.append(name)
+        try:
+            played[name] = read_events(folder / name)
+        except (MidiError, OSError) as error:
+            reasons[name] = str(error).removeprefix(f"{folder / name}: ")
+    kept = {name: fold(events, instruments) for name, events in played.items()}
+    refused = refusals(list(kept.values()), grid)
+    for number, (name, events) in enumerate(played.items()):
+        if number in refused:
+            reasons[name] = refused[number]
+        elif not len(events.notes):
+            reasons[name] = "it holds no notes"
+        elif not len(kept[name].notes):
+            reasons[name] = "it holds no notes of the instruments to keep"
+    pieces = [name for name in order if name not in reasons]
+    medley, losses = medley_from_events([kept[name] for name in pieces], grid)
+    return Readings(
+        pieces,
+        medley,
+        losses,
+        fingerprints(medley),
+        lowest_pitches(medley).tolist(),
+        has_beats([played[name] for name in pieces]).tolist(),
+        [len(played[name].notes) - len(kept[name].notes) for name in pieces],
+        [(name, reasons[name]) for name in order if name in reasons],
+    )
 
 
 @dataclass
@@ -237,16 +258,22 @@ class _Found:
         """Notes that a file is not used, and why."""
         self.left_out.append({"file": name, "reason": reason})
 
-    def use(self, name: str, reading: Reading) -> None:
-        """Takes a piece into account."""
-        self.names.append(name)
-        self.marks.append(reading.mark)
-        self.note_offsets.append(self.note_offsets[-1] + len(reading.score.notes))
-        self.bar_offsets.append(self.bar_offsets[-1] + len(reading.score.bars))
-        self.census.add_losses(reading.losses)
-        self.census.unkept_notes += reading.unkept_notes
-        if not reading.has_beats:
-            self.without_beats.append(name)
+    def use(self, readings: Readings, number: int) -> None:
+        """Takes a piece of these into account, but for its music."""
+        self.names.append(readings.names[number])
+        self.marks.append(readings.marks[number])
+        self.census.add_losses(readings.losses[number])
+        self.census.unkept_notes += readings.unkept_notes[number]
+        if not readings.has_beats[number]:
+            self.without_beats.append(readings.names[number])
+
+    def add(self, medley: Medley) -> None:
+        """Takes the music of pieces into account."""
+        self.note_offsets.extend((self.note_offsets[-1] + medley.note_offsets[1:]).tolist())
+        self.bar_offsets.extend((self.bar_offsets[-1] + medley.bar_offsets[1:]).tolist())
+        self.census.add(medley)
+        # a survey asks which meters, tempi and notes there are, not in which piece
+        self.survey.add(Score(medley.notes, medley.bars, medley.tempo_bpm, medley.grid))
 
     def chunks(self, members: Sequence[int]) -> list[Sequence[int]]:
         """These pieces, in their order, so many together as are spelt at once."""
@@ -281,37 +308,27 @@ def _read_all(
     """The first pass."""
     keeps_copies = found.splits_given or not options.deduplicate
     first_with: dict[bytes, tuple[str, int]] = {}  # mark -> name, lowest pitch
-    read = partial(read_piece, folder=source, grid=options.time_grid, instruments=options.kept)
-    scores: list[Score] = []
-    notes = 0  # of them
-    for name, reading in guarded(read, names, workers, LIMIT_SECONDS):
-        bar.update()
-        if isinstance(reading, Failed):
-            found.leave_out(name, reading.reason)
+    read = partial(read_pieces, folder=source, grid=options.time_grid, instruments=options.kept)
+    for names_of, readings in guarded_batches(read, names, workers, LIMIT_SECONDS):
+        bar.update(len(names_of))
+        if isinstance(readings, Failed):
+            found.leave_out(names_of[0], readings.reason)
             continue
-        first, lowest = first_with.setdefault(reading.mark, (name, reading.lowest_pitch))
-        if first != name:
-            semitones = reading.lowest_pitch - lowest
-            found.copies.append({"file": name, "of": first, "semitones": semitones})
-            if not keeps_copies:
-                continue
-        found.use(name, reading)
-        scores.append(reading.score)
-        notes += len(reading.score.notes)
-        if len(scores) == CHUNK_PIECES or notes > CHUNK_NOTES:
-            _keep(scores, found, writer)
-            scores, notes = [], 0
-    if scores:
-        _keep(scores, found, writer)
-
-
-def _keep(scores: list[Score], found: _Found, writer: MedleyWriter) -> None:
-    """Puts scores on disk, and what they hold into the survey and the report."""
-    medley = Medley.of(scores)
-    writer.add(medley)
-    found.census.add(medley)
-    # a survey asks which meters, tempi and notes there are, not in which piece
-    found.survey.add(Score(medley.notes, medley.bars, medley.tempo_bpm, medley.grid))
+        for name, reason in readings.left_out:
+            found.leave_out(name, reason)
+        is_used = np.ones(len(readings.names), dtype=bool)
+        for number, name in enumerate(readings.names):
+            mine = (name, readings.lowest_pitches[number])
+            first, lowest = first_with.setdefault(readings.marks[number], mine)
+            if first != name:
+                semitones = mine[1] - lowest
+                found.copies.append({"file": name, "of": first, "semitones": semitones})
+                is_used[number] = keeps_copies
+            if is_used[number]:
+                found.use(readings, number)
+        medley = readings.medley.some(is_used)
+        found.add(medley)
+        writer.add(medley)
 
 
 # Between the passes

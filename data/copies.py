@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.medley import Medley
-from data.score import DRUMS, Score
+from data.score import DRUMS, Medley, Score, reduced
 
 CHUNK = 2**20  # marks of windows that are looked up at once
 
@@ -20,18 +20,26 @@ def fingerprint(score: Score) -> bytes:
 
     The same music in another key, at another tempo or loudness has the same one.
     """
-    notes = score.notes
-    pitch = notes["pitch"].astype("<i4")
-    is_pitched = notes["program"] != DRUMS
-    pitch[is_pitched] -= lowest_pitch(score)
-    columns = [notes["onset"], notes["duration"], notes["program"], pitch]
-    return hashlib.blake2b(np.stack(columns).astype("<i4").tobytes(), digest_size=16).digest()
+    return fingerprints(Medley.of([score]))[0]
 
 
-def lowest_pitch(score: Score) -> int:
-    """Of all notes but the drums'; 127 where there are none."""
-    notes = score.notes
-    return int(notes["pitch"].min(initial=127, where=notes["program"] != DRUMS))
+def fingerprints(medley: Medley) -> list[bytes]:
+    """The fingerprint of each piece."""
+    notes, offsets = medley.notes, medley.note_offsets
+    lowest = np.repeat(lowest_pitches(medley), np.diff(offsets))
+    pitch = np.where(notes["program"] == DRUMS, notes["pitch"], notes["pitch"] - lowest)
+    columns = np.stack([notes["onset"], notes["duration"], notes["program"], pitch]).astype("<i4")
+    return [
+        hashlib.blake2b(columns[:, begin:end].tobytes(), digest_size=16).digest()
+        for begin, end in pairwise(offsets.tolist())
+    ]
+
+
+def lowest_pitches(medley: Medley) -> NDArray[np.int16]:
+    """(P,) the lowest pitch of each piece's notes but the drums'; 127 where there are none."""
+    notes = medley.notes
+    pitch = np.where(notes["program"] == DRUMS, np.int16(127), notes["pitch"])
+    return reduced(np.minimum, pitch, medley.note_offsets, empty=127)
 
 
 def window_marks(medley: Medley) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -56,12 +64,12 @@ def window_marks(medley: Medley) -> tuple[NDArray[np.uint64], NDArray[np.int64]]
     pitch = notes["pitch"].astype(np.int64)
     is_drum = program == DRUMS
     size = np.diff(note_offsets)
-    lowest = np.full(len(length) + 1, 127)  # (M + 1,) of each bar; one more, that has no notes
-    filled = np.flatnonzero(size)
-    lowest[filled] = np.minimum.reduceat(np.where(is_drum, 127, pitch), note_offsets[filled])
+    lowest = reduced(np.minimum, np.where(is_drum, 127, pitch), note_offsets, empty=127)  # (M,)
     is_last = np.zeros(len(length), dtype=bool)
     is_last[medley.bar_offsets[1:][bar_counts > 0] - 1] = True
-    lowest = np.where(is_last, lowest[:-1], np.minimum(lowest[:-1], lowest[1:]))  # of two bars
+    lowest = np.where(
+        is_last, lowest, np.minimum(lowest, np.append(lowest[1:], 127))
+    )  # of two bars
 
     # The sum over a window's notes of a number a note: first those of its first bar, then of its
     # second; the windows that the two bars begin differ in where the note is and what is lowest.

@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from data.score import BAR, NOTE, Grid, Score
+from data.score import BAR, NOTE, Grid, Medley, Score, offsets
 from data.tokenizer import bar_indices, encode
 from data.vocabulary import Kind, Vocabulary
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
-
-
-@dataclass(frozen=True)
-class Medley:
-    """P pieces end to end.
-
-    Attributes:
-        notes: (N,) of NOTE; each piece's onsets count from its own beginning.
-        bars: (M,) of BAR.
-        tempo_bpm: (M,) int32.
-        note_offsets: (P + 1,) int64: piece i has notes[note_offsets[i] : note_offsets[i + 1]].
-        bar_offsets: (P + 1,) int64, the same of bars and tempi.
-        grid: of all pieces.
-    """
-
-    notes: NDArray[np.void]
-    bars: NDArray[np.void]
-    tempo_bpm: NDArray[np.int32]
-    note_offsets: NDArray[np.int64]
-    bar_offsets: NDArray[np.int64]
-    grid: Grid
-
-    @classmethod
-    def of(cls, scores: Sequence[Score]) -> Medley:
-        """These pieces, one at least, on one grid."""
-        return cls(
-            np.concatenate([score.notes for score in scores]),
-            np.concatenate([score.bars for score in scores]),
-            np.concatenate([score.tempo_bpm for score in scores]),
-            offsets([len(score.notes) for score in scores]),
-            offsets([len(score.bars) for score in scores]),
-            scores[0].grid,
-        )
-
-    def __len__(self) -> int:
-        return len(self.note_offsets) - 1
-
-    def __getitem__(self, index: int) -> Score:
-        """The piece of that number."""
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        note = slice(self.note_offsets[index], self.note_offsets[index + 1])
-        bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
-        return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
 
 
 def encode_medley(
@@ -93,11 +47,6 @@ def encode_medley(
     return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
 
 
-def offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """(P + 1,) where each of P things of these lengths begins, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
 class MedleyWriter:
     """Appends pieces to a medley on disk; a context manager. No arrays of it stay in memory."""
 
@@ -130,13 +79,13 @@ class MedleyOnDisk:
             name: np.memmap(self.folder / name, dtype, mode="r") for name, dtype in _FILES.items()
         }
 
-        def taken(name: str, rows: list[tuple[int, int]]) -> NDArray[Any]:
-            return np.concatenate([arrays[name][begin:end] for begin, end in rows])
-
+        note_rows, bar_rows = (
+            np.concatenate([np.arange(begin, end) for begin, end in rows]) for rows in (notes, bars)
+        )
         return Medley(
-            taken("notes", notes),
-            taken("bars", bars),
-            taken("tempo_bpm", bars),
+            np.asarray(arrays["notes"][note_rows]),
+            np.asarray(arrays["bars"][bar_rows]),
+            np.asarray(arrays["tempo_bpm"][bar_rows]),
             offsets([end - begin for begin, end in notes]),
             offsets([end - begin for begin, end in bars]),
             self.grid,

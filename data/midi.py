@@ -55,10 +55,9 @@ def read_events(path: str | Path) -> Events:
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
         raise MidiError(f"{path}: not a regular file")
-    with path.open("rb") as opened:
-        content = opened.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
+    content = path.read_bytes()
     if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
     if content[:4] != b"MThd":
@@ -189,16 +188,18 @@ def _events_from_symusic(file: symusic.Score) -> Events:
             rows = _hold_pedal(rows, at, value)
         tracks.append(rows)
     signatures, tempi = file.time_signatures.numpy(), file.tempos.numpy()
-    meters = np.stack(
-        [signatures[name].astype(np.int64) for name in ("time", "numerator", "denominator")], axis=1
-    )
+    meters = np.empty((len(signatures["time"]), 3), dtype=np.int64)
+    for column, name in enumerate(("time", "numerator", "denominator")):
+        meters[:, column] = signatures[name]
+    tempo_map = np.empty((len(tempi["time"]), 2))
+    tempo_map[:, 0] = tempi["time"]
     with np.errstate(divide="ignore"):
-        bpm = 60e6 / tempi["mspq"]
+        tempo_map[:, 1] = 60e6 / tempi["mspq"]
     return Events(
         file.ticks_per_quarter,
         _joined(tracks),
         meters,
-        np.stack([tempi["time"].astype(np.float64), bpm], axis=1),
+        tempo_map,
         _named([track.name for track in file.tracks], tracks),
     )
 

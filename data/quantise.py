@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import BAR, DRUMS, NOTE, Grid, Losses, Score, canonical
+from data.score import (
+    BAR,
+    DRUMS,
+    NOTE,
+    Grid,
+    Losses,
+    Medley,
+    Score,
+    canonical_medley,
+    offsets,
+    owners,
+    reduced,
+)
 
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
 MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
@@ -16,6 +30,7 @@ MAX_BAR_BEATS = 16  # a meter with longer bars than this is taken for a mistake
 MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted out one by one
 LEAST_BEAT_FIT = 0.5  # see `beat_fit`; onsets that stray by 0.19 of a division fit so well
 _NOISE = 1e-6  # steps, or beats a minute: what arithmetic on tempi may be off by
+_TICK_BITS = 40  # that a tick takes of a sorting key
 
 
 class MidiError(ValueError):
@@ -31,7 +46,7 @@ class Events:
         notes: (N, 5) int64: start, end, pitch, velocity, program (128: drums); pedal folded in;
             track after track.
         meters: (M, 3) int64: tick, numerator, denominator.
-        tempi: (K, 2) float64: tick, quarter notes a minute.
+        tempi: (K, 2) float64: tick, a whole number; quarter notes a minute.
         tracks: name and number of notes of each track that has any; none: not known.
     """
 
@@ -53,126 +68,238 @@ def score_from_events(events: Events, grid: Grid) -> tuple[Score, Losses]:
     Raises:
         MidiError: times or values that no music has.
     """
-    _check_events(events)
-    times = events.notes[:, :2]
+    for reason in refusals([events], grid).values():
+        raise MidiError(reason)
+    medley, losses = medley_from_events([events], grid)
+    return medley[0], losses[0]
+
+
+def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
+    """The numbers of the pieces whose times or values no music has, and what is wrong with each.
+
+    After one value that cannot be true, none can be trusted.
+    """
+    reasons: dict[int, str] = {}
+    for numbers, reason in _faults(_Joined.of(pieces)):
+        for number in numbers.tolist():
+            reasons.setdefault(number, reason)
+    if not grid.has_meter:
+        sound = [number for number in range(len(pieces)) if number not in reasons]
+        joined = _Joined.of([pieces[number] for number in sound])
+        is_late = _seconds(joined, joined.notes[:, 1], joined.note_piece) > MAX_SECONDS
+        for at in np.unique(joined.note_piece[is_late]).tolist():
+            reasons[sound[at]] = f"longer than {MAX_SECONDS // 3600} hours"
+    return reasons
+
+
+def medley_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[Medley, list[Losses]]:
+    """What `score_from_events` makes of each piece, brought to the grid all at once.
+
+    Args:
+        pieces: none that `refusals` names, fewer than 2^16.
+        grid: as there.
+    """
+    joined = _Joined.of(pieces)
+    piece, times = joined.note_piece, joined.notes[:, :2]
     if grid.has_meter:
-        exact = times * grid.steps_per_beat / events.ticks_per_beat
-        bars, bar_ticks = _bars(events, int(times[:, 0].max(initial=0)), grid)
-        tempi = _bar_tempi(events, bar_ticks)
+        exact = times * grid.steps_per_beat / joined.ticks_per_beat[piece, None]
+        bars, tempi, bar_offsets = _bars(joined, grid)
     else:
-        seconds = _seconds(events, times)
-        if seconds.max(initial=0) > MAX_SECONDS:
-            raise MidiError(f"longer than {MAX_SECONDS // 3600} hours")
-        exact = seconds * grid.steps_per_beat
+        exact = _seconds(joined, times, piece[:, None]) * grid.steps_per_beat
         bars, tempi = np.empty(0, dtype=BAR), np.empty(0)
+        bar_offsets = np.zeros(len(pieces) + 1, dtype=np.int64)
     steps = np.floor(exact + (0.5 + _NOISE)).astype(np.int64)
     notes = np.empty(len(steps), dtype=NOTE)
     notes["onset"], notes["duration"] = steps[:, 0], steps[:, 1] - steps[:, 0]
     for column, name in enumerate(("pitch", "velocity", "program"), start=2):
-        notes[name] = events.notes[:, column]
-    score, losses = canonical(notes, bars, tempi, grid)
+        notes[name] = joined.notes[:, column]
+    medley, losses = canonical_medley(notes, bars, tempi, joined.note_offsets, bar_offsets, grid)
 
     error = np.abs(steps[:, 0] - exact[:, 0])
-    losses.moved = int(np.count_nonzero(error > _NOISE))
-    losses.error_steps = float(error.sum())
-    losses.worst_error_steps = float(error.max(initial=0.0))
-    return score, losses
+    moved = np.bincount(piece[error > _NOISE], minlength=len(pieces))
+    total = reduced(np.add, error, joined.note_offsets, empty=0)
+    worst = reduced(np.maximum, error, joined.note_offsets, empty=0)
+    for number, lost in enumerate(losses):
+        lost.moved = int(moved[number])
+        lost.error_steps = float(total[number])
+        lost.worst_error_steps = float(worst[number])
+    return medley, losses
 
 
-def beat_fit(events: Events) -> float:
-    """How well the onsets keep to the beat: 1 where all lie on it, near 0 where they ignore it.
+def beat_fit(pieces: Sequence[Events]) -> NDArray[np.float64]:
+    """(P,) how well onsets keep to the beat: 1 where all lie on it, near 0 where they ignore it.
 
     The mean over onsets of the cosine of their phase between the lines of an even division of the
     quarter note (Greenwood and Durand's V, "The distribution of length and components of the sum
     of n random unit vectors", 1955), for the division that suits best: of triplets, sixteenths,
     both, or twice as fine as both. Notes together count once. A file whose ticks are too coarse
-    to tell, or without notes, fits. The events are such as `score_from_events` accepts.
+    to tell, or without notes, fits. The events are such as `refusals` does not name.
     """
-    onsets = np.sort(events.notes[:, 0])
-    onsets = onsets[np.diff(onsets, prepend=-1) > 0]
-    if not len(onsets):
-        return 1.0
-    turns = onsets * np.array([[3], [4], [12], [24]]) / events.ticks_per_beat
-    return float(np.cos(2 * np.pi * turns).mean(axis=1).max())
+    joined = _Joined.of(pieces)
+    moments = np.sort(_key(joined.note_piece, np.maximum(joined.notes[:, 0], 0)))
+    moments = moments[np.diff(moments, prepend=-1) > 0]
+    piece, onset = moments >> _TICK_BITS, moments & (1 << _TICK_BITS) - 1
+    phase = onset * (2 * np.pi) / joined.ticks_per_beat[piece]
+    moments_of = offsets(np.bincount(piece, minlength=len(pieces)))
+    sums = [reduced(np.add, np.cos(phase * n), moments_of, empty=0) for n in (3, 4, 12, 24)]
+    count = np.diff(moments_of)
+    return np.where(count > 0, np.max(sums, axis=0) / np.maximum(count, 1), 1.0)
 
 
-def has_beats(events: Events) -> bool:
-    """Whether a grid of beats suits; if not, a performance was recorded without minding them."""
-    return beat_fit(events) >= LEAST_BEAT_FIT
+def has_beats(pieces: Sequence[Events]) -> NDArray[np.bool_]:
+    """(P,) whether a grid of beats suits; if not, a performance did not mind them."""
+    return beat_fit(pieces) >= LEAST_BEAT_FIT
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """The events of P pieces end to end, and which piece each row is of.
+
+    Meters and tempi of pieces without notes are left out: nothing rests on them.
+    """
+
+    ticks_per_beat: NDArray[np.int64]  # (P,)
+    notes: NDArray[np.int64]
+    note_offsets: NDArray[np.int64]
+    meters: NDArray[np.int64]
+    meter_piece: NDArray[np.int64]
+    tempi: NDArray[np.float64]
+    tempo_piece: NDArray[np.int64]
+    note_piece: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, pieces: Sequence[Events]) -> _Joined:
+        note_offsets = offsets([len(events.notes) for events in pieces])
+        heard = [events if len(events.notes) else _SILENCE for events in pieces]
+        return cls(
+            np.array([events.ticks_per_beat for events in pieces], dtype=np.int64),
+            np.concatenate([_SILENCE.notes, *(events.notes for events in pieces)]),
+            note_offsets,
+            np.concatenate([_SILENCE.meters, *(events.meters for events in heard)]),
+            owners(offsets([len(events.meters) for events in heard])),
+            np.concatenate([_SILENCE.tempi, *(events.tempi for events in heard)]),
+            owners(offsets([len(events.tempi) for events in heard])),
+            owners(note_offsets),
+        )
+
+    @property
+    def last_onset(self) -> NDArray[np.int64]:
+        """(P,) ticks; 0 where there are no notes."""
+        return reduced(np.maximum, self.notes[:, 0], self.note_offsets, empty=0)
+
+
+_SILENCE = Events(1, np.empty((0, 5), np.int64), np.empty((0, 3), np.int64), np.empty((0, 2)))
+
+
+def _faults(joined: _Joined) -> Iterator[tuple[NDArray[np.int64], str]]:
+    """What is wrong, the gravest first, and the numbers of the pieces with which it is."""
+    ticks_per_beat = joined.ticks_per_beat
+    yield (
+        np.flatnonzero(ticks_per_beat <= 0),
+        "its time division is not in ticks a quarter note, so it has no beats",
+    )
+    piece = joined.note_piece
+    start, end, pitch, velocity, program = joined.notes.T
+    yield (
+        piece[(start < 0) | (end < start)],
+        "a note begins before the piece does, or after it has ended",
+    )
+    is_far = end > MAX_BEATS * ticks_per_beat[piece]
+    yield piece[is_far], f"a note lies beyond beat {MAX_BEATS:,}"
+    is_wrong = (pitch < 0) | (pitch > 127) | (velocity < 1) | (velocity > 127)
+    yield piece[is_wrong], "a pitch or a velocity lies outside 0..127"
+    yield piece[(program < 0) | (program > DRUMS)], "a program lies outside 0..127"
+    tick, bpm = joined.tempi.T
+    is_wrong = (tick < 0) | ~np.isfinite(bpm) | ~(bpm > MIN_TEMPO_BPM)
+    reason = "a tempo of zero or infinity, or before the piece begins"
+    yield joined.tempo_piece[is_wrong], reason
+
+    piece = joined.meter_piece
+    meter_tick, numerator, denominator = joined.meters.T
+    is_none = (numerator < 1) | (denominator < 1)
+    is_wrong = is_none | (numerator * 4 > MAX_BAR_BEATS * denominator)
+    reason = f"a time signature that is none, or with bars over {MAX_BAR_BEATS} beats"
+    yield piece[is_wrong], reason
+    yield piece[meter_tick < 0], "a time signature before the piece begins"
+    shortest_bar = np.full(len(ticks_per_beat), 4.0)
+    np.minimum.at(shortest_bar, piece[~is_none], (numerator * 4)[~is_none] / denominator[~is_none])
+    meter_counts = np.bincount(piece, minlength=len(ticks_per_beat))
+    bars = joined.last_onset / np.maximum(ticks_per_beat, 1) / shortest_bar
+    yield np.flatnonzero(meter_counts + bars > MAX_BARS), f"more than {MAX_BARS:,} bars"
 
 
 def _bars(
-    events: Events, last_tick: int, grid: Grid
-) -> tuple[NDArray[np.void], NDArray[np.float64]]:
-    """(M,) of BAR up to the one that holds `last_tick`; (M + 1,) the exact ticks of bar lines."""
-    meters = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
-    meters = meters[meters[:, 0] <= last_tick]
-    if not len(meters) or meters[0, 0] > 0:
-        meters = np.concatenate([np.array([[0, 4, 4]]), meters])
-    is_last_here = np.append(np.diff(meters[:, 0]) > 0, True)
-    meters = meters[is_last_here]  # of several at one tick the last holds
+    joined: _Joined, grid: Grid
+) -> tuple[NDArray[np.void], NDArray[np.float64], NDArray[np.int64]]:
+    """(M,) of BAR up to the one of each piece's last onset; (M,) quarter notes a minute, by the
+    tempo map; and (P + 1,) where each piece's bars begin."""
+    last_onset = joined.last_onset
+    is_heard = joined.meters[:, 0] <= last_onset[joined.meter_piece]
+    default = np.tile([0, 4, 4], (len(last_onset), 1))
+    meters = np.concatenate([default, joined.meters[is_heard]])
+    piece = np.append(np.arange(len(last_onset)), joined.meter_piece[is_heard])
+    order = np.lexsort((meters[:, 0], piece))
+    meters, piece = meters[order], piece[order]
+    is_last = np.diff(piece, append=len(last_onset)) > 0  # of its piece
+    is_last_here = is_last | (np.diff(meters[:, 0], append=0) > 0)
+    meters, piece = meters[is_last_here], piece[is_last_here]  # of several at one tick the last
+    is_last = is_last[is_last_here]
 
     tick, numerator, denominator = meters.T
-    bar_ticks = numerator * 4 * events.ticks_per_beat / denominator
+    bar_ticks = numerator * 4 * joined.ticks_per_beat[piece] / denominator
     # A signature after the last onset may still say that the last bar is short.
-    end = tick[-1] + bar_ticks[-1] * ((last_tick - tick[-1]) // bar_ticks[-1] + 1)
-    after = events.meters[:, 0][events.meters[:, 0] > last_tick]
-    end = min([end, *after.astype(float).tolist()])
-    count = np.ceil((np.append(tick[1:], end) - tick) / bar_ticks).astype(np.int64)
-    meter = np.repeat(np.arange(len(meters)), count)  # of each bar
+    final = np.flatnonzero(is_last)
+    end = tick[final] + bar_ticks[final] * ((last_onset - tick[final]) // bar_ticks[final] + 1)
+    np.minimum.at(end, joined.meter_piece[~is_heard], joined.meters[~is_heard, 0])
+    until = np.roll(tick, -1).astype(np.float64)
+    until[final] = end
+    count = np.ceil((until - tick) / bar_ticks).astype(np.int64) + is_last  # with a line at the end
+    meter = np.repeat(np.arange(len(meters)), count)  # of each line
     number = np.arange(len(meter)) - (np.cumsum(count) - count)[meter]  # of each, in its meter
-    exact = np.append(tick[meter] + bar_ticks[meter] * number, end)
-    steps = np.floor(exact * grid.steps_per_beat / events.ticks_per_beat + 0.5).astype(np.int64)
-    length = np.diff(steps)
-    bars = np.empty(len(length), dtype=BAR)
+    exact = tick[meter] + bar_ticks[meter] * number
+    closing = np.cumsum(count)[final] - 1
+    exact[closing] = end
+    piece = piece[meter]
+    ticks_per_beat = joined.ticks_per_beat[piece]
+    steps = np.floor(exact * grid.steps_per_beat / ticks_per_beat + 0.5).astype(np.int64)
+    length = np.diff(steps, append=0)
+    is_bar = length > 0  # never so of a line that closes a piece, after which another begins at 0
+    is_line = is_bar.copy()
+    is_line[closing] = True
+
+    begins = exact[is_line]
+    seconds = _seconds(joined, begins, piece[is_line])
+    with np.errstate(divide="ignore", invalid="ignore"):  # between pieces; not kept
+        beats = np.diff(begins, append=0) / ticks_per_beat[is_line]
+        tempi = 60 * beats / np.diff(seconds, append=0) + _NOISE
+    meter = meter[is_bar]
+    bars = np.empty(len(meter), dtype=BAR)
     bars["numerator"], bars["denominator"] = numerator[meter], denominator[meter]
-    bars["length"] = length
-    keep = length > 0
-    return bars[keep], np.append(exact[:-1][keep], exact[-1])
+    bars["length"] = length[is_bar]
+    bar_offsets = offsets(np.bincount(piece[is_bar], minlength=len(last_onset)))
+    return bars, tempi[is_bar[is_line]], bar_offsets
 
 
-def _bar_tempi(events: Events, bar_ticks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(M,) quarter notes a minute: beats over minutes of each bar, by the tempo map."""
-    beats = np.diff(bar_ticks) / events.ticks_per_beat
-    return np.asarray(60 * beats / np.diff(_seconds(events, bar_ticks)) + _NOISE)
+def _seconds(
+    joined: _Joined, ticks: NDArray[np.number], piece: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Seconds from its piece's beginning at which each tick falls, by that piece's tempo map."""
+    count = len(joined.ticks_per_beat)
+    tempi = np.concatenate([np.tile([0.0, 120.0], (count, 1)), joined.tempi])
+    tempo_piece = np.append(np.arange(count), joined.tempo_piece)
+    order = np.lexsort((tempi[:, 0], tempo_piece))
+    (tick, bpm), tempo_piece = tempi[order].T, tempo_piece[order]
+    seconds_per_tick = 60 / (bpm * joined.ticks_per_beat[tempo_piece])
+    tempo_offsets = offsets(np.bincount(tempo_piece, minlength=count))
+    seconds = np.append(0.0, np.diff(tick) * seconds_per_tick[:-1])
+    for begin, end in pairwise(tempo_offsets.tolist()):  # each by itself, to be rounded alike
+        seconds[begin] = 0.0
+        np.cumsum(seconds[begin:end], out=seconds[begin:end])
+    # tempi begin on whole ticks
+    at = np.searchsorted(_key(tempo_piece, tick), _key(piece, np.floor(ticks)), side="right") - 1
+    return np.asarray(seconds[at] + (ticks - tick[at]) * seconds_per_tick[at])
 
 
-def _seconds(events: Events, ticks: NDArray[np.number]) -> NDArray[np.float64]:
-    """Seconds from the beginning at which the given ticks fall, by the tempo map."""
-    tempi = events.tempi[np.argsort(events.tempi[:, 0], kind="stable")]
-    if not len(tempi) or tempi[0, 0] > 0:
-        tempi = np.concatenate([np.array([[0.0, 120.0]]), tempi])
-    tick, bpm = tempi.T
-    seconds_per_tick = 60 / (bpm * events.ticks_per_beat)
-    seconds = np.concatenate([[0.0], np.cumsum(np.diff(tick) * seconds_per_tick[:-1])])
-    segment = np.searchsorted(tick, ticks, side="right") - 1
-    return np.asarray(seconds[segment] + (ticks - tick[segment]) * seconds_per_tick[segment])
-
-
-def _check_events(events: Events) -> None:
-    """Refuses what no music has: after one value that cannot be true, none can be trusted."""
-    if events.ticks_per_beat <= 0:
-        raise MidiError("its time division is not in ticks a quarter note, so it has no beats")
-    notes = events.notes
-    if not len(notes):
-        notes = np.array([(0, 0, 0, 1, 0)])  # harmless, so that the rest is looked at
-    low, high = notes.min(axis=0).tolist(), notes.max(axis=0).tolist()
-    if low[0] < 0 or np.any(notes[:, 1] < notes[:, 0]):
-        raise MidiError("a note begins before the piece does, or after it has ended")
-    if high[1] > MAX_BEATS * events.ticks_per_beat:
-        raise MidiError(f"a note lies beyond beat {MAX_BEATS:,}")
-    if low[2] < 0 or high[2] > 127 or low[3] < 1 or high[3] > 127:
-        raise MidiError("a pitch or a velocity lies outside 0..127")
-    if low[4] < 0 or high[4] > DRUMS:
-        raise MidiError("a program lies outside 0..127")
-    tick, bpm = events.tempi.T
-    if tick.min(initial=0) < 0 or not np.all(np.isfinite(bpm) & (bpm > MIN_TEMPO_BPM)):
-        raise MidiError("a tempo of zero or infinity, or before the piece begins")
-    tick, numerator, denominator = events.meters.T
-    if np.any((numerator < 1) | (denominator < 1) | (numerator * 4 > MAX_BAR_BEATS * denominator)):
-        raise MidiError(f"a time signature that is none, or with bars over {MAX_BAR_BEATS} beats")
-    if tick.min(initial=0) < 0:
-        raise MidiError("a time signature before the piece begins")
-    shortest_bar = (numerator * 4 / denominator).min(initial=4.0)
-    if len(tick) + high[0] / events.ticks_per_beat / shortest_bar > MAX_BARS:
-        raise MidiError(f"more than {MAX_BARS:,} bars")
+def _key(piece: NDArray[np.int64], tick: NDArray[np.number]) -> NDArray[np.int64]:
+    """Rises with piece and then tick."""
+    return (piece << _TICK_BITS) + tick.astype(np.int64)

@@ -18,16 +18,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 SUFFIXES = (".mid", ".midi")
 MEMORY_BYTES = 2 * 2**30  # what one item may make a worker ask for, beyond what it began with
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 64  # a batch
-BATCH_SECONDS = 0.02  # batches grow until they take this long
+BATCH_SECONDS = 0.05  # batches grow until they take this long
 
 # Forked workers start at once and need no guarded __main__. Threads of the parent (torch's, say)
 # do not come along, and are not missed: workers read files and never call torch.
@@ -114,19 +115,49 @@ class Failed:
     reason: str
 
 
+_OUT_OF_MEMORY = Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory")
+
+
 def guarded(
     work: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int = 1,
     limit_seconds: float = 60.0,
 ) -> Iterator[tuple[Item, Result | Failed]]:
-    """(item, work(item)) of every item, in order, the work done in other processes.
+    """(item, work(item)) of every item, in order; otherwise as `guarded_batches`."""
+    each: partial[list[Result | Failed]] = partial(_each, work)
+    for batch, results in guarded_batches(each, items, workers, limit_seconds):
+        if isinstance(results, Failed):
+            results = [results]
+        yield from zip(batch, results, strict=True)
 
-    An item on which a worker dies (a native crash, an exception that `work` lets out), takes more
-    than `limit_seconds` or asks for too much memory costs that item alone. Before it is given up
-    it gets a second try, by itself: the machine may have slept, or run out of memory elsewhere.
-    So `work` may see an item more than once. A few batches are under way at a time, however many
-    items there are. Workers end with this process, however it ends.
+
+def _each(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result | Failed]:
+    results: list[Result | Failed] = []
+    for item in items:
+        try:
+            results.append(work(item))
+        except MemoryError:
+            results.append(_OUT_OF_MEMORY)
+    return results
+
+
+def guarded_batches(
+    work: Callable[[Iterable[Item]], Result],
+    items: Iterable[Item],
+    workers: int = 1,
+    limit_seconds: float = 60.0,
+) -> Iterator[tuple[list[Item], Result | Failed]]:
+    """(batch, work(batch)) of batches of items, in order, the work done in other processes.
+
+    Work takes the items of its batch one by one and then may go on with all of them. An item on
+    which a worker dies (a native crash, an exception that `work` lets out), takes more than
+    `limit_seconds` or asks for too much memory costs that item alone: what fails between one item
+    and the next is laid to that item, and what fails after the last to all, which are then tried
+    one by one. Before an item is given up it gets a second try, by itself: the machine may have
+    slept, or run out of memory elsewhere. So `work` may see an item more than once. A few batches
+    are under way at a time, however many items there are. Workers end with this process, however
+    it ends.
 
     Time and memory are limited by the operating system: time not on Windows, memory on Linux only.
 
@@ -134,21 +165,20 @@ def guarded(
         work: a function at the top level of a module; it, items and results can be pickled.
         items: read as they are needed.
         workers: processes; they start when there is work for them.
-        limit_seconds: of wall clock, for one item.
+        limit_seconds: of wall clock, for one item, and for what follows the last.
+
+    Returns:
+        `Failed` stands for the result of a batch of one item only.
 
     Raises:
         RuntimeError: workers die before they begin to work.
     """
     source = iter(items)
     window: list[_Batch[Item, Result]] = []  # in order; all that is not yet handed out
-    ready: deque[tuple[Item, Result | Failed]] = deque()
     pool: list[_Worker[Item, Result]] = []
     size = 1
     try:
         while True:
-            while not ready and window and window[0].results is not None:
-                batch = window.pop(0)
-                ready.extend(zip(batch.items, batch.results or (), strict=True))
             while True:
                 idle = next((worker for worker in pool if worker.batch is None), None)
                 if idle is None and len(pool) == workers:
@@ -163,22 +193,27 @@ def guarded(
                     idle = _Worker(work, limit_seconds)
                     pool.append(idle)
                 idle.give(given)
+            is_ready = bool(window) and window[0].is_done
             busy = {worker.pipe: worker for worker in pool if worker.batch is not None}
-            if not ready and not busy:
+            if not is_ready and not busy:
                 return
-            for pipe in wait(list(busy), timeout=0 if ready else None):
+            for pipe in wait(list(busy), timeout=0 if is_ready else None):
                 worker = busy[pipe]
                 batch = worker.take()
+                at = window.index(batch)
                 try:
-                    seconds, batch.results = worker.pipe.recv()
+                    seconds, batch.result = worker.pipe.recv()
                 except (EOFError, OSError):
                     pool.remove(worker)
-                    at = window.index(batch)
                     window[at : at + 1] = worker.post_mortem(batch, limit_seconds)
                 else:
                     size = min(MOST_ITEMS, 2 * size) if seconds < BATCH_SECONDS else -(-size // 2)
-            for _ in range(min(8, len(ready))):  # few, that no worker waits long for more
-                yield ready.popleft()
+                    batch.is_done = True
+                    if isinstance(batch.result, Failed) and len(batch.items) > 1:
+                        window[at : at + 1] = [_Batch([item]) for item in batch.items]
+            if is_ready:
+                batch = window.pop(0)
+                yield batch.items, cast(Result | Failed, batch.result)
     finally:
         for worker in pool:
             worker.stop()
@@ -191,13 +226,14 @@ class _Batch(Generic[Item, Result]):
     items: list[Item]
     is_second_try: bool = False
     is_given: bool = False
-    results: list[Result | Failed] | None = None
+    result: Result | Failed | None = None
+    is_done: bool = False
 
 
 class _Worker(Generic[Item, Result]):
     """A process and the batch it works on."""
 
-    def __init__(self, work: Callable[[Item], Result], limit_seconds: float) -> None:
+    def __init__(self, work: Callable[[Iterable[Item]], Result], limit_seconds: float) -> None:
         self.batch: _Batch[Item, Result] | None = None
         self.item_number = _CONTEXT.RawValue("q", -1)  # in the batch; shared with the process
         self.pipe, other = _CONTEXT.Pipe()
@@ -231,8 +267,10 @@ class _Worker(Generic[Item, Result]):
                 raise RuntimeError(f"worker processes die as they start (exit status {status})")
             return [_Batch(items, is_second_try=True)]
         if batch.is_second_try and len(items) == 1:
-            batch.results = [Failed(_cause_of_death(status, limit_seconds))]
+            batch.result, batch.is_done = Failed(_cause_of_death(status, limit_seconds)), True
             return [batch]
+        if at == len(items):  # with all of them in hand
+            return [_Batch([item], is_second_try=len(items) == 1) for item in items]
         parts: list[_Batch[Item, Result]] = [
             _Batch(items[:at]),
             _Batch([items[at]], is_second_try=True),
@@ -259,7 +297,7 @@ def _serve(
     pipe: Connection,
     parents_end: Connection,
     item_number: Any,
-    work: Callable[[Item], Result],
+    work: Callable[[Iterable[Item]], Result],
     limit_seconds: float,
 ) -> None:
     """What a worker does: batches in, results out, until the pipe or the parent is gone."""
@@ -271,22 +309,30 @@ def _serve(
     set_alarm = getattr(signal, "setitimer", None)
     if set_alarm:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it kills, even in the midst of native code
+
+    def watched(items: list[Item]) -> Iterator[Item]:
+        for number, item in enumerate(items):
+            begins(number)
+            yield item
+        begins(len(items))  # what is done with all of them
+
+    def begins(number: int) -> None:
+        item_number.value = number
+        if set_alarm:
+            set_alarm(signal.ITIMER_REAL, limit_seconds)
+
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             items = pipe.recv()
             began = time.perf_counter()
-            results: list[Result | Failed] = []
-            for number, item in enumerate(items):
-                item_number.value = number
-                if set_alarm:
-                    set_alarm(signal.ITIMER_REAL, limit_seconds)
-                try:
-                    results.append(work(item))
-                except MemoryError:
-                    results.append(Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory"))
+            result: Result | Failed
+            try:
+                result = work(watched(items))
+            except MemoryError:
+                result = _OUT_OF_MEMORY
             if set_alarm:
                 set_alarm(signal.ITIMER_REAL, 0)
-            pipe.send((time.perf_counter() - began, results))
+            pipe.send((time.perf_counter() - began, result))
 
 
 def _die_with_parent() -> None:

@@ -10,10 +10,9 @@ import numpy as np
 import pretty_midi
 
 from data.copies import Windows, likest, shares_found
-from data.medley import Medley
 from data.options import SPLITS
 from data.reading import printable
-from data.score import DRUMS, Losses
+from data.score import DRUMS, Losses, Medley
 
 MOST_ALIKE = 10  # held-out pieces that are named, of those that training knows best
 EXAMPLES = 3  # names beside a count
@@ -55,11 +54,12 @@ class Census:
 
     def report(self) -> dict[str, Any]:
         """The counts as JSON holds them."""
+        meters = sorted(self.meters.items(), key=lambda meter: (-meter[1], meter[0]))
         return {
             "programs": {str(n): int(self.programs[n]) for n in np.flatnonzero(self.programs)},
             "pitches": _ends(np.flatnonzero(self.pitches)),
             "velocities": np.flatnonzero(self.velocities).tolist(),
-            "meters": {f"{n}/{d}": count for (n, d), count in self.meters.most_common()},
+            "meters": {f"{n}/{d}": count for (n, d), count in meters},
             "tempos": {str(bpm): count for bpm, count in sorted(self.tempos.items())},
             "losses": dict(vars(self.losses)),
             "unkept_notes": self.unkept_notes,

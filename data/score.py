@@ -6,8 +6,9 @@ Scores are the same music exactly when they are equal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,6 +156,84 @@ class Score:
         return canonical(notes, self.bars[:count], self.tempo_bpm[:count], self.grid)[0]
 
 
+@dataclass(frozen=True)
+class Medley:
+    """P pieces end to end.
+
+    Attributes:
+        notes: (N,) of NOTE; each piece's onsets count from its own beginning.
+        bars: (M,) of BAR.
+        tempo_bpm: (M,) int32.
+        note_offsets: (P + 1,) int64: piece i has notes[note_offsets[i] : note_offsets[i + 1]].
+        bar_offsets: (P + 1,) int64, the same of bars and tempi.
+        grid: of all pieces.
+    """
+
+    notes: NDArray[np.void]
+    bars: NDArray[np.void]
+    tempo_bpm: NDArray[np.int32]
+    note_offsets: NDArray[np.int64]
+    bar_offsets: NDArray[np.int64]
+    grid: Grid
+
+    @classmethod
+    def of(cls, scores: Sequence[Score]) -> Medley:
+        """These pieces, one at least, on one grid."""
+        return cls(
+            np.concatenate([score.notes for score in scores]),
+            np.concatenate([score.bars for score in scores]),
+            np.concatenate([score.tempo_bpm for score in scores]),
+            offsets([len(score.notes) for score in scores]),
+            offsets([len(score.bars) for score in scores]),
+            scores[0].grid,
+        )
+
+    def __len__(self) -> int:
+        return len(self.note_offsets) - 1
+
+    def __getitem__(self, index: int) -> Score:
+        """The piece of that number."""
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        note = slice(self.note_offsets[index], self.note_offsets[index + 1])
+        bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
+        return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
+
+    def some(self, is_chosen: NDArray[np.bool_]) -> Medley:
+        """Those of the pieces that are chosen; (P,) says which."""
+        note_counts, bar_counts = np.diff(self.note_offsets), np.diff(self.bar_offsets)
+        bars = np.repeat(is_chosen, bar_counts)
+        return Medley(
+            self.notes[np.repeat(is_chosen, note_counts)],
+            self.bars[bars],
+            self.tempo_bpm[bars],
+            offsets(note_counts[is_chosen]),
+            offsets(bar_counts[is_chosen]),
+            self.grid,
+        )
+
+
+def offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """(P + 1,) where each of P things of these lengths begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def owners(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N,) which of the P things each of the N rows between these offsets belongs to."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def reduced(
+    ufunc: np.ufunc, values: NDArray[Any], offsets: NDArray[np.int64], empty: float
+) -> NDArray[Any]:
+    """(P,) the values between each two offsets brought to one; `empty` where there are none."""
+    result = np.full(len(offsets) - 1, empty, dtype=values.dtype)
+    filled = np.flatnonzero(np.diff(offsets))
+    if len(filled):
+        result[filled] = ufunc.reduceat(values, offsets[filled])
+    return result
+
+
 @dataclass
 class Losses:
     """What bringing a piece to the grid changed.
@@ -180,6 +259,8 @@ def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.in
     return levels[np.searchsorted(midpoints, np.asarray(values), side="right")]
 
 
+# What a voice (see `_voice`) and an onset take of a sorting key.
+_VOICE_BITS, _ONSET_BITS = 15, 31
 _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each MIDI velocity
 
 
@@ -201,32 +282,56 @@ def canonical(
     Raises:
         ValueError: a note or a bar that no Score can hold.
     """
+    ends = offsets([len(notes)]), offsets([len(bars)])
+    medley, losses = canonical_medley(notes, bars, tempo_bpm, *ends, grid)
+    return medley[0], losses[0]
+
+
+def canonical_medley(
+    notes: NDArray[np.void],
+    bars: NDArray[np.void],
+    tempo_bpm: ArrayLike,
+    note_offsets: NDArray[np.int64],
+    bar_offsets: NDArray[np.int64],
+    grid: Grid,
+) -> tuple[Medley, list[Losses]]:
+    """What `canonical` makes of each of P pieces, fewer than 2^16, given end to end.
+
+    Raises:
+        ValueError: a note or a bar that no Score can hold.
+    """
     _check_ranges(notes, bars, tempo_bpm, grid)
-    losses = Losses()
-    # Sorted by (program, pitch, onset): the next row is the next note of the same voice.
-    voice, onset = _voice(notes), notes["onset"].astype(np.int64)
-    duration = np.maximum(notes["duration"], 1)
-    key = voice << 32 | onset
+    # Sorted by (piece, program, pitch, onset): the next row is the next note of the same voice.
+    piece, voice = owners(note_offsets), _voice(notes)
+    onset, duration = notes["onset"].astype(np.int64), np.maximum(notes["duration"], 1)
+    key = (piece << _VOICE_BITS | voice) << _ONSET_BITS | onset
     order = np.argsort(key)
     is_repeat = key[order[1:]] == key[order[:-1]]
+    merged = np.bincount(piece[order[1:][is_repeat]], minlength=len(note_offsets) - 1)
     if is_repeat.any():
-        order = np.lexsort((-notes["velocity"], -duration, key))
+        at = np.flatnonzero(np.append(is_repeat, False) | np.append(False, is_repeat))
+        equal = order[at]
+        order[at] = equal[np.lexsort((-notes["velocity"][equal], -duration[equal], key[equal]))]
         order = order[np.append(True, ~is_repeat)]
-        losses.merged = int(np.count_nonzero(is_repeat))
-    voice, onset, duration = voice[order], onset[order], duration[order]
-    room = np.where(voice[1:] == voice[:-1], onset[1:] - onset[:-1], duration[:-1])
+    piece, voice, onset, duration = piece[order], voice[order], onset[order], duration[order]
+    is_same_voice = (voice[1:] == voice[:-1]) & (piece[1:] == piece[:-1])
+    room = np.where(is_same_voice, onset[1:] - onset[:-1], duration[:-1])
     is_cut = duration[:-1] > room
-    losses.cut = int(np.count_nonzero(is_cut))
+    cut = np.bincount(piece[:-1][is_cut], minlength=len(note_offsets) - 1)
     duration[:-1][is_cut] = room[is_cut]
 
-    # And now by (onset, program, pitch).
-    by_onset = np.argsort(onset << 32 | voice)
+    # And now by (piece, onset, program, pitch).
+    by_onset = np.argsort((piece << _ONSET_BITS | onset) << _VOICE_BITS | voice)
     notes = notes[order[by_onset]]
     notes["duration"] = duration[by_onset]
     notes["velocity"] = _VELOCITY_LEVEL_OF[notes["velocity"]]
+    note_offsets = offsets(np.diff(note_offsets) - merged)
 
-    bars, tempo = _fit_bars(bars, nearest_level(TEMPO_LEVELS, tempo_bpm), notes, grid)
-    return Score(notes, bars, tempo, grid), losses
+    tempo = nearest_level(TEMPO_LEVELS, tempo_bpm)
+    last_onset = reduced(np.maximum, notes["onset"].astype(np.int64), note_offsets, empty=-1)
+    bars, tempo, bar_offsets = _fit_bars(bars, tempo, bar_offsets, last_onset, grid)
+    losses = [Losses(*counts) for counts in zip(merged.tolist(), cut.tolist(), strict=True)]
+    return Medley(notes, bars, tempo, note_offsets, bar_offsets, grid), losses
 
 
 def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:
@@ -235,26 +340,32 @@ def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _fit_bars(
-    bars: NDArray[np.void], tempo: NDArray[np.int32], notes: NDArray[np.void], grid: Grid
-) -> tuple[NDArray[np.void], NDArray[np.int32]]:
-    """Bars and tempi exactly up to the bar that holds the last onset."""
-    if not len(notes):
-        return bars[:0].copy(), tempo[:0].copy()
-    if not len(bars):
-        bars = np.array([(*grid.default_meter, grid.bar_steps(*grid.default_meter))], dtype=BAR)
-        tempo = np.array([grid.default_tempo_bpm], dtype=np.int32)
-    last_onset = int(notes["onset"].max())
-    ends = np.cumsum(bars["length"], dtype=np.int64)
-    if last_onset < ends[-1]:
-        count = int(np.searchsorted(ends, last_onset, side="right")) + 1
-        return bars[:count].copy(), tempo[:count].copy()
-    next_bar = bars[-1:].copy()
-    next_bar["length"] = grid.bar_steps(int(bars["numerator"][-1]), int(bars["denominator"][-1]))
-    missing = (last_onset - int(ends[-1])) // int(next_bar["length"][0]) + 1
-    return (
-        np.concatenate([bars, np.repeat(next_bar, missing)]),
-        np.concatenate([tempo, np.repeat(tempo[-1:], missing)]),
-    )
+    bars: NDArray[np.void],
+    tempo: NDArray[np.int32],
+    bar_offsets: NDArray[np.int64],
+    last_onset: NDArray[np.int64],
+    grid: Grid,
+) -> tuple[NDArray[np.void], NDArray[np.int32], NDArray[np.int64]]:
+    """Bars and tempi exactly up to the bar that holds each piece's last onset; none for -1."""
+    bar_counts = np.diff(bar_offsets)
+    if not bar_counts.all():
+        at = bar_offsets[:-1][bar_counts == 0]
+        meter = grid.default_meter
+        bars = np.insert(bars, at, np.array((*meter, grid.bar_steps(*meter)), dtype=BAR))
+        tempo = np.insert(tempo, at, grid.default_tempo_bpm)
+        bar_offsets = offsets(np.maximum(bar_counts, 1))
+    piece, lines = owners(bar_offsets), offsets(bars["length"])
+    begins = lines[bar_offsets[:-1]]
+    whole = grid.bar_steps(*(bars[n].astype(np.int64) for n in ("numerator", "denominator")))
+    count = (lines[:-1] - begins[piece] <= last_onset[piece]).astype(np.int64)  # of each bar
+    last_bar = bar_offsets[1:] - 1
+    beyond = last_onset - (lines[bar_offsets[1:]] - begins)
+    count[last_bar] += np.maximum(beyond // whole[last_bar] + 1, 0)
+    chosen = np.repeat(np.arange(len(bars)), count)
+    is_added = chosen == np.append(-1, chosen[:-1])
+    bars = bars[chosen]
+    bars["length"][is_added] = whole[chosen[is_added]]
+    return bars, tempo[chosen], offsets(np.bincount(piece[chosen], minlength=len(last_onset)))
 
 
 def _check_ranges(

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.build import deal
-from data.medley import offsets
 from data.options import SPLITS, CorpusError, CorpusOptions
+from data.score import offsets
 from data.windows import EVALUATION_TOKENS, NOT_SCORED, PieceBatch
 
 SUFFIXES = (".npy", ".jsonl")

@@ -16,7 +16,8 @@ from data import build as build_module
 from data import medley, store
 from data.build import deal
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.medley import Medley, MedleyOnDisk, MedleyWriter, encode_medley
+from data.medley import MedleyOnDisk, MedleyWriter, encode_medley
+from data.score import Medley
 from data.tokenizer import encode
 from tests.folders import tune, write_tunes
 from tests.music import GRID, scores, vocabulary_for

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from data import reading
-from data.reading import Failed, find_midi_files, guarded, printable
+from data.reading import Failed, find_midi_files, guarded, guarded_batches, printable
 
 ROOT = Path(__file__).parents[1]
 
@@ -177,6 +177,29 @@ def test_a_mishap_costs_one_item(method, workers, monkeypatch):
 def test_an_item_gets_a_second_try(tmp_path):
     items = [(tmp_path, number) for number in range(20)]
     assert list(guarded(die_once, items, 2)) == [(item, item[1]) for item in items]
+
+
+def mishap_with_all(items):
+    """Has trouble once it has taken all its items."""
+    numbers = list(items)
+    if 31 in numbers:
+        crash()
+    if 60 in numbers:
+        raise MemoryError
+    return [2 * number for number in numbers]
+
+
+def test_a_mishap_with_a_whole_batch_costs_the_item_that_fails_alone():
+    results = list(guarded_batches(mishap_with_all, range(100)))
+    assert [item for items, _ in results for item in items] == list(range(100))
+    assert max(len(items) for items, _ in results) > 1
+    assert {items[0]: r.reason for items, r in results if isinstance(r, Failed)} == {
+        31: "the reader crashed on it (SIGABRT)",
+        60: "needs more than 2 GiB of memory",
+    }
+    well = [(items, r) for items, r in results if not isinstance(r, Failed)]
+    assert all(r == [2 * item for item in items] for items, r in well)
+    assert sum(len(items) for items, _ in well) == 98
 
 
 def test_items_are_read_no_further_than_a_few_batches_ahead():
