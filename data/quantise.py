@@ -117,12 +117,11 @@ def medley_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[Medley, li
 
     error = np.abs(steps[:, 0] - exact[:, 0])
     moved = np.bincount(piece[error > _NOISE], minlength=len(pieces))
-    total = reduced(np.add, error, joined.note_offsets, empty=0)
     worst = reduced(np.maximum, error, joined.note_offsets, empty=0)
-    for number, lost in enumerate(losses):
-        lost.moved = int(moved[number])
-        lost.error_steps = float(total[number])
-        lost.worst_error_steps = float(worst[number])
+    for number, (begin, end) in enumerate(pairwise(joined.note_offsets.tolist())):
+        losses[number].moved = int(moved[number])
+        losses[number].error_steps = float(error[begin:end].sum())
+        losses[number].worst_error_steps = float(worst[number])
     return medley, losses
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import build as build_module
-from data import medley, store
+from data import medley, reading, store
 from data.build import deal
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.medley import MedleyOnDisk, MedleyWriter, encode_medley
@@ -207,6 +207,7 @@ sys.exit(main())
 def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk):
     one = open_corpus(folder, tmp_path / "one", progress=False, workers=1)
     monkeypatch.setattr(build_module, "CHUNK_PIECES", chunk)
+    monkeypatch.setattr(reading, "MOST_ITEMS", chunk)
     three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
     assert content(one.folder) == content(three.folder)
     monkeypatch.setattr(build_module, "CHUNK_NOTES", 1)
