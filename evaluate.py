@@ -16,6 +16,7 @@ import argparse
 import operator
 from collections.abc import Iterable, Sequence
 from functools import partial, reduce
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ def print_likelihood(model: Model, corpus: Corpus) -> None:
 
 def opening_ids(
     model: Model, midi: str, from_bar: int, most: int
-) -> tuple[NDArray[np.int64], int, list[str]]:
+) -> tuple[NDArray[np.int64], list[str]]:
     """The first ids of a MIDI file, or those from a later bar on as a training window has them.
 
     Args:
@@ -103,21 +104,23 @@ def opening_ids(
         most: how many ids at most.
 
     Returns:
-        The ids; the number of the bar they begin with; what was changed to fit the vocabulary.
+        The ids, and what was changed to fit the vocabulary.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, or no such bar in it.
     """
     score, told = fit_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
     ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
+    if not len(score.notes):
+        raise MidiError(f"{midi}: no notes that the model has an instrument for")
     if from_bar > last:
         raise MidiError(f"{midi}: no bar {from_bar}, its last with a note is {last}")
     if from_bar == 1:
-        return ids[:most], int(not score.has_upbeat), told
+        return ids[:most], told
     start = int(bar_indices(ids, model.vocabulary)[from_bar - 1 + score.has_upbeat])
     head = window_head(ids, start, model.vocabulary)
     rest = ids[start + bar_head_size(ids, start, model.vocabulary) :]
-    return np.concatenate([head, rest])[:most], from_bar, told
+    return np.concatenate([head, rest])[:most], told
 
 
 def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None:
@@ -125,6 +128,12 @@ def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None
     maps = model.decoder.attention_maps(torch.from_numpy(ids)[None])[:, 0]  # (L, H, T, T)
     labels = token_labels(ids, model.vocabulary, first_bar)
     write_attention(maps.numpy(), labels, model.decoder.attention_names, out)
+
+
+def _png(text: str) -> str:
+    if Path(text).suffix.lower() != ".png" or Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"the name of a .png file is needed, not {text!r}")
+    return text
 
 
 def _tokens_shown(text: str) -> int:
@@ -143,7 +152,9 @@ def command_line() -> argparse.ArgumentParser:
     likelihood.add_argument("--datasets", default="datasets", help="where corpora lie")
     attention = what.add_parser("attention", help="a picture of which tokens look at which")
     attention.add_argument("--midi", required=True, metavar="FILE", help="what the model reads")
-    attention.add_argument("--out", required=True, metavar="FILE", help="the PNG to write")
+    attention.add_argument(
+        "--out", required=True, type=_png, metavar="FILE.png", help="the picture to write"
+    )
     attention.add_argument(
         "--from-bar", type=at_least_one, default=1, help="where it begins (default: %(default)s)"
     )
@@ -168,10 +179,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             print_likelihood(model, corpus_of(model, arguments.path, arguments.datasets))
         else:
             most = min(arguments.tokens, model.decoder.config.context_length)
-            ids, bar, told = opening_ids(model, arguments.midi, arguments.from_bar, most)
+            ids, told = opening_ids(model, arguments.midi, arguments.from_bar, most)
             if told:
                 print(f"the piece was fitted to the model: {'; '.join(told)}")
-            draw(model, ids, bar, arguments.out)
+            draw(model, ids, arguments.from_bar, arguments.out)
     except (BundleError, CorpusError, MidiError, OSError) as error:
         fail(str(error))
 

@@ -126,6 +126,8 @@ def read_seed_midi(model: Model, path: str | Path, bars: int) -> Seed:
         FileNotFoundError, MidiError: there is no such file, or no music in it.
     """
     score, _ = read_midi(path, model.vocabulary.grid)
+    if not len(score.notes):
+        raise MidiError(f"{path}: no notes in it")
     opening = score.first_bars(bars + score.has_upbeat)
     if not len(opening.notes):
         raise MidiError(f"{path}: no notes in its first {bars} bars; keep more with --seed-bars")

@@ -15,9 +15,9 @@ from torch.utils.tensorboard import SummaryWriter
 from data.audio import render_audio
 from data.corpus import Corpus
 from data.render import draw_attention, draw_piano_roll, token_labels
-from data.vocabulary import Kind
 from generate import Model, continue_score, no_seed
 from model.decoder import Decoder
+from model.module import RunError
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 
@@ -70,6 +70,9 @@ class MusicMonitor(Callback):
     """
 
     def __init__(self, times: int = 4, bars: int = 8, tokens: int = 64) -> None:
+        for name, value in (("times", times), ("bars", bars), ("tokens", tokens)):
+            if value < 1:
+                raise RunError(f"monitor.{name} must be 1 or more, not {value}")
         self.times = times
         self.bars = bars
         self.tokens = tokens
@@ -103,10 +106,9 @@ class MusicMonitor(Callback):
         roll = draw_piano_roll(score, title=f"after {step} steps")
         writer.add_figure("music/piano_roll", roll, step, close=False)
 
-        ids = corpus.split("valid").piece(0)[: self.tokens]
+        ids = corpus.split("valid").piece(0)[: min(self.tokens, decoder.config.context_length)]
         on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
         maps = decoder.attention_maps(on_device)[:, 0].float().cpu().numpy()  # (L, H, T, T)
-        is_upbeat = corpus.vocabulary.kind_of[ids[2]] == Kind.LENGTH
-        labels = token_labels(ids, corpus.vocabulary, first_bar=int(not is_upbeat))
+        labels = token_labels(ids, corpus.vocabulary)
         picture = draw_attention(maps, labels, decoder.attention_names)
         writer.add_figure("attention/maps", picture, step, close=False)

@@ -26,22 +26,20 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.copies import Windows, fingerprints, lowest_pitches, window_marks
-from data.instruments import Instruments, fold
+from data.copies import Windows, window_marks
 from data.medley import MedleyOnDisk, MedleyWriter, encode_medley
-from data.midi import read_events
 from data.options import SPLITS, CorpusError, CorpusOptions
-from data.quantise import Events, MidiError, has_beats, medley_from_events, refusals
-from data.reading import Failed, guarded, guarded_batches, printable
+from data.pieces import Readings, read_pieces
+from data.reading import SUFFIXES, Failed, guarded, guarded_batches, printable
 from data.report import Census, near_copies, report_text
-from data.score import Grid, Losses, Medley, Score, offsets
+from data.score import Medley, Score, offsets
 from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
 from data.vocabulary import Survey, Vocabulary
 
 FORMAT = 2  # of what is written; another number is never read, but built anew
 LIMIT_SECONDS = 60.0  # that a file may take to be read
 CHUNK_PIECES = 64  # that are handled together; fewer where they hold
-CHUNK_NOTES = 2**17  # so many notes, or
+CHUNK_TOKENS = 2**19  # about so many tokens, or
 CHUNK_BARS = 2**14  # so many bars, which keeps the steps of all of them within 32 bits
 
 
@@ -67,7 +65,7 @@ def build(
         workers: how many processes share the work.
         progress: whether to show bars.
 
-    A folder with train/ and valid/ (and test/) inside is split so, and keeps its copies;
+    A folder with MIDI files in train/, valid/ or test/ is split so, and keeps its copies;
     otherwise the first of each group of copies is used and pieces are dealt by their content.
 
     Raises:
@@ -76,7 +74,7 @@ def build(
     """
     scratch = out / "scratch"
     scratch.mkdir()
-    found = _Found(all((source / name).is_dir() for name in SPLITS[:2]))
+    found = _Found(any(file.split("/")[0] in SPLITS for file in files))
     for file, reason in left_out:
         found.leave_out(file, reason)
     readable = files
@@ -104,7 +102,7 @@ def build(
             splits[split], windows[split] = _write_split(out / split, scratch, pieces, here, bar)
     report = {
         "name": name,
-        "files": len(files) + len(left_out),
+        "files": len(files) + sum(name.lower().endswith(SUFFIXES) for name, _ in left_out),
         "splits_given": found.splits_given,
         "copies_kept": found.splits_given or not options.deduplicate,
         "grid": dataclasses.asdict(options.time_grid),
@@ -149,7 +147,10 @@ def _members(found: _Found, source: Path, options: CorpusOptions) -> dict[str, l
         raise CorpusError(f"{only}: training needs one, validation another")
     for name in SPLITS[:2]:
         if not members[name]:
-            raise CorpusError(f"{source}: no MIDI file in {name}/ can be used")
+            given = (
+                "it has folders of its own for train/, valid/ or test/, but " * found.splits_given
+            )
+            raise CorpusError(f"{source}: {given}no MIDI file in {name}/ can be used")
     return members
 
 
@@ -186,56 +187,6 @@ def _bar(total: int, what: str, progress: bool) -> tqdm:
 # The first pass
 
 
-@dataclass(frozen=True)
-class Readings:
-    """What the first pass takes from some files; of each piece in them, in order."""
-
-    names: list[str]
-    medley: Medley
-    losses: list[Losses]
-    marks: list[bytes]  # what copies share
-    lowest_pitches: list[int]
-    has_beats: list[bool]
-    unkept_notes: list[int]  # of instruments that were not asked for
-    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
-
-
-def read_pieces(
-    names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments
-) -> Readings:
-    """The music in some files, or why they are left out."""
-    played: dict[str, Events] = {}
-    reasons: dict[str, str] = {}
-    order = []
-    for name in names:
-        order.append(name)
-        try:
-            played[name] = read_events(folder / name)
-        except (MidiError, OSError) as error:
-            reasons[name] = str(error).removeprefix(f"{folder / name}: ")
-    kept = {name: fold(events, instruments) for name, events in played.items()}
-    refused = refusals(list(kept.values()), grid)
-    for number, (name, events) in enumerate(played.items()):
-        if number in refused:
-            reasons[name] = refused[number]
-        elif not len(events.notes):
-            reasons[name] = "it holds no notes"
-        elif not len(kept[name].notes):
-            reasons[name] = "it holds no notes of the instruments to keep"
-    pieces = [name for name in order if name not in reasons]
-    medley, losses = medley_from_events([kept[name] for name in pieces], grid)
-    return Readings(
-        pieces,
-        medley,
-        losses,
-        fingerprints(medley),
-        lowest_pitches(medley).tolist(),
-        has_beats([played[name] for name in pieces]).tolist(),
-        [len(played[name].notes) - len(kept[name].notes) for name in pieces],
-        [(name, reasons[name]) for name in order if name in reasons],
-    )
-
-
 @dataclass
 class _Found:
     """What the first pass learns; the pieces that are used, by number.
@@ -246,6 +197,7 @@ class _Found:
     splits_given: bool
     names: list[str] = field(default_factory=list)
     marks: list[bytes] = field(default_factory=list)
+    sizes: array[int] = field(default_factory=lambda: array("q"))
     note_offsets: array[int] = field(default_factory=lambda: array("q", [0]))
     bar_offsets: array[int] = field(default_factory=lambda: array("q", [0]))
     left_out: list[dict[str, str]] = field(default_factory=list)
@@ -262,6 +214,7 @@ class _Found:
         """Takes a piece of these into account, but for its music."""
         self.names.append(readings.names[number])
         self.marks.append(readings.marks[number])
+        self.sizes.append(readings.sizes[number])
         self.census.add_losses(readings.losses[number])
         self.census.unkept_notes += readings.unkept_notes[number]
         if not readings.has_beats[number]:
@@ -278,14 +231,14 @@ class _Found:
     def chunks(self, members: Sequence[int]) -> list[Sequence[int]]:
         """These pieces, in their order, so many together as are spelt at once."""
         chunks, begin = [], 0
-        notes = bars = 0
+        tokens = bars = 0
         for at, number in enumerate(members, start=1):
-            notes += self.note_offsets[number + 1] - self.note_offsets[number]
+            tokens += self.sizes[number]
             bars += self.bar_offsets[number + 1] - self.bar_offsets[number]
-            is_full = at - begin == CHUNK_PIECES or notes > CHUNK_NOTES or bars > CHUNK_BARS
+            is_full = at - begin == CHUNK_PIECES or tokens > CHUNK_TOKENS or bars > CHUNK_BARS
             if is_full or at == len(members):
                 chunks.append(members[begin:at])
-                begin, notes, bars = at, 0, 0
+                begin, tokens, bars = at, 0, 0
         return chunks
 
     def rows(self, members: Sequence[int]) -> Rows:

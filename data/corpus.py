@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from data.build import FORMAT, build
 from data.instruments import MODES
@@ -122,6 +122,8 @@ def open_corpus(
             be written.
     """
     options = CorpusOptions() if options is None else options
+    if not str(path):
+        raise CorpusError("no folder of MIDI files is named")
     folder, name = Path(path), Path(path).resolve().name or "corpus"
     if str(path) == EMBEDDED:
         from data import bach  # music21 takes its time to import
@@ -198,20 +200,34 @@ def _stamp(folder: Path, names: Sequence[str]) -> bytes:
     return digest.digest()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"error: {message} (--help lists the options)", file=sys.stderr)
+        sys.exit(2)
+
+
+def _workers(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
+    return int(text)
+
+
 def main() -> int:
     """The command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m data.corpus",
         description="Builds the corpus of a folder of MIDI files and says what is in it.",
     )
     parser.add_argument("folder", help='a folder of MIDI files, or "bach": the embedded corpus')
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
-    parser.add_argument("--workers", type=int, help="processes (default: the cores there are)")
+    parser.add_argument("--workers", type=_workers, help="processes (default: the cores there are)")
     kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
     kinds.add_argument("--grid", default="beats", choices=("beats", "seconds"))
     kinds.add_argument("--instruments", default="original", choices=MODES)
     kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
-    kinds.add_argument("--tracks", nargs="+", help="the tracks to keep, by name")
+    kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
     wishes = parser.parse_args()
     try:
         options = CorpusOptions.from_settings(vars(wishes))

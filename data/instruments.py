@@ -69,6 +69,7 @@ def fold(events: Events, instruments: Instruments) -> Events:
         is_kept &= np.isin(notes[:, 4], instruments.programs)
     if instruments.tracks is not None:
         wanted = {t.casefold() if isinstance(t, str) else t for t in instruments.tracks}
+        wanted |= {int(t) for t in wanted if isinstance(t, str) and t.isdecimal()}
         chosen = [
             number in wanted or name.strip().casefold() in wanted
             for number, name in enumerate(names, start=1)

@@ -39,8 +39,12 @@ Result = TypeVar("Result")
 
 
 def printable(name: str) -> str:
-    r"""A file name as text that can be written anywhere: bytes that are not UTF-8 as `\xe9`."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    r"""A file name as text that can be written anywhere.
+
+    Bytes that are not UTF-8 stand as `\xe9`, and so does what would move a terminal's cursor.
+    """
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:

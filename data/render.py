@@ -247,7 +247,7 @@ def draw_attention(
     step, total = side + _MAP_GAP, n_head * (side + _MAP_GAP) + _LABEL_ROOM + _TEXT_LINE
     width = n_layer * step + _LABEL_ROOM
     figure = Figure(figsize=(width, total), facecolor="white")
-    starts = [at for at, label in enumerate(labels) if label.startswith("Bar ")]
+    starts = [at for at, label in enumerate(labels) if label.startswith("Bar ") or " s" in label]
     for layer, head in np.ndindex(n_layer, n_head):
         left, floor = _LABEL_ROOM + layer * step, total - _TEXT_LINE - (head + 1) * step
         axes = figure.add_axes((left / width, floor / total, side / width, side / total))
@@ -267,16 +267,19 @@ def draw_attention(
 
 
 def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:
-    """What `Vocabulary.describe` says of each id, but bars by number: `Bar 16`.
+    """What `Vocabulary.describe` says of each id, but bars by number: `Bar 16`, `15 s`.
 
     Args:
-        ids: (T,).
+        ids: (T,), from Start or from a bar on.
         vocabulary: theirs.
-        first_bar: the number of the first bar among them.
+        first_bar: the number of the first bar among them; where an upbeat comes before bar 1, of
+            the bar after it.
     """
-    numbers = itertools.count(first_bar)
+    is_upbeat = len(ids) > 2 and vocabulary.kind_of[ids[0]] == Kind.START
+    is_upbeat = is_upbeat and vocabulary.kind_of[ids[2]] == Kind.LENGTH
+    numbers = itertools.count(first_bar - is_upbeat)
     return [
-        f"Bar {next(numbers)}"
+        (f"Bar {next(numbers)}" if vocabulary.grid.has_meter else f"{next(numbers) - 1} s")
         if vocabulary.kind_of[token] == Kind.BAR
         else vocabulary.describe(token)
         for token in ids.tolist()

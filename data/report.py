@@ -214,7 +214,7 @@ def _grid_advice(without_beats: list[str], pieces: int) -> str:
     """Which grid suits."""
     if not without_beats:
         return "all pieces keep to a beat, so a grid of beats suits them"
-    told = f"{len(without_beats):,} of {pieces:,} pieces keep to no beat"
+    told = f"{len(without_beats):,} of {pieces:,} pieces keep to no beat that the grid divides"
     suits = "a grid of seconds suits" if 2 * len(without_beats) > pieces else "beats suit the rest"
     return f"{told} ({_named(without_beats)}): {suits}"
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from data.build import deal
 from data.options import SPLITS, CorpusError, CorpusOptions
 from data.score import offsets
+from data.store import MOST_IDS
 from data.windows import EVALUATION_TOKENS, NOT_SCORED, PieceBatch
 
 SUFFIXES = (".npy", ".jsonl")
@@ -117,15 +119,17 @@ def open_stream(path: str | Path, vocabulary_size: int, options: CorpusOptions) 
 def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """All ids, and where sequences begin and the last ends."""
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):
+        array = np.lib.format.open_memmap(path, mode="r")  # an .npy file and nothing else
+    except (ValueError, EOFError, OverflowError, TokenError, MemoryError):
         raise CorpusError(f"{path}: not a whole .npy file of numbers") from None
-    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
+    if array.ndim != 2 or array.dtype.kind not in "iu":
         raise CorpusError(
             f"{path}: {array.dtype} of shape {array.shape}, where integers of shape "
             f"(sequences, ids) are needed"
         )
     count, length = array.shape
+    if array.size and array.max() > MOST_IDS:  # before it wraps round
+        raise CorpusError(f"{path}: an id of {array.max()}, {MOST_IDS} at most")
     return array.astype(np.int64).ravel(), np.arange(count + 1) * length
 
 

@@ -74,6 +74,18 @@ def scaled_dot_product_attention(
     """
     if query.device.type == "cpu":
         return attention_weights(query, key, mask, causal=causal, scale=scale) @ value
+    return _fused(query, key, value, mask, causal, scale)
+
+
+def _fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float | None,
+) -> Tensor:
+    """The same by torch's kernel."""
     T, S = query.shape[-2], key.shape[-2]
     if mask is None and causal and T == S:  # the kernel's own causal mask is its fastest way
         return functional.scaled_dot_product_attention(

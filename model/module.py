@@ -162,7 +162,10 @@ class MusicModule(LightningModule):
         if hasattr(self, "decoder"):
             return
         vocabulary = self.data.vocabulary
-        self.decoder = Decoder(self._config(vocabulary.size))
+        try:
+            self.decoder = Decoder(self._config(vocabulary.size))
+        except ValueError as error:
+            raise RunError(str(error)) from None
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
 

@@ -9,8 +9,10 @@ from torch.nn import functional
 from model.attention import (
     KVCache,
     MultiHeadAttention,
+    _fused,
     attention_weights,
     causal_mask,
+    padding_mask,
     scaled_dot_product_attention,
 )
 from model.positions import Rotary
@@ -55,6 +57,30 @@ def test_who_may_see_nothing_gets_zero_and_no_gradient():
     assert key.grad is not None
     assert torch.equal(query.grad[:, 0], torch.zeros(2, 3))
     assert key.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask_of", ["none", "strict", "padding"])
+@pytest.mark.parametrize("shape", [(6, 6), (1, 6), (4, 6)])
+def test_the_fused_kernel_says_the_same(causal, mask_of, shape):
+    """What runs where there is no CPU: values and gradients, rows that see nothing included."""
+    T, S = shape
+    torch.manual_seed(0)
+    shapes = ((2, 3, T, 4), (2, 3, S, 4), (2, 3, S, 5))
+    query, key, value = (torch.randn(shape, requires_grad=True) for shape in shapes)
+    is_token = torch.arange(S) >= torch.tensor([[0], [3]])  # left-padded: early queries are blind
+    masks = {
+        "none": None,
+        "strict": causal_mask(T, S, strict=True),
+        "padding": padding_mask(is_token),
+    }
+    results = []
+    for function in (scaled_dot_product_attention, _fused):
+        options = {"mask": masks[mask_of], "causal": causal, "scale": 0.7}
+        output = function(query, key, value, **options)
+        results.append([output, *torch.autograd.grad(output.square().sum(), (query, key, value))])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_a_hidden_key_counts_for_nothing():

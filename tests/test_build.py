@@ -210,7 +210,7 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
     monkeypatch.setattr(reading, "MOST_ITEMS", chunk)
     three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
     assert content(one.folder) == content(three.folder)
-    monkeypatch.setattr(build_module, "CHUNK_NOTES", 1)
+    monkeypatch.setattr(build_module, "CHUNK_TOKENS", 1)
     notes = open_corpus(folder, tmp_path / "notes", progress=False, workers=1)
     assert content(one.folder) == content(notes.folder)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,15 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import corpus as corpus_module
+from data import pieces
 from data.copies import fingerprint
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
 from data.midi import read_midi, write_midi
+from data.reading import printable
 from data.report import report_text
 from data.score import DRUMS, NOTE, Score
 from data.tokenizer import bar_indices, decode, window_head
 from data.vocabulary import Kind
 from tests.folders import transposed, tune, write_tunes
-from tests.music import GRID, scores
+from tests.music import GRID, piece, scores
+
+ROOT = Path(__file__).parents[1]
 
 NOTTINGHAM = Path(__file__).parents[1] / "../shared/corpora/nottingham"
 
@@ -125,7 +130,7 @@ def test_performances_without_beats_are_named(folder, tmp_path):
     for count, advice in ((1, "beats suit the rest"), (7, "a grid of seconds suits")):
         report["without_beats"] = [f"tune{number}.mid" for number in range(count)]
         page = report_text(report)
-        assert f"{count} of 12 pieces keep to no beat (tune0.mid" in page
+        assert f"{count} of 12 pieces keep to no beat that the grid divides (tune0.mid" in page
         assert advice in page
 
 
@@ -281,7 +286,12 @@ def test_errors_are_one_clear_line(tmp_path):
     assert "only one piece" in message(tmp_path / "one")
     write_tunes(tmp_path / "given" / "train", 2)
     (tmp_path / "given" / "valid").mkdir()
-    assert message(tmp_path / "given") == "/given: no MIDI file in valid/ can be used"
+    own = "it has folders of its own for train/, valid/ or test/, but no MIDI file"
+    assert message(tmp_path / "given") == f"/given: {own} in valid/ can be used"
+    write_tunes(tmp_path / "halves" / "train", 2)
+    write_tunes(tmp_path / "halves" / "test", 2, first=5)  # never trained on, for want of valid/
+    assert message(tmp_path / "halves") == f"/halves: {own} in valid/ can be used"
+    assert message("") == "no folder of MIDI files is named"
     for number in range(5):
         write_midi(tune(7), tmp_path / "one" / f"{number}.mid")
     (tmp_path / "one" / "tune0.mid").unlink()
@@ -341,3 +351,49 @@ def test_nottingham_is_read_whole(tmp_path):
     split = corpus.split("train")
     assert (kind_of[split.tokens[split.bar_offsets]] == Kind.BAR).all()
     assert (kind_of[split.bar_tempos] == Kind.TEMPO).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--workers", "0"], "must be a whole number from 1 up, not '0'"),
+        (["--workers", "-1"], "from 1 up"),
+        (["--grid", "feet"], "invalid choice: 'feet'"),
+        (["--programs", "200"], "0 to 127, or 128 for drums, not 200"),
+    ],
+)
+def test_a_mistake_in_the_command_is_one_line(folder, tmp_path, arguments, words):
+    command = [sys.executable, "-m", "data.corpus", str(folder), "--datasets", str(tmp_path / "d")]
+    ran = subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=ROOT)
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert words in line
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_file_that_cannot_be_opened_costs_itself_wherever_it_lies(folder, tmp_path, monkeypatch):
+    read = pieces.read_events
+
+    def denied(path):
+        if path.name in ("tune1.mid", "tune2.mid"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(pieces, "read_events", denied)  # workers are forked: they have it too
+    left_out = open_corpus(folder, tmp_path / "out", progress=False).report()["left_out"]
+    assert [entry["reason"] for entry in left_out] == ["cannot be read (Permission denied)"] * 2
+
+
+def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path):
+    held = [(0, 90_000 * 12, pitch, 80, 0) for pitch in range(100)]  # 22,500 bars each
+    write_midi(piece(held), folder / "held.mid")
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    (left_out,) = corpus.report()["left_out"]
+    assert left_out["file"] == "held.mid"
+    assert "held too long" in left_out["reason"]
+    assert sum(len(corpus.split(split)) for split in SPLITS) == 12
+
+
+def test_names_cannot_move_the_cursor_of_a_terminal():
+    assert printable("a\nb\x1b[31m.mid") == r"a\nb\x1b[31m.mid"
+    assert printable("Główny \udce9.mid") == r"Główny \xe9.mid"

@@ -122,6 +122,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
         (["--from-bar", "99"], "no bar 99, its last with a note is"),
         (["--from-bar", "0"], "must be a whole number from 1 up"),
         (["--tokens", "129"], "at most 128"),
+        (["--out", "tunes/tune3.mid"], "the name of a .png file is needed"),
     ],
 )
 def test_what_cannot_be_drawn_is_said_in_one_line(checkpoint, capsys, changes, words):

@@ -61,6 +61,7 @@ TRACKS = (("Melody", 2), ("", 1), ("left hand ", 2), ("Drums", 1))
         (("melody",), [0, 1], (("Melody", 2),)),
         (("LEFT HAND", 2), [2, 3, 4], (("", 1), ("left hand ", 2))),
         ((4,), [5], (("Drums", 1),)),
+        (("4",), [5], (("Drums", 1),)),  # as a command line has it
         (("flute", 9), [], ()),
     ],
 )

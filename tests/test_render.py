@@ -137,8 +137,21 @@ def test_tokens_are_labelled_with_what_they_say_and_bars_with_their_numbers():
     survey = Survey()
     survey.add(score)
     vocabulary = survey.vocabulary(GRID)
-    labels = token_labels(encode(score, vocabulary), vocabulary, first_bar=15)
+    ids = encode(score, vocabulary)
+    labels = token_labels(ids, vocabulary, first_bar=15)
     assert labels == [
         *("Start", "Bar 15", "Tempo 120", "@0", "C4", "1/4"),
         *("Bar 16", "@0", "E4", "1/2", "End"),
     ]
+
+
+def test_an_upbeat_is_bar_0_and_seconds_are_counted_from_0():
+    upbeat = piece([(0, 12, 60, 80, 0), (12, 12, 60, 80, 0)], bars=((4, 4, 12), (4, 4, 48)))
+    notes = np.array([(0, 50, 60, 80, 0), (150, 50, 60, 80, 0)], dtype=NOTE)
+    performance = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
+    for score, labels in ((upbeat, ["Bar 0", "Bar 1"]), (performance, ["0 s", "1 s"])):
+        survey = Survey()
+        survey.add(score)
+        vocabulary = survey.vocabulary(score.grid)
+        told = token_labels(encode(score, vocabulary), vocabulary)
+        assert [label for label in told if label in labels] == labels

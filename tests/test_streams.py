@@ -120,16 +120,35 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
         ("s.npy", np.zeros(5, dtype=int), 5, "shape (5,)"),
         ("s.npy", np.zeros((5, 5)), 5, "float64"),
         ("s.npy", np.array([[None]]), 5, "not a whole .npy file"),
+        ("s.npy", "PK\x03\x04", 5, "not a whole .npy file"),
+        ("s.npy", "\x93NUMPY", 5, "not a whole .npy file"),
+        ("s.npy", np.array([[2**64 - 1, 1]], dtype=np.uint64), 5, "an id of 18446744073709551615"),
+        ("s.npy", np.zeros((5, 5), dtype="m8"), 5, "timedelta64"),
         ("folder", None, 5, "vocabulary_size is for"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, name, content, size, words):
     path = tmp_path / name
     if isinstance(content, str):
-        path.write_text(content)
+        path.write_text(content, encoding="latin-1")
     elif content is not None:
         np.save(path, content)
     with pytest.raises((CorpusError, FileNotFoundError)) as caught:
         MusicDataModule(path=str(path), vocabulary_size=size).prepare_data()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (10000000, 1000000)}",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (((",
+    ],
+)
+def test_a_header_that_lies_is_one_line(tmp_path, header):
+    text = header.encode() + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(80)
+    (tmp_path / "s.npy").write_bytes(content)
+    with pytest.raises(CorpusError, match=r"not a whole \.npy file"):
+        MusicDataModule(path=str(tmp_path / "s.npy"), vocabulary_size=5).prepare_data()

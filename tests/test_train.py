@@ -187,6 +187,11 @@ def test_the_grid_and_the_instruments_that_were_asked_for(folder, capsys, option
     assert "model" in capsys.readouterr().out
 
 
+def test_a_context_shorter_than_what_is_shown_is_shown_whole(folder):
+    fit(folder, "--model.context_length", 16, "--trainer.max_steps", 10)
+    assert Path("runs/smoke/model.safetensors").is_file()
+
+
 def test_the_classic_decoder_trains_and_generates(folder):
     tiny = {"n_layer": 2, "n_head": 2, "n_embd": 32, "context_length": 64}
     options = [str(word) for name, value in tiny.items() for word in (f"--model.{name}", value)]
@@ -230,6 +235,7 @@ def test_every_shipped_config_is_read(config, capsys):
         (["--ckpt_path", "noise/a.mid"], ["noise/a.mid", "not a checkpoint"]),
         (["--ckpt_path", "best"], ["best.ckpt"]),
         (["--model.learning_rate", "-1"], ["-1"]),
+        (["--monitor.tokens", "0"], ["monitor.tokens must be 1 or more"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):

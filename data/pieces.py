@@ -1,0 +1,93 @@
+"""The pieces in some MIDI files: read, checked, brought to the grid, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.copies import fingerprints, lowest_pitches
+from data.instruments import Instruments, fold
+from data.midi import read_events
+from data.quantise import Events, MidiError, has_beats, medley_from_events, refusals
+from data.score import Grid, Losses, Medley, reduced
+
+MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What the first pass takes from some files; of each piece in them, in order."""
+
+    names: list[str]
+    medley: Medley
+    sizes: list[int]  # tokens, about
+    losses: list[Losses]
+    marks: list[bytes]  # what copies share
+    lowest_pitches: list[int]
+    has_beats: list[bool]
+    unkept_notes: list[int]  # of instruments that were not asked for
+    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
+
+
+def read_pieces(
+    names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments
+) -> Readings:
+    """The music in some files, or why they are left out."""
+    played: dict[str, Events] = {}
+    reasons: dict[str, str] = {}
+    order = []
+    for name in names:
+        order.append(name)
+        try:
+            played[name] = read_events(folder / name)
+        except (MidiError, OSError) as error:
+            reasons[name] = _reason(error, folder / name)
+    kept = {name: fold(events, instruments) for name, events in played.items()}
+    refused = refusals(list(kept.values()), grid)
+    for number, (name, events) in enumerate(played.items()):
+        if number in refused:
+            reasons[name] = refused[number]
+        elif not len(events.notes):
+            reasons[name] = "it holds no notes"
+        elif not len(kept[name].notes):
+            reasons[name] = "it holds no notes of the instruments to keep"
+    pieces = [name for name in order if name not in reasons]
+    medley, losses = medley_from_events([kept[name] for name in pieces], grid)
+    sizes = least_tokens(medley)
+    for number in np.flatnonzero(sizes > MOST_TOKENS).tolist():
+        reasons[pieces[number]] = (
+            f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
+        )
+    is_short = sizes <= MOST_TOKENS
+    medley = medley.some(is_short)
+    losses = [lost for lost, short in zip(losses, is_short.tolist(), strict=True) if short]
+    pieces = [name for name in pieces if name not in reasons]
+    return Readings(
+        pieces,
+        medley,
+        sizes[is_short].tolist(),
+        losses,
+        fingerprints(medley),
+        lowest_pitches(medley).tolist(),
+        has_beats([played[name] for name in pieces]).tolist(),
+        [len(played[name].notes) - len(kept[name].notes) for name in pieces],
+        [(name, reasons[name]) for name in order if name in reasons],
+    )
+
+
+def least_tokens(medley: Medley) -> NDArray[np.int64]:
+    """(P,) how many tokens each piece takes at least: its notes, their Extends and Durations."""
+    longest = medley.grid.bar_steps(*medley.grid.default_meter)
+    of_note = 2 + (medley.notes["duration"].astype(np.int64) - 1) // longest
+    return np.asarray(reduced(np.add, of_note, medley.note_offsets, empty=0))
+
+
+def _reason(error: Exception, path: Path) -> str:
+    """Why a file could not be read, without the path, which is known."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read ({error.strerror})"
+    return str(error).removeprefix(f"{path}: ")
