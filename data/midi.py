@@ -15,6 +15,7 @@ import symusic
 from numpy.typing import NDArray
 
 from data.files import written_beside
+from data.hanging import has_hanging, without_hanging
 from data.quantise import Events, MidiError, score_from_events
 from data.score import DRUMS, Grid, Losses, Score
 
@@ -26,10 +27,11 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
     """The Score in a MIDI file, and what bringing it to the grid changed.
 
     Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
-    note-ons that no note-off ends and note-offs that end nothing (both say no note), a missing
-    end of a track, garbage after the last; the patterns of type 2 sound together. What a Score
-    rests on must be right, or nothing after it could be trusted: one tempo or time signature that
-    cannot be, one note out of range, and the file is refused.
+    note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
+    again, or say no note where it does not), a missing end of a track, garbage after the last;
+    the patterns of type 2 sound together. What a Score rests on must be right, or nothing after
+    it could be trusted: one tempo or time signature that cannot be, one note out of range, and
+    the file is refused.
 
     Raises:
         FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
@@ -64,6 +66,8 @@ def read_events(path: str | Path) -> Events:
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
+    if has_hanging(content):
+        content = without_hanging(content)
     try:
         file = symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:

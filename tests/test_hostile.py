@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import fuzz
+from data.hanging import has_hanging, without_hanging
 from data.midi import MAX_FILE_BYTES, read_midi
 from data.quantise import MidiError
 from data.reading import Failed, find_midi_files, guarded
@@ -211,6 +212,42 @@ def test_a_small_file_that_asks_for_gigabytes_of_tokens_costs_itself(tmp_path):
     assert isinstance(greedy, Failed)
     assert "memory" in greedy.reason
     assert good == 10
+
+
+@pytest.mark.parametrize(
+    ("events", "notes"),
+    [
+        # never ended, then played again: once, and twice with two that hang
+        ([on(60), on(60, 480), off(60)], [(0, 12, 60), (12, 12, 60)]),
+        (
+            [on(60), on(60, 480), off(60), on(60), on(60, 480), off(60), on(60), off(60)],
+            [(0, 12, 60), (12, 12, 60), (24, 12, 60), (36, 12, 60), (48, 12, 60)],
+        ),
+        # a grace note as music21 writes it: ended before it begins
+        (
+            [off(60, 0), on(60), on(62), off(62), on(60, 0), off(60)],
+            [(0, 12, 60), (0, 12, 62), (12, 12, 60)],
+        ),
+        # others are not touched: one that sounds twice at a time ends twice
+        (
+            [on(64), on(60), on(60, 240), off(60, 240), off(60, 480), off(64)],
+            [(0, 6, 60), (0, 36, 64), (6, 18, 60)],
+        ),
+        # and one that is never heard of again says no note
+        ([on(50), on(60), off(60)], [(0, 12, 60)]),
+    ],
+)
+def test_a_note_that_is_never_ended_takes_no_later_ones_end(read, events, notes):
+    assert rows(read(midi(track(*events)))) == notes
+
+
+def test_only_files_with_such_notes_are_rewritten():
+    ended, hanging = one(), midi(track(on(60), NOTES))
+    assert not has_hanging(ended)
+    assert has_hanging(hanging)
+    assert not has_hanging(ended[:-3])
+    assert not has_hanging(without_hanging(hanging))
+    assert without_hanging(b"MThd") == b"MThd"
 
 
 def test_noise_is_refused_by_size_or_by_its_beginning(reason):

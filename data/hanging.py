@@ -1,0 +1,92 @@
+"""Notes that are begun and never ended, and what they would do to the notes after them.
+
+symusic pairs the beginnings and ends of a pitch first come, first served. So behind a beginning
+without an end each later note of that pitch would get the end of the one after it.
+"""
+
+from __future__ import annotations
+
+import io
+
+import mido
+import symusic
+from mido.midifiles.meta import KeySignatureError
+
+_CHUNK_HEAD = 8  # bytes: MTrk and a length
+_END_OF_TRACK = b"\xff\x2f\x00"
+_LATE = 2**28 - 1  # ticks, the longest delta there is: no note lasts so long
+# After the delta that the end of the track had: nothing, and much later an end of every pitch.
+_ENDINGS = (
+    b"\xff\x01\x00"
+    + b"\xff\xff\xff\x7f"
+    + b"\x00".join(
+        bytes([0x80 | channel, pitch, 0]) for channel in range(16) for pitch in range(128)
+    )
+    + b"\x00"
+)
+
+
+def has_hanging(content: bytes) -> bool:
+    """Whether a note in a MIDI file is never ended: an end that is put in far too late is used."""
+    parts, at = [content[:14]], 14
+    while content[at : at + 4] == b"MTrk":
+        length = int.from_bytes(content[at + 4 : at + _CHUNK_HEAD], "big")
+        body = content[at + _CHUNK_HEAD : at + _CHUNK_HEAD + length]
+        if not body.endswith(_END_OF_TRACK):
+            return False
+        body = body.removesuffix(_END_OF_TRACK) + _ENDINGS + _END_OF_TRACK
+        parts += [b"MTrk", len(body).to_bytes(4, "big"), body]
+        at += _CHUNK_HEAD + length
+    try:
+        ended = symusic.Score.from_midi(b"".join(parts))
+    except (RuntimeError, ValueError):
+        return False
+    return any((track.notes.numpy()["duration"] >= _LATE).any() for track in ended.tracks)
+
+
+def without_hanging(content: bytes) -> bytes:
+    """The file, such notes ended where their pitch begins again; as it is where that fails."""
+    try:
+        file = mido.MidiFile(file=io.BytesIO(content))
+        for track in file.tracks:
+            track[:] = _ended(track)
+        repaired = io.BytesIO()
+        file.save(file=repaired)
+    except (OSError, EOFError, ValueError, LookupError, TypeError, KeySignatureError):
+        return content
+    return repaired.getvalue()
+
+
+def _ended(track: mido.MidiTrack) -> list[mido.Message]:
+    """A track in which every note that hangs ends where its pitch begins again."""
+    open_notes: dict[tuple[int, int], int] = {}
+    for message in track:
+        key = _pitch(message)
+        if key is not None:
+            change = 1 if _begins(message) else -1
+            open_notes[key] = max(0, open_notes.get(key, 0) + change)
+    hanging = {key for key, count in open_notes.items() if count}
+    sounding, messages = set(), []
+    for message in track:
+        key = _pitch(message)
+        if key in hanging:
+            if not _begins(message):
+                sounding.discard(key)
+            elif key in sounding:
+                channel, note = key
+                off = mido.Message("note_off", channel=channel, note=note, time=message.time)
+                messages.append(off)
+                message = message.copy(time=0)
+            if _begins(message):
+                sounding.add(key)
+        messages.append(message)
+    return messages
+
+
+def _pitch(message: mido.Message) -> tuple[int, int] | None:
+    """Channel and pitch of what begins or ends a note."""
+    return (message.channel, message.note) if message.type in ("note_on", "note_off") else None
+
+
+def _begins(message: mido.Message) -> bool:
+    return bool(message.type == "note_on" and message.velocity)
