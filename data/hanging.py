@@ -14,6 +14,7 @@ from mido.midifiles.meta import KeySignatureError
 
 _CHUNK_HEAD = 8  # bytes: MTrk and a length
 _END_OF_TRACK = b"\xff\x2f\x00"
+_MOST_TRACKS = 512  # that are looked into: each takes eight kilobytes more for it
 _LATE = 2**28 - 1  # ticks, the longest delta there is: no note lasts so long
 # After the delta that the end of the track had: nothing, and much later an end of every pitch.
 _ENDINGS = (
@@ -27,12 +28,15 @@ _ENDINGS = (
 
 
 def has_hanging(content: bytes) -> bool:
-    """Whether a note in a MIDI file is never ended: an end that is put in far too late is used."""
+    """Whether a note in a MIDI file is never ended: an end that is put in far too late is used.
+
+    Files that are not whole, or of very many tracks, are taken to have none.
+    """
     parts, at = [content[:14]], 14
     while content[at : at + 4] == b"MTrk":
         length = int.from_bytes(content[at + 4 : at + _CHUNK_HEAD], "big")
         body = content[at + _CHUNK_HEAD : at + _CHUNK_HEAD + length]
-        if not body.endswith(_END_OF_TRACK):
+        if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
             return False
         body = body.removesuffix(_END_OF_TRACK) + _ENDINGS + _END_OF_TRACK
         parts += [b"MTrk", len(body).to_bytes(4, "big"), body]

@@ -246,6 +246,7 @@ def test_only_files_with_such_notes_are_rewritten():
     assert not has_hanging(ended)
     assert has_hanging(hanging)
     assert not has_hanging(ended[:-3])
+    assert not has_hanging(midi(*[track(on(60), NOTES)] * 600))  # it would take megabytes
     assert not has_hanging(without_hanging(hanging))
     assert without_hanging(b"MThd") == b"MThd"
 
