@@ -100,7 +100,8 @@ def no_seed(model: Model) -> Seed:
 def read_seed_notes(model: Model, text: str) -> Seed:
     """A seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see data/seed_notes.py).
 
-    Voices take the model's instruments from the first on, tempo and loudness are its middle ones.
+    Voices take the model's instruments from the first on, tempo and loudness are its middle ones;
+    a model of seconds, which has no tempo, gets 120 quarter notes a minute.
 
     Raises:
         SeedError: the text cannot be read.
@@ -110,7 +111,7 @@ def read_seed_notes(model: Model, text: str) -> Seed:
         text,
         vocabulary.grid,
         programs=[program for program in vocabulary.programs if program != DRUMS] or [0],
-        tempo_bpm=vocabulary.tempos[len(vocabulary.tempos) // 2],
+        tempo_bpm=vocabulary.tempos[len(vocabulary.tempos) // 2] if vocabulary.tells_tempo else 120,
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
     score, told = fit_score(score, vocabulary)
@@ -243,14 +244,15 @@ def command_line() -> argparse.ArgumentParser:
         *("--seed-bars", "-k"),
         type=at_least_one,
         default=2,
-        help="how many bars of --seed-midi to keep, after an upbeat (default: %(default)s)",
+        help="how many bars of --seed-midi to keep, after an upbeat; or seconds, where the model "
+        "counts those (default: %(default)s)",
     )
     music = parser.add_argument_group("what to write")
     music.add_argument(
         *("--bars", "-n"),
         type=at_least_one,
         default=8,
-        help="bars to write after the seed (default: %(default)s)",
+        help="bars, or seconds, to write after the seed (default: %(default)s)",
     )
     music.add_argument(
         "--num-samples", type=at_least_one, default=1, help="pieces (default: %(default)s)"

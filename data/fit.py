@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from data.instruments import FAMILY_PROGRAMS
 from data.score import BAR, DRUMS, Score, canonical
 from data.vocabulary import Vocabulary, VocabularyError
 
@@ -15,9 +16,9 @@ from data.vocabulary import Vocabulary, VocabularyError
 def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     """The nearest piece that the vocabulary can spell, and a clause for each kind of change.
 
-    Instruments become the vocabulary's nearest by program number, and drums go where it has
-    none; pitches move by octaves; velocities and tempi go to the nearest; a bar of a meter that
-    is not known becomes a (shortened) bar of one that is, or several.
+    Instruments become the vocabulary's nearest by program number, of the same family if it can be,
+    and drums go where it has none; pitches move by octaves; velocities and tempi go to the nearest;
+    a bar of a meter that is not known becomes a (shortened) bar of one that is, or several.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -52,7 +53,11 @@ def _fit_programs(
     notes = notes[playable].copy()
     for program in np.unique(notes["program"]).tolist():
         if program not in vocabulary.programs:
-            nearest = min(pitched, key=lambda known: (abs(known - program), known))
+            family = program // FAMILY_PROGRAMS
+            nearest = min(
+                pitched,
+                key=lambda known: (known // FAMILY_PROGRAMS != family, abs(known - program), known),
+            )
             notes["program"][notes["program"] == program] = nearest
             told.append(f"program {program} became {nearest}")
     return notes

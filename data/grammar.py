@@ -22,7 +22,7 @@ class GrammarState:
         kind: (B,) the Kind of the latest id.
         bar_count: (B,) bars begun.
         bar_start, bar_length: (B,) of the bar that the row is in.
-        tempo: (B,) number of the tempo in force, -1 before the first.
+        tempo: (B,) number of the tempo in force, -1 where it is still to be told.
         position: (B,) the latest Position in the bar, -1 before the first.
         note: (B,) number of the latest Note at that Position, -1 before the first.
         extends: (B,) Extends since the latest Note.
@@ -84,7 +84,7 @@ class Grammar:
             bar_count=rows.copy(),
             bar_start=rows.copy(),
             bar_length=rows.copy(),
-            tempo=rows - 1,
+            tempo=rows - self.vocabulary.tells_tempo,
             position=rows - 1,
             note=rows - 1,
             extends=rows.copy(),

@@ -26,6 +26,19 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
     """The Score in a MIDI file, and what bringing it to the grid changed.
 
     Raises:
+        FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
+    """
+    events = read_events(path)
+    try:
+        return score_from_events(events, grid)
+    except MidiError as error:
+        raise MidiError(f"{path}: {error}") from None
+
+
+def read_events(path: str | Path) -> Events:
+    """What a MIDI file says.
+
+    Raises:
         FileNotFoundError: no such file.
         MidiError: the file is not MIDI, or broken. (One without notes is an empty Score.)
     """
@@ -44,10 +57,7 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
         raise MidiError(
             f"{path}: broken MIDI file ({reason[0] if reason else 'no reason given'})"
         ) from None
-    try:
-        return score_from_events(_events_from_symusic(file), grid)
-    except MidiError as error:
-        raise MidiError(f"{path}: {error}") from None
+    return _events_from_symusic(file)
 
 
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, Losses]:
@@ -80,7 +90,8 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, L
     meters[:, 1] = [signature.numerator for signature in signatures]
     meters[:, 2] = [signature.denominator for signature in signatures]
     tempi = np.stack([ticks(times), bpm], axis=1)
-    return score_from_events(Events(midi.resolution, _joined(tracks), meters, tempi), grid)
+    named = _named([instrument.name for instrument in midi.instruments], tracks)
+    return score_from_events(Events(midi.resolution, _joined(tracks), meters, tempi, named), grid)
 
 
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
@@ -173,6 +184,7 @@ def _events_from_symusic(file: symusic.Score) -> Events:
         _joined(tracks),
         meters,
         np.stack([tempi["time"].astype(np.float64), bpm], axis=1),
+        _named([track.name for track in file.tracks], tracks),
     )
 
 
@@ -197,3 +209,8 @@ def _hold_pedal(
 
 def _joined(tracks: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.empty((0, 5), dtype=np.int64), *tracks])
+
+
+def _named(names: list[str], tracks: list[NDArray[np.int64]]) -> tuple[tuple[str, int], ...]:
+    """Name and number of notes of each track that has any."""
+    return tuple((name, len(rows)) for name, rows in zip(names, tracks, strict=True) if len(rows))

@@ -29,7 +29,8 @@ _IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
 # Inches. A system is one line of bars, and every pitch has a row in it.
 _WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 13.0, 0.45, 0.15, 0.3, 0.55, 0.27
 _DRUM_NAMES = 1.1  # more room at the left where there are drums
-_SYSTEM_BEATS, _MOST_SYSTEMS = 32, 16  # quarter notes a system; longer pieces get denser systems
+# Quarter notes or seconds a system, and systems; longer pieces get denser systems.
+_SYSTEM_BEATS, _MOST_SYSTEMS = {"beats": 32, "seconds": 16}, 16
 _MOST_NUMBERS = 24  # bar numbers a system
 _LEGEND_COLUMNS = 6
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
@@ -47,7 +48,8 @@ def draw_piano_roll(score: Score, seed_steps: int = 0, title: str = "") -> Figur
     """The notes over time, a colour a program, in as many systems as the bars take.
 
     Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
-    in a line where the model takes over. An anacrusis is bar 0. Programs that hold one pitch at a
+    in a line where the model takes over. An anacrusis is bar 0; where time is counted in seconds,
+    lines are seconds. Programs that hold one pitch at a
     time share its row. Drums stand below the pitches, a row a drum.
 
     The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
@@ -117,9 +119,9 @@ def _systems(score: Score) -> list[tuple[int, int]]:
     """First and last step of each system: whole bars, about equally many steps each."""
     lines = score.bar_starts
     if not len(score.bars):
-        return [(0, score.grid.bar_steps(4, 4))]
+        return [(0, score.grid.bar_steps(*score.grid.default_meter))]
     beats = lines[-1] / score.grid.steps_per_beat
-    count = int(np.clip(np.rint(beats / _SYSTEM_BEATS), 1, _MOST_SYSTEMS))
+    count = int(np.clip(np.rint(beats / _SYSTEM_BEATS[score.grid.kind]), 1, _MOST_SYSTEMS))
     first_bars = np.unique(lines[:-1] * count // lines[-1], return_index=True)[1]
     # The last notes may ring on, but showing an hour of it would leave no room for the others.
     end = min(score.end_step, int(lines[-1] + score.bars["length"][-1] // 4))
@@ -191,7 +193,8 @@ def _draw_bars(axes: Axes, score: Score, start: int, end: int, seed_steps: int) 
         numerator, denominator, length = bars[bar].tolist()
         beat = 4 * score.grid.steps_per_beat / denominator
         beats.extend(lines[bar] + np.arange(0, length, beat)[1:])
-        if bar == 0 or bars[bar].tolist()[:2] != bars[bar - 1].tolist()[:2]:
+        is_new = bar == 0 or bars[bar].tolist()[:2] != bars[bar - 1].tolist()[:2]
+        if is_new and score.grid.has_meter:
             marks[int(lines[bar])] = f"{numerator}/{denominator}"
     if not is_dense:
         axes.vlines(beats, *low_high, color=_LINE, lw=0.4, alpha=0.3)
@@ -200,8 +203,9 @@ def _draw_bars(axes: Axes, score: Score, start: int, end: int, seed_steps: int) 
         marks[seed_steps] = f"{marks.get(seed_steps, '')}   the model goes on →".lstrip()
     for step, mark in marks.items():
         axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
-    numbers = numbered + (not score.has_upbeat)
-    axes.set_xticks(lines[numbered], [str(number) for number in numbers.tolist()])
+    numbers = numbered + (score.grid.has_meter and not score.has_upbeat)
+    unit = "" if score.grid.has_meter else " s"
+    axes.set_xticks(lines[numbered], [f"{number}{unit}" for number in numbers.tolist()])
 
 
 def _add_boxes(

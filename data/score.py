@@ -7,7 +7,7 @@ Scores are the same music exactly when they are equal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,12 +35,45 @@ VELOCITY_LEVELS = np.array([*range(4, 128, 4), 127], dtype=np.int32)
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid that follows the beat: `steps_per_beat` steps a quarter note.
+    """The steps that time is counted in.
 
-    12 holds sixteenths and triplets of eighths exactly.
+    `beats` follows the beat: bars follow the time signatures, and 12 steps a quarter note hold
+    sixteenths and triplets of eighths exactly. `seconds` follows the clock, for performances that
+    keep no reliable beat. There a second takes the place of the quarter note: every bar is one of
+    1/4 at 60 quarter notes a minute. With that one constant in place of meter and tempo, all code
+    that counts bars and beats counts seconds, and pieces and tokens stay one to one.
+
+    Attributes:
+        steps_per_beat: steps a quarter note, or a second.
+        kind: what the grid follows.
+
+    Raises:
+        ValueError: no such grid.
     """
 
     steps_per_beat: int = 12
+    kind: Literal["beats", "seconds"] = "beats"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("beats", "seconds"):
+            raise ValueError(f"a grid is one of beats or of seconds, not {self.kind!r}")
+        if self.steps_per_beat < 1:
+            raise ValueError(f"a grid needs a step a beat or more, not {self.steps_per_beat}")
+
+    @property
+    def has_meter(self) -> bool:
+        """Whether meters and tempi are told: where the grid follows the beat."""
+        return self.kind == "beats"
+
+    @property
+    def default_meter(self) -> tuple[int, int]:
+        """Numerator and denominator where none are told."""
+        return (4, 4) if self.has_meter else (1, 4)
+
+    @property
+    def default_tempo_bpm(self) -> int:
+        """Quarter notes a minute where they are not told."""
+        return 120 if self.has_meter else 60
 
     def bar_steps(self, numerator: Whole, denominator: Whole) -> Whole:
         """Steps of a whole bar in this meter, rounded up where the grid cannot hold it.
@@ -48,6 +81,9 @@ class Grid:
         Of many meters at once, where both are arrays.
         """
         return -(-numerator * 4 * self.steps_per_beat // denominator)
+
+
+SECONDS = Grid(100, "seconds")  # the seconds grid: as fine as onsets can be told apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +180,9 @@ def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.in
     return levels[np.searchsorted(midpoints, np.asarray(values), side="right")]
 
 
+_VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each MIDI velocity
+
+
 def canonical(
     notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
 ) -> tuple[Score, Losses]:
@@ -154,6 +193,7 @@ def canonical(
         bars: (M,) of BAR, no longer than their meters say. The last meter goes on until the last
             onset lies in a bar; empty bars at the end go.
         tempo_bpm: (M,) quarter notes a minute, one a bar.
+        grid: of the steps. Where it has no meter, no bars and no tempi need be given.
 
     Of notes with the same onset, program and pitch the longest, then the loudest, stays; a note
     is cut where the same program and pitch begins again.
@@ -163,32 +203,35 @@ def canonical(
     """
     _check_ranges(notes, bars, tempo_bpm, grid)
     losses = Losses()
+    # Sorted by (program, pitch, onset): the next row is the next note of the same voice.
+    voice, onset = _voice(notes), notes["onset"].astype(np.int64)
     duration = np.maximum(notes["duration"], 1)
-    order = np.lexsort((-notes["velocity"], -duration, notes["onset"], _voice(notes)))
-    notes, duration = notes[order], duration[order]
-
-    voice, onset = _voice(notes), notes["onset"]
-    is_first = np.ones(len(notes), dtype=bool)
-    is_first[1:] = (voice[1:] != voice[:-1]) | (onset[1:] != onset[:-1])
-    losses.merged = int(len(notes) - is_first.sum())
-    notes, duration = notes[is_first].copy(), duration[is_first]
-
-    # Now sorted by (program, pitch, onset): the next row is the next note of the same voice.
-    voice, onset = _voice(notes), notes["onset"]
+    key = voice << 32 | onset
+    order = np.argsort(key)
+    is_repeat = key[order[1:]] == key[order[:-1]]
+    if is_repeat.any():
+        order = np.lexsort((-notes["velocity"], -duration, key))
+        order = order[np.append(True, ~is_repeat)]
+        losses.merged = int(np.count_nonzero(is_repeat))
+    voice, onset, duration = voice[order], onset[order], duration[order]
     room = np.where(voice[1:] == voice[:-1], onset[1:] - onset[:-1], duration[:-1])
-    losses.cut = int((duration[:-1] > room).sum())
-    duration[:-1] = np.minimum(duration[:-1], room)
-    notes["duration"] = duration
-    notes["velocity"] = nearest_level(VELOCITY_LEVELS, notes["velocity"])
-    notes = notes[np.lexsort((_voice(notes), notes["onset"]))]
+    is_cut = duration[:-1] > room
+    losses.cut = int(np.count_nonzero(is_cut))
+    duration[:-1][is_cut] = room[is_cut]
+
+    # And now by (onset, program, pitch).
+    by_onset = np.argsort(onset << 32 | voice)
+    notes = notes[order[by_onset]]
+    notes["duration"] = duration[by_onset]
+    notes["velocity"] = _VELOCITY_LEVEL_OF[notes["velocity"]]
 
     bars, tempo = _fit_bars(bars, nearest_level(TEMPO_LEVELS, tempo_bpm), notes, grid)
     return Score(notes, bars, tempo, grid), losses
 
 
-def _voice(notes: NDArray[np.void]) -> NDArray[np.int32]:
+def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:
     """One number a (program, pitch), rising with program and then pitch."""
-    return np.asarray(notes["program"].astype(np.int32) * 128 + notes["pitch"])
+    return np.asarray(notes["program"].astype(np.int64) * 128 + notes["pitch"])
 
 
 def _fit_bars(
@@ -198,8 +241,8 @@ def _fit_bars(
     if not len(notes):
         return bars[:0].copy(), tempo[:0].copy()
     if not len(bars):
-        bars = np.array([(4, 4, grid.bar_steps(4, 4))], dtype=BAR)
-        tempo = np.array([120], dtype=np.int32)
+        bars = np.array([(*grid.default_meter, grid.bar_steps(*grid.default_meter))], dtype=BAR)
+        tempo = np.array([grid.default_tempo_bpm], dtype=np.int32)
     last_onset = int(notes["onset"].max())
     ends = np.cumsum(bars["length"], dtype=np.int64)
     if last_onset < ends[-1]:
@@ -238,3 +281,8 @@ def _check_ranges(
     whole = grid.bar_steps(*(bars[n].astype(np.int64) for n in ("numerator", "denominator")))
     if np.any((bars["length"] < 1) | (bars["length"] > whole)):
         raise ValueError("a bar must last at least one step and no longer than its meter says")
+    if not grid.has_meter and (
+        np.any(bars != np.array((*grid.default_meter, grid.steps_per_beat), dtype=BAR))
+        or np.any(tempo != grid.default_tempo_bpm)
+    ):
+        raise ValueError("on a grid of seconds every bar is a second, of 1/4 at 60 beats a minute")

@@ -84,8 +84,9 @@ def parse_seed_notes(
             share it. Where the text has one voice, its chords are dealt out over the programs from
             the top note down instead: [C4 E4 G4] with two programs is G4 in the first, the others
             in the second.
-        tempo_bpm: quarter notes a minute, brought to the nearest that a Score can hold.
-        meter: numerator and denominator of every bar.
+        tempo_bpm: quarter notes a minute, brought to the nearest that a Score can hold; exact on
+            a grid of seconds.
+        meter: numerator and denominator of every bar; without effect on a grid of seconds.
         velocity: 1-127, of every note.
 
     Onsets and ends go to the nearest grid step, half way up. Rests at the end leave no trace.
@@ -93,7 +94,8 @@ def parse_seed_notes(
     Raises:
         SeedError: text that cannot be read, or holds no note.
     """
-    sounds = _read(text, grid)
+    quarter = 1 if grid.has_meter else Fraction(60 / tempo_bpm)  # beats of the grid
+    sounds = _read(text, Fraction(grid.steps_per_beat * quarter))
     voices = max((sound.voice for sound in sounds), default=0) + 1
     rows = []
     for sound in sounds:
@@ -102,16 +104,17 @@ def parse_seed_notes(
             rows.append((sound.onset, sound.duration, pitch, velocity, programs[part]))
     if not rows:
         raise SeedError("the seed holds no notes: write some, as in C4:1 E4:.5 [C4 E4 G4]:2")
-    bars = np.array([(*meter, grid.bar_steps(*meter))], dtype=BAR)
-    return canonical(np.array(rows, dtype=NOTE), bars, [tempo_bpm], grid)[0]
+    bars = [(*meter, grid.bar_steps(*meter))] if grid.has_meter else []
+    tempi = [tempo_bpm] * len(bars)
+    return canonical(np.array(rows, dtype=NOTE), np.array(bars, dtype=BAR), tempi, grid)[0]
 
 
-def _step(quarters: Fraction, grid: Grid) -> int:
+def _step(quarters: Fraction, steps_per_quarter: Fraction) -> int:
     """The nearest grid step, half way up."""
-    return int((2 * quarters * grid.steps_per_beat + 1) // 2)
+    return int((2 * quarters * steps_per_quarter + 1) // 2)
 
 
-def _read(text: str, grid: Grid) -> list[_Sound]:
+def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
     """Every token's sound, voice by voice."""
     sounds: list[_Sound] = []
     count = 0
@@ -126,13 +129,14 @@ def _read(text: str, grid: Grid) -> list[_Sound]:
             pitches = _pitches(token[1] or token[0], where)
             if token[2] is not None:
                 length = _length(token[2], where)
-            if not _step(length, grid):
+            if not _step(length, steps_per_quarter):
                 raise SeedError(
-                    f"{where} is too short: the grid has {grid.steps_per_beat} steps a quarter note"
+                    f"{where} is too short: the grid has {float(steps_per_quarter):g} "
+                    "steps a quarter note"
                 )
             if onset + length > MAX_QUARTERS:
                 raise SeedError(f"the seed is longer than {MAX_QUARTERS} quarter notes at {where}")
-            start, end = _step(onset, grid), _step(onset + length, grid)
+            start, end = _step(onset, steps_per_quarter), _step(onset + length, steps_per_quarter)
             sounds.append(_Sound(voice, start, end - start, pitches))
             onset += length
     return sounds

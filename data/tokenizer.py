@@ -27,8 +27,8 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
     # Which optional tokens stand where.
     meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
     has_length = bars["length"] != vocabulary.whole_bars[meter]
-    has_tempo = np.diff(score.tempo_bpm, prepend=0) != 0
-    has_position = np.diff(notes["onset"], prepend=-1) != 0
+    has_tempo = _is_new(score.tempo_bpm) & vocabulary.tells_tempo
+    has_position = _is_new(notes["onset"])
     extends = (notes["duration"] - 1) // vocabulary.longest_duration
     has_velocity = int(len(vocabulary.velocities) > 1)
 
@@ -96,9 +96,11 @@ def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     bars["length"] = vocabulary.whole_bars[value[at[Kind.BAR]]]
     bar_of_token = np.cumsum(kind == Kind.BAR) - 1
     bars["length"][bar_of_token[at[Kind.LENGTH]]] = value[at[Kind.LENGTH]] + 1
-    bar_ends = np.append(at[Kind.BAR], len(ids))[1:]
-    latest_tempo = np.searchsorted(at[Kind.TEMPO], bar_ends) - 1
-    tempo = np.array(vocabulary.tempos)[value[at[Kind.TEMPO]][latest_tempo]]
+    tempo = np.full(len(bars), vocabulary.tempos[0])
+    if vocabulary.tells_tempo:
+        tempo = np.array(vocabulary.tempos)[
+            bar_tempos(ids, vocabulary) - vocabulary.first(Kind.TEMPO)
+        ]
 
     note_at, duration_at = at[Kind.NOTE], at[Kind.DURATION]
     latest_position = np.maximum.accumulate(np.where(kind == Kind.POSITION, np.arange(len(ids)), 0))
@@ -121,6 +123,17 @@ def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.in
     return np.flatnonzero(vocabulary.kind_of[ids] == Kind.BAR)
 
 
+def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """(M,) the id of the Tempo in force in each bar of a piece; Pad where tempi are not told."""
+    bars = bar_indices(ids, vocabulary)
+    if not vocabulary.tells_tempo:
+        return np.zeros(len(bars), dtype=np.int64)
+    tempos = np.flatnonzero(vocabulary.kind_of[ids] == Kind.TEMPO)
+    # the tempo in force in a bar is the last one told before the next bar
+    latest = np.searchsorted(tempos, np.append(bars, len(ids))[1:]) - 1
+    return ids[tempos[latest]]
+
+
 def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
     """What a window of a piece that begins at the Bar token `ids[start]` begins with.
 
@@ -131,7 +144,7 @@ def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> N
     size = bar_head_size(ids, start, vocabulary)
     head = ids[start : start + size]
     kinds = vocabulary.kind_of[ids[: start + size]]
-    if kinds[-1] == Kind.TEMPO:
+    if kinds[-1] == Kind.TEMPO or not vocabulary.tells_tempo:
         return head
     return np.append(head, ids[np.flatnonzero(kinds == Kind.TEMPO)[-1]])
 
@@ -141,6 +154,13 @@ def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) ->
     kinds = vocabulary.kind_of[ids[start + 1 : start + 3]].tolist()
     size = 2 if kinds[:1] == [Kind.LENGTH] else 1
     return size + 1 if kinds[size - 1 : size] == [Kind.TEMPO] else size
+
+
+def _is_new(values: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it, as the first does."""
+    is_new = np.ones(len(values), dtype=bool)
+    is_new[1:] = values[1:] != values[:-1]
+    return is_new
 
 
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:
@@ -159,8 +179,8 @@ def _index(
     """The number of each value among the known ones, which rise."""
     rising = np.asarray(known)
     index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
-    missing = np.unique(values[rising[index] != values])
-    if len(missing):
-        named = ", ".join(map(str, missing[:5].tolist()))
+    is_missing = rising[index] != values
+    if is_missing.any():
+        named = ", ".join(map(str, np.unique(values[is_missing])[:5].tolist()))
         raise VocabularyError(f"the vocabulary has no {name} {named}")
     return index.astype(np.int64)

@@ -55,7 +55,8 @@ class Vocabulary:
 
     Attributes:
         meters: (numerator, denominator) of each Bar token, sorted.
-        tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS.
+        tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS. Where the
+            grid has no meter there is but one, and there are neither Tempo nor Length tokens.
         programs: rising; 128 is drums. A note's id rises with program, then pitch.
         lowest_pitch, highest_pitch: the pitches each program has tokens for, both included.
         velocities: rising, from VELOCITY_LEVELS. With only one there are no Velocity tokens.
@@ -82,8 +83,13 @@ class Vocabulary:
 
     @cached_property
     def longest_duration(self) -> int:
-        """Steps of the longest Duration token, one bar of 4/4; longer notes take Extends."""
-        return self.grid.bar_steps(4, 4)
+        """Steps of the longest Duration token, a bar of 4/4 or a second; longer notes Extend."""
+        return self.grid.bar_steps(*self.grid.default_meter)
+
+    @cached_property
+    def tells_tempo(self) -> bool:
+        """Whether there are Tempo tokens."""
+        return self.grid.has_meter
 
     @cached_property
     def pitch_count(self) -> int:
@@ -96,8 +102,9 @@ class Vocabulary:
         return (
             *(1, 1, 1),
             len(self.meters),
-            self.longest_bar - 1,  # Length 1 .. longest_bar - 1: a whole bar needs none
-            len(self.tempos),
+            # Length 1 .. longest_bar - 1: a whole bar needs none
+            self.longest_bar - 1 if self.grid.has_meter else 0,
+            len(self.tempos) if self.tells_tempo else 0,
             self.longest_bar,  # Position 0 .. longest_bar - 1
             len(self.programs) * self.pitch_count,
             1,
@@ -146,28 +153,37 @@ class Vocabulary:
         return int(Kind.NOTE)
 
     def describe(self, token: int) -> str:
-        """A short label: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats)."""
+        """A short label: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats).
+
+        On a grid of seconds `Bar`, `0.25s` and `@0.5s`.
+        """
         kind = Kind(self.kind_of[token])
         index = token - self.firsts[kind]
-        steps_per_beat = self.grid.steps_per_beat
         match kind:
             case Kind.BAR:
-                return "Bar {}/{}".format(*self.meters[index])
+                return "Bar {}/{}".format(*self.meters[index]) if self.grid.has_meter else "Bar"
             case Kind.LENGTH:
-                return f"Length {Fraction(index + 1, 4 * steps_per_beat)}"
+                return f"Length {self._length_label(index + 1)}"
             case Kind.TEMPO:
                 return f"Tempo {self.tempos[index]}"
             case Kind.POSITION:
-                return f"@{round(index / steps_per_beat, 2):g}"
+                unit = "" if self.grid.has_meter else "s"
+                return f"@{round(index / self.grid.steps_per_beat, 2):g}{unit}"
             case Kind.NOTE:
                 program, pitch = divmod(index, self.pitch_count)
                 name = pretty_midi.note_number_to_name(pitch + self.lowest_pitch)
                 return name if len(self.programs) == 1 else f"{name} p{self.programs[program]}"
             case Kind.DURATION:
-                return str(Fraction(index + 1, 4 * steps_per_beat))
+                return self._length_label(index + 1)
             case Kind.VELOCITY:
                 return f"v{self.velocities[index]}"
         return kind.name.capitalize()
+
+    def _length_label(self, steps: int) -> str:
+        """So many steps in whole notes, or in seconds."""
+        if self.grid.has_meter:
+            return str(Fraction(steps, 4 * self.grid.steps_per_beat))
+        return f"{steps / self.grid.steps_per_beat:g}s"
 
     def to_json(self) -> str:
         """The vocabulary as JSON; `from_json` gives it back."""
@@ -226,7 +242,7 @@ class Survey:
         if not self.pitches:
             raise VocabularyError("there are no notes to make a vocabulary of")
         return Vocabulary(
-            meters=tuple(sorted({*COMMON_METERS, *self.meters})),
+            meters=tuple(sorted({*(COMMON_METERS if grid.has_meter else ()), *self.meters})),
             tempos=_levels_between(TEMPO_LEVELS, self.tempos),
             programs=tuple(sorted(self.programs)),
             lowest_pitch=max(0, min(self.pitches) - transpose),

@@ -42,7 +42,7 @@ class TrainingWindows:
         self, split: Split, vocabulary: Vocabulary, context_length: int, reach: int
     ) -> None:
         self._split = split
-        self._kind_of = vocabulary.kind_of
+        self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
         self._reach = reach
         self._tables = transpositions(vocabulary, reach)
@@ -95,7 +95,7 @@ class TrainingWindows:
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
         head = 1 + (self._kind_of[tokens[start + 1]] == Kind.LENGTH)
         restates = self._kind_of[tokens[start + head]] != Kind.TEMPO
-        restates &= start != self._split.piece_offsets[piece]
+        restates &= self._tells_tempo & (start != self._split.piece_offsets[piece])
         column = np.arange(self._length)  # (W,)
         is_restated = restates[:, None] & (column == head[:, None])  # (B, W)
         source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
 from data.grammar import Grammar
-from data.score import BAR, NOTE, Grid, Score, canonical
+from data.score import BAR, NOTE, SECONDS, Grid, Score, canonical
 from data.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
 
 GRID = Grid()
+BOTH = (GRID, SECONDS)
 
 EMPTY = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), GRID)
 
@@ -25,34 +28,51 @@ SMALL = Vocabulary(
 )
 # The grammar is tightest where there is only one note to play.
 ONE_NOTE = Vocabulary(((3, 8), (4, 4)), (120,), (0,), 60, 60, (80,), GRID)
+# Few steps a second, so that each is met.
+SMALL_SECONDS = Vocabulary(((1, 4),), (60,), (0, 40, 128), 60, 63, (64, 80), Grid(10, "seconds"))
+ONE_DRUM_SECONDS = Vocabulary(((1, 4),), (60,), (128,), 36, 36, (80,), SECONDS)
+VOCABULARIES = {
+    "small": SMALL,
+    "one note": ONE_NOTE,
+    "small, in seconds": SMALL_SECONDS,
+    "one drum, in seconds": ONE_DRUM_SECONDS,
+}
 
 
 def random_score(rng: np.random.Generator, grid: Grid = GRID) -> Score:
     """A Score with several programs, meters, tempi, short bars, long notes and unisons."""
-    bar_count = int(rng.integers(1, 9))
-    bars = np.empty(bar_count, dtype=BAR)
-    meters = [*COMMON_METERS, (7, 32)]  # 7/32 is not a whole number of steps
-    chosen = [meters[i] for i in np.repeat(rng.integers(len(meters), size=3), 3)[:bar_count]]
-    bars["numerator"], bars["denominator"] = np.array(chosen).T
-    whole = np.array([grid.bar_steps(*meter) for meter in chosen])
-    is_short = rng.random(bar_count) < 0.3
-    bars["length"] = np.where(is_short, rng.integers(1, whole + 1), whole)
-    tempo = np.repeat(rng.uniform(20, 290, size=3), 3)[:bar_count]
-
+    bars, tempo = _random_bars(rng, grid)
     count = int(rng.integers(0, 60))
-    span = int(bars["length"].sum()) + int(rng.integers(0, 60))  # some begin after the last bar
+    # some begin after the last bar
+    span = int(bars["length"].sum()) + int(rng.integers(1, 5 * grid.steps_per_beat))
     notes = np.empty(count, dtype=NOTE)
     notes["onset"] = rng.integers(0, span, size=count)
-    notes["duration"] = np.minimum(rng.geometric(rng.uniform(0.01, 0.2), size=count), 500)
+    durations = rng.geometric(rng.uniform(0.12, 2.4) / grid.steps_per_beat, size=count)
+    notes["duration"] = np.minimum(durations, 40 * grid.steps_per_beat)
     notes["pitch"] = rng.choice(rng.integers(0, 128, size=8), size=count)
     notes["velocity"] = rng.integers(1, 128, size=count)
     notes["program"] = rng.choice([0, 40, 41, 128], size=count)
     return canonical(notes, bars, tempo, grid)[0]
 
 
-def scores() -> st.SearchStrategy[Score]:
-    """Canonical Scores; hypothesis picks the random generator's seed."""
-    return st.integers(0, 2**32 - 1).map(lambda seed: random_score(np.random.default_rng(seed)))
+def _random_bars(rng: np.random.Generator, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Some bars of three meters, and their tempi; none where there is no meter."""
+    bar_count = int(rng.integers(1, 9)) if grid.has_meter else 0
+    bars = np.empty(bar_count, dtype=BAR)
+    meters = [*COMMON_METERS, (7, 32)]  # 7/32 is not a whole number of steps
+    chosen = [meters[i] for i in np.repeat(rng.integers(len(meters), size=3), 3)[:bar_count]]
+    bars["numerator"], bars["denominator"] = np.array(chosen, dtype=int).reshape(-1, 2).T
+    whole = np.array([grid.bar_steps(*meter) for meter in chosen], dtype=int)
+    is_short = rng.random(bar_count) < 0.3
+    bars["length"] = np.where(is_short, rng.integers(1, whole + 1), whole)
+    tempo = np.repeat(rng.uniform(20, 290, size=3), 3)[:bar_count]
+    return bars, tempo
+
+
+def scores(*grids: Grid) -> st.SearchStrategy[Score]:
+    """Canonical Scores on the grids; hypothesis picks the random generator's seed."""
+    seeds, grid = st.integers(0, 2**32 - 1), st.sampled_from(grids or (GRID,))
+    return st.builds(lambda s, g: random_score(np.random.default_rng(s), g), seeds, grid)
 
 
 def vocabulary_for(*pieces: Score, transpose: int = 0) -> Vocabulary:
@@ -61,7 +81,8 @@ def vocabulary_for(*pieces: Score, transpose: int = 0) -> Vocabulary:
     for piece in pieces:
         survey.add(piece)
     if not survey.pitches:
-        return SMALL
+        base = SMALL if pieces[0].grid.has_meter else SMALL_SECONDS
+        return replace(base, grid=pieces[0].grid)
     return survey.vocabulary(pieces[0].grid, transpose)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from data.audio import render_audio, write_wav
 from data.score import BAR, DRUMS, NOTE, canonical
 from data.seed_notes import parse_seed_notes
-from tests.music import EMPTY, GRID, piece, scale, scores
+from tests.music import BOTH, EMPTY, GRID, piece, scale, scores
 
 RATE = 22_050
 
@@ -74,7 +74,7 @@ def test_silence_where_there_are_no_notes():
 
 
 @settings(max_examples=10, deadline=None)
-@given(scores())
+@given(scores(*BOTH))
 def test_any_score_can_be_heard(score):
     audio = render_audio(score, 8_000)
     assert np.isfinite(audio).all()

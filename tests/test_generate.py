@@ -13,7 +13,7 @@ from PIL import Image
 
 import generate
 from data.midi import read_midi, write_midi
-from data.score import BAR, NOTE, canonical
+from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokenizer import decode, encode
 from data.vocabulary import Vocabulary
 from model.bundle import save_bundle
@@ -22,18 +22,23 @@ from model.sampling import Choice
 from tests.music import GRID, vocabulary_for
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
+PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
+
+
+def untrained(path, vocabulary):
+    """Saves a model that knows nothing but its vocabulary."""
+    torch.manual_seed(0)
+    decoder = Decoder(
+        DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, context_length=96)
+    )
+    torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
+    save_bundle(path, decoder, vocabulary.to_json(), {"step": 0})
+    return path
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    torch.manual_seed(0)
-    decoder = Decoder(
-        DecoderConfig(QUARTET.size, n_layer=1, n_head=2, n_embd=16, context_length=96)
-    )
-    torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
-    path = tmp_path_factory.mktemp("run") / "model.safetensors"
-    save_bundle(path, decoder, QUARTET.to_json(), {"step": 0})
-    return path
+    return untrained(tmp_path_factory.mktemp("run") / "model.safetensors", QUARTET)
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +248,22 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
         save_bundle(tmp_path / "odd.safetensors", model.decoder, text, {})
         with pytest.raises(generate.BundleError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
+
+
+@pytest.mark.parametrize("seed", [["--seed-notes", "C4 E4 G4 C5"], ["--seed-midi"], []])
+def test_a_model_of_performances_writes_seconds(tmp_path, capsys, seed):
+    model = untrained(tmp_path / "pianist.safetensors", PIANIST)
+    if seed == ["--seed-midi"]:
+        tune(tmp_path / "tune.mid")  # quarter notes at 80: one in 75 steps
+        seed = ["--seed-midi", tmp_path / "tune.mid", "--seed-bars", 2]
+    out = tmp_path / "piece"
+    code, _, errors = run(capsys, "-c", model, *seed, "-n", 4, "-o", out, "--temperature", 0.8)
+    assert (code, errors) == (0, "")
+    score = read_midi(out.with_suffix(".mid"), SECONDS)[0]
+    begun = score.notes[["onset", "pitch"]].tolist()
+    if "--seed-notes" in seed:
+        assert begun[:4] == [(0, 60), (50, 64), (100, 67), (150, 72)]
+    elif seed:
+        assert begun[:3] == [(0, 60), (75, 62), (150, 64)]
+    assert len(score.bars) == (6 if seed else 4)
+    assert Image.open(out.with_suffix(".png")).size > (300, 100)

@@ -8,10 +8,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
 from data.render import draw_attention, draw_piano_roll, token_labels, write_piano_roll
-from data.score import DRUMS
+from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
 from data.tokenizer import encode
 from data.vocabulary import Survey
-from tests.music import GRID, piece, scale, scores
+from tests.music import BOTH, GRID, piece, scale, scores
 
 VERMILION, BLUE, SEED_GROUND = "#D55E00", "#0072B2", "#F5ECD3"
 
@@ -68,6 +68,14 @@ def test_an_anacrusis_is_bar_0():
     assert bar_numbers(figure) == [0, 1, 2, 3]
 
 
+def test_a_performance_is_drawn_by_the_second():
+    notes = np.array([(100 * i + 50, 40, 60 + i % 12, 80, 0) for i in range(20)], dtype=NOTE)
+    figure = draw_piano_roll(canonical(notes, np.empty(0, BAR), [], SECONDS)[0])
+    labels = [text.get_text() for axes in figure.axes for text in axes.get_xticklabels()]
+    assert labels == [f"{second} s" for second in range(20)]
+    assert not any("/" in word for word in words(figure))
+
+
 def test_meters_are_marked_where_they_change():
     bars = [(4, 4, 48), (4, 4, 48), (3, 4, 36), (3, 4, 36), (6, 8, 36)]
     said = words(draw_piano_roll(piece(scale(16), bars)))
@@ -80,7 +88,7 @@ def test_drums_have_rows_by_name():
 
 
 @settings(max_examples=10, deadline=None)
-@given(scores())
+@given(scores(*BOTH))
 def test_any_score_can_be_drawn(score):
     pixels(draw_piano_roll(score, seed_steps=50, title=r"Any $\way$"))
     assert pyplot.get_fignums() == []

@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from data.score import BAR, NOTE, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, canonical, nearest_level
-from tests.music import GRID, scores
+from data.score import (
+    BAR,
+    NOTE,
+    SECONDS,
+    TEMPO_LEVELS,
+    VELOCITY_LEVELS,
+    Grid,
+    canonical,
+    nearest_level,
+)
+from tests.music import BOTH, GRID, scores
 
 FOUR_FOUR = np.array([(4, 4, 48)], dtype=BAR)
 
@@ -84,7 +93,7 @@ def test_a_bar_longer_than_its_meter_is_refused():
         canonical(notes(), np.array([(3, 4, 37)], dtype=BAR), [120], GRID)
 
 
-@given(scores())
+@given(scores(*BOTH))
 def test_canonical_is_idempotent_and_ordered(score):
     again, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
     assert again == score
@@ -96,7 +105,7 @@ def test_canonical_is_idempotent_and_ordered(score):
         assert starts[-2] <= score.notes["onset"].max() < starts[-1]
 
 
-@given(scores())
+@given(scores(*BOTH))
 def test_no_note_sounds_when_its_program_and_pitch_starts_again(score):
     ends = {}
     for onset, duration, pitch, _, program in score.notes.tolist():
@@ -108,3 +117,20 @@ def test_meters_that_the_grid_cannot_hold_are_rounded_up():
     assert Grid(12).bar_steps(7, 32) == 11
     assert Grid(12).bar_steps(6, 8) == 36
     assert Grid(4).bar_steps(4, 4) == 16
+
+
+def test_on_a_grid_of_seconds_every_bar_is_a_second():
+    score, _ = canonical(notes((250, 30, 60, 80, 0)), np.empty(0, BAR), [], SECONDS)
+    assert score.bars.tolist() == [(1, 4, 100)] * 3
+    assert score.tempo_bpm.tolist() == [60] * 3
+    assert not score.has_upbeat
+    assert score.step_seconds([0, 250, 1234]).tolist() == [0, 2.5, 12.34]
+    for bar, tempo in (((4, 4, 400), 60), ((1, 4, 50), 60), ((1, 4, 100), 120)):
+        with pytest.raises(ValueError, match="second"):
+            canonical(notes(), np.array([bar], dtype=BAR), [tempo], SECONDS)
+
+
+@pytest.mark.parametrize("grid", [{"steps_per_beat": 0}, {"kind": "ticks"}])
+def test_a_grid_that_is_none_is_refused(grid):
+    with pytest.raises(ValueError, match="grid"):
+        Grid(**grid)

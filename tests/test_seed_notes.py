@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from data.score import BAR, NOTE, Score, canonical
+from data.score import BAR, NOTE, SECONDS, Score, canonical
 from data.seed_notes import SeedError, parse_seed_notes
 from tests.music import GRID
 
@@ -87,6 +87,14 @@ def test_chords_of_a_single_voice_are_dealt_out_from_the_top():
     assert by_program == [
         *((0, 1, 65), (0, 2, 62), (0, 3, 59), (0, 4, 43), (12, 1, 64), (12, 2, 60))
     ]
+
+
+def test_on_a_grid_of_seconds_the_tempo_says_how_long_a_note_is():
+    score = parse_seed_notes("C4:1 D4:.5 E4:1/3", SECONDS, tempo_bpm=120, meter=(3, 4))
+    assert score.notes[["onset", "duration"]].tolist() == [(0, 50), (50, 25), (75, 17)]
+    assert score.bars.tolist() == [(1, 4, 100)]
+    with pytest.raises(SeedError, match="50 steps a quarter note"):
+        parse_seed_notes("C4:1/200", SECONDS, tempo_bpm=120)
 
 
 def test_bar_lines_say_nothing():

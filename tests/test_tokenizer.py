@@ -7,10 +7,20 @@ from hypothesis import strategies as st
 
 from data.augment import transposition, transposition_range
 from data.grammar import BarLimit, Grammar
-from data.score import BAR, DRUMS, NOTE, Score, canonical
-from data.tokenizer import bar_head_size, bar_indices, decode, encode, window_head
+from data.score import BAR, DRUMS, NOTE, SECONDS, Score, canonical
+from data.tokenizer import bar_head_size, bar_indices, bar_tempos, decode, encode, window_head
 from data.vocabulary import Kind, Vocabulary, VocabularyError
-from tests.music import GRID, ONE_NOTE, SMALL, random_score, random_walks, scores, vocabulary_for
+from tests.music import (
+    BOTH,
+    GRID,
+    SMALL,
+    SMALL_SECONDS,
+    VOCABULARIES,
+    random_score,
+    random_walks,
+    scores,
+    vocabulary_for,
+)
 
 
 def spelt(ids, vocabulary):
@@ -33,22 +43,36 @@ def test_a_piece_is_spelt_as_the_specification_says():
     ]
 
 
-def test_an_empty_piece_is_start_and_end():
-    empty = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), GRID)
-    ids = encode(empty, SMALL)
-    assert spelt(ids, SMALL) == ["Start", "End"]
-    assert decode(ids, SMALL) == empty
+def test_a_piece_in_seconds_has_bars_without_meter_length_or_tempo():
+    notes = np.array([(25, 50, 60, 80, 0), (350, 1025, 64, 60, 0)], dtype=NOTE)
+    score, _ = canonical(notes, np.empty(0, BAR), [], SECONDS)
+    vocabulary = vocabulary_for(score)
+    assert spelt(encode(score, vocabulary), vocabulary) == [
+        *("Start", "Bar", "@0.25s", "C4", "0.5s", "v80", "Bar", "Bar", "Bar", "@0.5s", "E4"),
+        *(*["Extend"] * 10, "0.25s", "v60", "End"),
+    ]
+    assert vocabulary.counts[Kind.TEMPO] == vocabulary.counts[Kind.LENGTH] == 0
+    assert vocabulary.size < 230  # ten seconds and more without tokens by the thousand
 
 
-def test_thousands_of_scores_come_back_from_ids():
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_an_empty_piece_is_start_and_end(vocabulary):
+    empty = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), vocabulary.grid)
+    ids = encode(empty, vocabulary)
+    assert spelt(ids, vocabulary) == ["Start", "End"]
+    assert decode(ids, vocabulary) == empty
+
+
+@pytest.mark.parametrize("grid", BOTH, ids=["beats", "seconds"])
+def test_thousands_of_scores_come_back_from_ids(grid):
     rng = np.random.default_rng(0)
-    for _ in range(2000):
-        score = random_score(rng)
+    for _ in range(1000):
+        score = random_score(rng, grid)
         vocabulary = vocabulary_for(score)
         assert decode(encode(score, vocabulary), vocabulary) == score
 
 
-@given(scores())
+@given(scores(*BOTH))
 def test_scores_come_back_from_ids_and_the_grammar_admits_each_token(score):
     vocabulary = vocabulary_for(score, transpose=3)
     ids = encode(score, vocabulary)
@@ -57,7 +81,7 @@ def test_scores_come_back_from_ids_and_the_grammar_admits_each_token(score):
     assert masks[np.arange(len(ids) - 1), ids[1:]].all()
 
 
-@pytest.mark.parametrize("vocabulary", [SMALL, ONE_NOTE], ids=["small", "one note"])
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_thousands_of_walks_through_the_grammar_are_spellings(vocabulary):
     walks = random_walks(vocabulary, np.random.default_rng(0), batch=3000, steps=120)
     assert len(walks) > 1000
@@ -66,12 +90,12 @@ def test_thousands_of_walks_through_the_grammar_are_spellings(vocabulary):
         canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
         assert canon == score
         assert (losses.merged, losses.cut) == (0, 0)
-    if vocabulary is SMALL:
+    if vocabulary in (SMALL, SMALL_SECONDS):
         seen = np.unique(np.concatenate(walks))
         assert len(seen) == vocabulary.size - 1, "every id but Pad is reached"
 
 
-@pytest.mark.parametrize("vocabulary", [SMALL, ONE_NOTE], ids=["small", "one note"])
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_the_grammar_admits_nothing_else(vocabulary):
     """One token of a spelling replaced by any other: a spelling exactly if the grammar says so."""
     rng = np.random.default_rng(5)
@@ -83,9 +107,11 @@ def test_the_grammar_admits_nothing_else(vocabulary):
             assert is_admitted(grammar, changed) == is_spelling(vocabulary, changed)
 
 
-@given(st.lists(st.integers(0, SMALL.size - 1), max_size=12))
-def test_any_ids_are_decoded_or_refused(ids):
-    assert is_admitted(Grammar(SMALL), np.array(ids)) == is_spelling(SMALL, ids)
+@pytest.mark.parametrize("vocabulary", [SMALL, SMALL_SECONDS], ids=["beats", "seconds"])
+@given(data=st.data())
+def test_any_ids_are_decoded_or_refused(vocabulary, data):
+    ids = data.draw(st.lists(st.integers(0, vocabulary.size - 1), max_size=12))
+    assert is_admitted(Grammar(vocabulary), np.array(ids)) == is_spelling(vocabulary, ids)
 
 
 def is_admitted(grammar: Grammar, ids: np.ndarray) -> bool:
@@ -104,22 +130,24 @@ def is_spelling(vocabulary: Vocabulary, ids) -> bool:
     return True
 
 
-def test_end_can_be_reached_from_every_state():
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_end_can_be_reached_from_every_state(vocabulary):
     """From where random walks have come, the shortest way on leads to End."""
-    for vocabulary in (SMALL, ONE_NOTE):
-        grammar, rng = Grammar(vocabulary), np.random.default_rng(2)
-        state = grammar.start(500)
-        for _ in range(60):
-            scores_of_ids = grammar.allowed(state) * rng.random((500, vocabulary.size))
-            scores_of_ids[:, [vocabulary.first(Kind.END)]] *= 0.01
-            grammar.advance(state, scores_of_ids.argmax(axis=1))
-        # Last kinds first, but no Extend; bars go by until a note can start.
-        rank = np.array([len(Kind) if k == Kind.END else k for k in vocabulary.kind_of])
-        rank[vocabulary.ids(Kind.EXTEND)] = 0
-        for _ in range(2000):
-            allowed = grammar.allowed(state)
-            grammar.advance(state, np.where(allowed, rank + 1, 0).argmax(axis=1))
-        assert (state.kind == Kind.PAD).all()
+    grammar, rng = Grammar(vocabulary), np.random.default_rng(2)
+    state = grammar.start(500)
+    for _ in range(60):
+        scores_of_ids = grammar.allowed(state) * rng.random((500, vocabulary.size))
+        scores_of_ids[:, [vocabulary.first(Kind.END)]] *= 0.01
+        grammar.advance(state, scores_of_ids.argmax(axis=1))
+    # Last kinds first, but no Extend; bars go by until a note can start.
+    rank = np.array([len(Kind) if k == Kind.END else k for k in vocabulary.kind_of])
+    rank[vocabulary.ids(Kind.EXTEND)] = 0
+    for _ in range(2000):
+        allowed = grammar.allowed(state)
+        if (state.kind == Kind.PAD).all():
+            break
+        grammar.advance(state, np.where(allowed, rank + 1, 0).argmax(axis=1))
+    assert (state.kind == Kind.PAD).all()
 
 
 def test_a_row_that_has_ended_stays_ended():
@@ -145,7 +173,7 @@ def test_rows_do_not_depend_on_each_other():
         grammar.advance(state, [a[index], other])
 
 
-@given(scores(), st.integers(-12, 12))
+@given(scores(*BOTH), st.integers(-12, 12))
 def test_transposing_ids_is_encoding_the_transposed_piece(score, semitones):
     vocabulary = vocabulary_for(score, transpose=6)
     ids = encode(score, vocabulary)
@@ -155,13 +183,24 @@ def test_transposing_ids_is_encoding_the_transposed_piece(score, semitones):
     is_pitched = notes["program"] != DRUMS
     if low <= semitones <= high:
         notes["pitch"][is_pitched] += semitones
-        transposed, _ = canonical(notes, score.bars, score.tempo_bpm, GRID)
+        transposed, _ = canonical(notes, score.bars, score.tempo_bpm, score.grid)
         assert np.array_equal(moved, encode(transposed, vocabulary))
     elif is_pitched.any():
         assert (moved == -1).any(), "a note that leaves the vocabulary is marked"
 
 
-@pytest.mark.parametrize("vocabulary", [SMALL, ONE_NOTE], ids=["small", "one note"])
+@given(scores(*BOTH), st.integers(-12, 12))
+def test_no_transposition_moves_a_drum(score, semitones):
+    vocabulary = vocabulary_for(score, transpose=6)
+    ids = encode(score, vocabulary)
+    moved = transposition(vocabulary, semitones)[ids]
+    is_note = vocabulary.kind_of[ids] == Kind.NOTE
+    assert np.array_equal(vocabulary.is_drum_note[ids[is_note]], score.notes["program"] == DRUMS)
+    stays = ~is_note | vocabulary.is_drum_note[ids]
+    assert np.array_equal(moved[stays], ids[stays])
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_a_bar_limit_ends_pieces_in_that_bar(vocabulary):
     rng = np.random.default_rng(4)
     limit = BarLimit(Grammar(vocabulary), 3)
@@ -174,12 +213,12 @@ def test_a_bar_limit_ends_pieces_in_that_bar(vocabulary):
         rows.append((allowed * rank).argmax(axis=1))
         limit.advance(state, rows[-1])
     bars = [len(decode(limit.ending(row), vocabulary).bars) for row in np.stack(rows, axis=1)]
-    if vocabulary is SMALL:
+    if vocabulary in (SMALL, SMALL_SECONDS):
         assert set(bars) == {3}
     assert min(bars) == 3
 
 
-@given(scores())
+@given(scores(*BOTH))
 def test_windows_begin_with_a_bar_and_the_tempo_in_force(score):
     vocabulary = vocabulary_for(score)
     ids = encode(score, vocabulary)
@@ -189,6 +228,10 @@ def test_windows_begin_with_a_bar_and_the_tempo_in_force(score):
         size = bar_head_size(ids, start, vocabulary)
         head = window_head(ids, start, vocabulary)
         assert np.array_equal(head[:size], ids[start : start + size])
+        if not vocabulary.tells_tempo:
+            assert len(head) == size == 1
+            continue
+        assert bar_tempos(ids, vocabulary)[bar] == head[-1]
         assert head[-1] - vocabulary.first(Kind.TEMPO) == vocabulary.tempos.index(
             score.tempo_bpm[bar]
         )
@@ -219,14 +262,23 @@ def test_a_grammar_that_waits_lets_nothing_begin_sooner(seed, ahead):
         assert len(before.notes) == (onsets < max(step, before.notes["onset"][-1] + 1)).sum()
 
 
-@given(scores())
+@given(scores(*BOTH))
 def test_a_vocabulary_comes_back_from_json(score):
     vocabulary = vocabulary_for(score, transpose=6)
     assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
 
 
+def test_a_vocabulary_from_before_there_were_grids_of_seconds_is_read():
+    assert '"kind": "beats"' in SMALL.to_json()
+    assert Vocabulary.from_json(SMALL.to_json().replace(', "kind": "beats"', "")) == SMALL
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", '{"meters": 3}', SMALL.to_json().replace("grid", "g")]
+    "text",
+    [
+        *("", "{}", "[1]", '{"meters": 3}'),
+        *(SMALL.to_json().replace(*change) for change in (("grid", "g"), ("beats", "ticks"))),
+    ],
 )
 def test_what_is_not_a_vocabulary_is_refused(text):
     with pytest.raises(VocabularyError):

@@ -1,0 +1,84 @@
+"""Which instruments a piece keeps: some programs or tracks, families of programs, a piano."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from data.quantise import Events
+from data.score import DRUMS
+
+MODES = ("original", "family", "piano")
+FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
+
+
+class InstrumentsError(ValueError):
+    """No such choice of instruments; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What is kept of a file's instruments, and as what.
+
+    Attributes:
+        mode: `original` keeps programs as they are. `family` puts the first program of its General
+            MIDI family in place of each: 40, violin, for all solo strings; drums stay drums.
+            `piano` puts the piano, 0, in place of all; drums, which no piano plays, are left out.
+        programs: keep only notes of these programs of the file, 128 for drums; None: all.
+        tracks: keep only these tracks, by name, upper or lower case, or by number from 1 among the
+            tracks with notes; None: all.
+
+    Raises:
+        InstrumentsError: a value out of range.
+    """
+
+    mode: str = "original"
+    programs: tuple[int, ...] | None = None
+    tracks: tuple[int | str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InstrumentsError(f"instruments must be {', '.join(MODES)}, not {self.mode!r}")
+        for program in self.programs or ():
+            if not 0 <= program <= DRUMS:
+                raise InstrumentsError(
+                    f"a program to keep must be 0 to 127, or {DRUMS} for drums, not {program}"
+                )
+        for track in self.tracks or ():
+            if isinstance(track, int) and track < 1:
+                raise InstrumentsError(f"a track to keep must be a number from 1 up, not {track}")
+        for name, chosen in (("programs", self.programs), ("tracks", self.tracks)):
+            if chosen is not None and not chosen:
+                raise InstrumentsError(f"no {name} to keep: name some, or leave them out for all")
+
+
+def fold(events: Events, instruments: Instruments) -> Events:
+    """The notes that are kept, under the programs that they are kept as.
+
+    This comes before the canonical form, in which notes that fall together through it are merged.
+    """
+    notes, tracks = events.notes, events.tracks or (("", len(events.notes)),)
+    names, counts = zip(*tracks, strict=True)
+    track_of = np.repeat(np.arange(len(tracks)), counts)
+    is_kept = np.ones(len(notes), dtype=bool)
+    if instruments.programs is not None:
+        is_kept &= np.isin(notes[:, 4], instruments.programs)
+    if instruments.tracks is not None:
+        wanted = {t.casefold() if isinstance(t, str) else t for t in instruments.tracks}
+        chosen = [
+            number in wanted or name.strip().casefold() in wanted
+            for number, name in enumerate(names, start=1)
+        ]
+        is_kept &= np.array(chosen)[track_of]
+    if instruments.mode == "piano":
+        is_kept &= notes[:, 4] != DRUMS
+    left = np.bincount(track_of[is_kept], minlength=len(tracks)).tolist()
+    notes = notes[is_kept]
+    if instruments.mode == "piano":
+        notes[:, 4] = 0
+    elif instruments.mode == "family":
+        notes[:, 4] -= notes[:, 4] % FAMILY_PROGRAMS  # drums, 128, begin a family of their own
+    kept_tracks = tuple((name, count) for name, count in zip(names, left, strict=True) if count)
+    return dataclasses.replace(events, notes=notes, tracks=kept_tracks)

@@ -1,0 +1,136 @@
+"""Instruments: what is kept, and as what; drums are never anything else."""
+
+import numpy as np
+import pretty_midi
+import pytest
+import symusic
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.instruments import Instruments, InstrumentsError, fold
+from data.midi import read_events
+from data.quantise import Events, score_from_events
+from data.score import DRUMS
+from tests.music import GRID
+
+PROGRAMS = (0, 7, 24, 47, 48, DRUMS)
+
+
+def events(programs=PROGRAMS, tracks=()):
+    """A note of each program, one after another; the pitch is the number of the note."""
+    rows = [(480 * i, 480 * i + 240, i, 80, program) for i, program in enumerate(programs)]
+    notes = np.array(rows, dtype=np.int64).reshape(-1, 5)
+    return Events(480, notes, np.empty((0, 3), np.int64), np.array([[0, 120.0]]), tracks)
+
+
+def test_original_keeps_everything():
+    folded = fold(events(), Instruments())
+    assert np.array_equal(folded.notes, events().notes)
+
+
+def test_family_keeps_the_first_program_of_each_family_and_drums():
+    assert fold(events(), Instruments("family")).notes[:, 4].tolist() == [0, 0, 24, 40, 48, DRUMS]
+    every = fold(events(range(129)), Instruments("family")).notes[:, 4]
+    assert np.unique(every).tolist() == [*range(0, 128, 8), DRUMS]
+    assert (every[:-1] // 8 == np.arange(128) // 8).all()
+
+
+def test_piano_leaves_the_drums_out():
+    folded = fold(events(), Instruments("piano")).notes
+    assert folded[:, 4].tolist() == [0] * 5
+    assert folded[:, 2].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_file_itself_stays_as_it_is():
+    given = events()
+    fold(given, Instruments("piano"))
+    assert given.notes[:, 4].tolist() == [*PROGRAMS]
+
+
+def test_programs_are_chosen_by_what_the_file_calls_them():
+    folded = fold(events(), Instruments("family", programs=(47, DRUMS)))
+    assert folded.notes[:, 4].tolist() == [40, DRUMS]
+
+
+TRACKS = (("Melody", 2), ("", 1), ("left hand ", 2), ("Drums", 1))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kept", "left"),
+    [
+        (("melody",), [0, 1], (("Melody", 2),)),
+        (("LEFT HAND", 2), [2, 3, 4], (("", 1), ("left hand ", 2))),
+        ((4,), [5], (("Drums", 1),)),
+        (("flute", 9), [], ()),
+    ],
+)
+def test_tracks_are_chosen_by_name_or_number(chosen, kept, left):
+    folded = fold(events(tracks=TRACKS), Instruments(tracks=chosen))
+    assert folded.notes[:, 2].tolist() == kept
+    assert folded.tracks == left
+
+
+def test_events_that_do_not_know_their_tracks_are_one():
+    assert len(fold(events(), Instruments(tracks=(1,))).notes) == len(PROGRAMS)
+    assert not len(fold(events(), Instruments(tracks=(2,))).notes)
+
+
+@given(
+    st.lists(st.integers(0, DRUMS), max_size=12),
+    st.sampled_from(["original", "family", "piano"]),
+)
+def test_folding_again_changes_nothing_and_no_drum_turns_to_pitch(programs, mode):
+    once = fold(events(programs), Instruments(mode))
+    again = fold(once, Instruments(mode))
+    assert np.array_equal(again.notes, once.notes)
+    assert again.tracks == once.tracks
+    was_drum = np.array([programs[number] == DRUMS for number in once.notes[:, 2]], dtype=bool)
+    assert np.array_equal(once.notes[:, 4] == DRUMS, was_drum)
+    assert sum(count for _, count in once.tracks) == len(once.notes)
+
+
+def test_notes_that_fall_together_through_it_are_merged():
+    rows = np.array([(0, 480, 60, 80, 40), (0, 960, 60, 64, 41)], dtype=np.int64)
+    both = Events(480, rows, np.empty((0, 3), np.int64), np.array([[0, 120.0]]))
+    score, losses = score_from_events(fold(both, Instruments("family")), GRID)
+    assert score.notes.tolist() == [(0, 24, 60, 64, 40)]
+    assert losses.merged == 1
+
+
+def test_the_reader_knows_the_tracks_of_a_file(tmp_path):
+    midi = pretty_midi.PrettyMIDI()
+    for name, count in (("Melody", 3), ("Bass", 2)):
+        track = pretty_midi.Instrument(0, name=name)
+        track.notes = [pretty_midi.Note(80, 60 + n, n, n + 0.5) for n in range(count)]
+        midi.instruments.append(track)
+    path = tmp_path / "two.mid"
+    midi.write(str(path))
+    read = read_events(path)
+    assert read.tracks == (("Melody", 3), ("Bass", 2))
+    assert fold(read, Instruments(tracks=("bass",))).notes[:, 2].tolist() == [60, 61]
+
+
+def test_a_name_that_is_not_utf_8_does_no_harm(tmp_path):
+    file = symusic.Score(480)
+    file.tracks.append(symusic.Track(name="Abc"))
+    file.tracks[0].notes.append(symusic.Note(0, 480, 60, 80))
+    path = tmp_path / "odd.mid"
+    path.write_bytes(bytes(file.dumps_midi()).replace(b"Abc", b"\xff\xfec"))
+    assert len(fold(read_events(path), Instruments(tracks=(1,))).notes) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": "organ"},
+        {"programs": (129,)},
+        {"programs": (-1,)},
+        {"programs": ()},
+        {"tracks": (0,)},
+        {"tracks": ()},
+    ],
+)
+def test_a_wrong_choice_is_told_in_one_line(wrong):
+    with pytest.raises(InstrumentsError) as caught:
+        Instruments(**wrong)
+    assert len(str(caught.value).splitlines()) == 1

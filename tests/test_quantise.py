@@ -1,0 +1,227 @@
+"""Events to the grid: meters, tempi, upbeats, triplets and swing; seconds; whether there is a beat.
+
+Files are built event by event here, so that nothing is assumed of a writer.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pretty_midi
+import pytest
+from hypothesis import given, settings
+
+from data.midi import from_pretty_midi, midi_bytes, read_events, read_midi, to_pretty_midi
+from data.quantise import Events, MidiError, beat_fit, has_beats, score_from_events
+from data.score import SECONDS
+from tests.music import BOTH, GRID, random_score, scores
+
+NOTTINGHAM = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham"
+TICKS = 480  # a quarter note
+
+
+def variable_length(number):
+    """A number as MIDI writes delta times: seven bits a byte, the first bytes marked."""
+    digits = [number & 127]
+    while number := number >> 7:
+        digits.append(number & 127 | 128)
+    return bytes(reversed(digits))
+
+
+def midi_file(path, *, notes=(), meters=(), tempi=(), ticks_per_beat=TICKS):
+    """Writes a type-0 file of notes (start, end, pitch), meters (tick, numerator, denominator as a
+    power of two) and tempi (tick, microseconds a quarter note)."""
+    events = [(tick, 0, bytes([0xFF, 0x58, 4, n, power, 24, 8])) for tick, n, power in meters]
+    events += [(tick, 0, b"\xff\x51\x03" + mspq.to_bytes(3, "big")) for tick, mspq in tempi]
+    events += [(end, 1, bytes([0x80, pitch, 0])) for _, end, pitch in notes]
+    events += [(start, 2, bytes([0x90, pitch, 80])) for start, _, pitch in notes]
+    body, now = b"", 0
+    for tick, _, message in sorted(events):
+        body += variable_length(tick - now) + message
+        now = tick
+    body += b"\x00\xff\x2f\x00"
+    header = b"MThd\x00\x00\x00\x06\x00\x00\x00\x01" + ticks_per_beat.to_bytes(2, "big")
+    path.write_bytes(header + b"MTrk" + len(body).to_bytes(4, "big") + body)
+    return path
+
+
+def read_both(path, grid=GRID):
+    """The Score of a file, the same by either reader."""
+    score, _ = read_midi(path, grid)
+    assert from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), grid)[0] == score
+    return score
+
+
+def test_swung_eighths_and_triplets_land_on_the_grid_exactly(tmp_path):
+    onsets = [beat * TICKS + after for beat in range(8) for after in (0, 320)]
+    swing = [(onset, onset + 100, 60) for onset in onsets]
+    score = read_both(midi_file(tmp_path / "swing.mid", notes=swing))
+    assert (score.notes["onset"] % 12).tolist() == [0, 8] * 8
+    triplets = [(third * 160, third * 160 + 160, 60) for third in range(24)]
+    score, losses = read_midi(midi_file(tmp_path / "triplets.mid", notes=triplets), GRID)
+    assert score.notes[["onset", "duration"]].tolist() == [(4 * n, 4) for n in range(24)]
+    assert (losses.moved, losses.error_steps) == (0, 0)
+
+
+def test_a_ritardando_gives_each_bar_its_tempo(tmp_path):
+    slowing = [120, 110, 100, 80, 60]
+    tempi = [(bar * 4 * TICKS, 60_000_000 // bpm) for bar, bpm in enumerate(slowing)]
+    notes = [(beat * TICKS, beat * TICKS + 240, 60) for beat in range(20)]
+    score = read_both(midi_file(tmp_path / "slower.mid", notes=notes, tempi=tempi))
+    assert score.tempo_bpm.tolist() == slowing
+    seconds = np.cumsum([0, *(240 / bpm for bpm in slowing)])
+    assert score.step_seconds(score.bar_starts) == pytest.approx(seconds)
+
+
+def test_a_tempo_that_changes_within_a_bar_keeps_the_bar_as_long(tmp_path):
+    notes = [(0, 240, 60), (4 * TICKS, 5 * TICKS, 60)]
+    tempi = [(0, 500_000), (2 * TICKS, 1_000_000)]
+    score = read_both(midi_file(tmp_path / "mid-bar.mid", notes=notes, tempi=tempi))
+    assert score.tempo_bpm.tolist() == [80, 60]
+    assert score.step_seconds(48) == pytest.approx(3.0)
+
+
+def test_a_change_of_meter_is_kept_even_where_bars_stay_as_long(tmp_path):
+    meters = [(0, 3, 2), (2 * 3 * TICKS, 6, 3), (4 * 3 * TICKS, 5, 3)]
+    notes = [(eighth * 240, eighth * 240 + 200, 60) for eighth in range(29)]
+    score = read_both(midi_file(tmp_path / "meters.mid", notes=notes, meters=meters))
+    assert score.bars.tolist() == [*[(3, 4, 36)] * 2, *[(6, 8, 36)] * 2, (5, 8, 30)]
+
+
+def test_an_upbeat_is_a_short_bar(tmp_path):
+    meters = [(0, 1, 2), (TICKS, 4, 2)]  # as notation programs write it
+    notes = [(beat * TICKS, (beat + 1) * TICKS, 60) for beat in range(9)]
+    as_written = read_both(midi_file(tmp_path / "a.mid", notes=notes, meters=meters))
+    assert as_written.bars.tolist() == [(1, 4, 12), (4, 4, 48), (4, 4, 48)]
+    meters[0] = (0, 4, 2)  # a signature begins a bar, so this one is cut short
+    score = read_both(midi_file(tmp_path / "b.mid", notes=notes, meters=meters))
+    assert score.has_upbeat
+    assert score.bars.tolist() == [(4, 4, 12), (4, 4, 48), (4, 4, 48)]
+    assert score.bar_starts.tolist() == [0, 12, 60, 108]
+
+
+def test_on_a_grid_of_seconds_tempi_say_when_and_meters_say_nothing(tmp_path):
+    path = midi_file(
+        tmp_path / "performance.mid",
+        notes=[(0, 480, 60), (960, 1440, 62), (1440, 11_040, 64)],
+        tempi=[(0, 500_000), (960, 1_000_000)],
+        meters=[(0, 3, 2)],
+    )
+    score = read_both(path, SECONDS)
+    assert score.notes[["onset", "duration"]].tolist() == [(0, 50), (100, 100), (200, 2000)]
+    assert score.bars.tolist() == [(1, 4, 100)] * 3
+    assert score.tempo_bpm.tolist() == [60] * 3
+    assert score.step_seconds([50, 250]).tolist() == [0.5, 2.5]
+
+
+def test_half_a_step_goes_up_whatever_the_last_bits_of_a_tempo(tmp_path):
+    notes = [(sixteenth * 120, sixteenth * 120 + 60, 60) for sixteenth in range(64)]
+    for bpm in (120, 60, 150, 100):  # a sixteenth at 120 is 12.5 steps
+        path = midi_file(tmp_path / f"{bpm}.mid", notes=notes, tempi=[(0, 60_000_000 // bpm)])
+        onsets = read_both(path, SECONDS).notes["onset"]
+        exact = np.arange(64) * 1500 // bpm, np.arange(64) * 1500 % bpm * 2 >= bpm
+        assert onsets.tolist() == (exact[0] + exact[1]).tolist()
+
+
+def test_what_coming_to_a_grid_of_seconds_changed_is_counted():
+    notes = np.array([(0, 480, 60, 80, 0), (4, 480, 62, 80, 0), (96, 480, 64, 80, 0)])
+    events = Events(480, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
+    _, losses = score_from_events(events, SECONDS)
+    assert losses.moved == 1  # 4 ticks are 4.2 ms; 96 are 100 ms
+    assert losses.worst_error_steps == pytest.approx(0.4167, abs=1e-3)
+    assert losses.error_steps == pytest.approx(losses.worst_error_steps)
+
+
+def test_more_than_a_day_is_no_performance():
+    notes = np.array([(0, 10**7, 60, 80, 0)])
+    events = Events(1, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
+    with pytest.raises(MidiError, match="24 hours"):
+        score_from_events(events, SECONDS)
+    assert len(score_from_events(events, GRID)[0].notes) == 1
+
+
+def test_hundreds_of_performances_survive_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "piece.mid"
+    for _ in range(300):
+        score = random_score(rng, SECONDS)
+        path.write_bytes(midi_bytes(score))
+        assert read_midi(path, SECONDS)[0] == score
+
+
+@given(scores(*BOTH))
+@settings(max_examples=50)
+def test_scores_survive_pretty_midi(score):
+    assert from_pretty_midi(to_pretty_midi(score), score.grid)[0] == score
+
+
+@given(scores(SECONDS))
+@settings(max_examples=30)
+def test_a_file_sounds_when_the_performance_does(score):
+    instruments = to_pretty_midi(score).instruments
+    onsets = [note.start for instrument in instruments for note in instrument.notes]
+    assert sorted(onsets) == pytest.approx((score.notes["onset"] / 100).tolist(), abs=1e-6)
+
+
+def performed(events, rng, stray_seconds=0.01):
+    """The same notes as a performance at the default tempo: each beat of another length, within
+    a slow drift, and each onset astray."""
+    onsets, chord = np.unique(events.notes[:, 0] / events.ticks_per_beat, return_inverse=True)
+    drift = np.exp(np.cumsum(rng.normal(0, 0.05, len(onsets))).clip(-0.7, 0.7))
+    lengths = np.diff(onsets, prepend=0.0) * 0.5 * drift * rng.uniform(0.85, 1.15, len(onsets))
+    seconds = np.cumsum(lengths) + rng.normal(0, stray_seconds, len(onsets))
+    ticks = np.rint(seconds.clip(0) * 2 * TICKS).astype(np.int64)[chord]
+    notes = events.notes.copy()
+    notes[:, 0], notes[:, 1] = ticks, ticks + 100
+    return Events(TICKS, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
+
+
+def test_a_score_and_its_performance_are_told_apart():
+    if not NOTTINGHAM.is_dir():
+        pytest.skip("../shared/corpora/nottingham is not here")
+    rng = np.random.default_rng(0)
+    written = [read_events(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::10]]
+    assert all(has_beats(events) for events in written)
+    assert min(map(beat_fit, written)) > 0.99
+    fits = [beat_fit(performed(events, rng)) for events in written]
+    assert sum(fit >= 0.5 for fit in fits) <= len(fits) // 100
+    assert np.median(fits) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("ticks", "what"),
+    [
+        (np.arange(0, 30 * TICKS, TICKS), "quarter notes"),
+        (np.add.outer(np.arange(40) * TICKS, [0, 320]).ravel(), "swing"),
+        (np.arange(90) * 160, "triplets"),
+        (np.arange(200) * 60, "32nds"),
+        (np.append(np.arange(64) * 120, np.arange(48, 96) * 160), "sixteenths, then triplets"),
+        (np.zeros(1), "a single note"),
+        (np.empty(0), "nothing"),
+    ],
+)
+def test_music_with_a_beat_is_known_for_it(ticks, what):
+    assert has_beats(onsets_at(ticks)), what
+    rng = np.random.default_rng(1)  # a player who follows a click strays by 10 ms
+    astray = onsets_at(np.maximum(ticks + rng.normal(0, 0.01 * 960, len(ticks)), 0))
+    if what not in ("32nds", "sixteenths, then triplets"):
+        assert has_beats(astray), what
+
+
+def test_onsets_drawn_by_chance_have_no_beat():
+    rng = np.random.default_rng(2)
+    fits = [beat_fit(onsets_at(rng.integers(0, 100_000, size=200))) for _ in range(200)]
+    assert max(fits) < 0.3
+    assert np.mean(fits) < 0.1
+
+
+def test_ticks_that_are_as_coarse_as_the_grid_leave_no_doubt():
+    rng = np.random.default_rng(3)
+    assert beat_fit(onsets_at(rng.integers(0, 5000, size=300), ticks_per_beat=12)) == 1
+
+
+def onsets_at(ticks, ticks_per_beat=TICKS):
+    notes = np.zeros((len(ticks), 5), dtype=np.int64)
+    notes[:, 0] = np.rint(ticks)
+    notes[:, 1:] = 0, 60, 80, 0
+    notes[:, 1] = notes[:, 0] + 10
+    return Events(ticks_per_beat, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))

@@ -1,0 +1,68 @@
+"""Windows and prompts where there are no tempi to restate (test_datamodule.py has the others)."""
+
+import numpy as np
+import pytest
+
+from data.augment import transposition, transposition_range
+from data.score import SECONDS
+from data.store import Split
+from data.tokenizer import bar_indices, bar_tempos, encode
+from data.vocabulary import Kind
+from data.windows import NOT_SCORED, TrainingWindows, masks_of_pieces, rebase, unpacked
+from tests.music import random_score, vocabulary_for
+
+CONTEXT = 48
+
+
+@pytest.fixture(scope="module")
+def performances():
+    """Encoded pieces on a grid of seconds, their vocabulary, and the split that they make."""
+    rng = np.random.default_rng(0)
+    pieces = [random_score(rng, SECONDS) for _ in range(12)]
+    pieces = [piece for piece in pieces if len(piece.notes)]
+    vocabulary = vocabulary_for(*pieces, transpose=3)
+    encoded = [encode(piece, vocabulary) for piece in pieces]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    bars = [bar_indices(ids, vocabulary) for ids in encoded]
+    split = Split(
+        tokens=np.concatenate(encoded).astype(np.uint16),
+        piece_offsets=offsets,
+        note_counts=np.array([len(piece.notes) for piece in pieces]),
+        shifts=np.array([transposition_range(ids, vocabulary) for ids in encoded]),
+        bar_offsets=np.concatenate([o + b for o, b in zip(offsets, bars, strict=False)]),
+        bar_tempos=np.concatenate([bar_tempos(i, vocabulary) for i in encoded]).astype(np.uint16),
+        names=tuple(str(number) for number in range(len(pieces))),
+    )
+    return encoded, vocabulary, split
+
+
+def test_every_window_is_a_stretch_of_a_piece_in_some_key(performances):
+    encoded, vocabulary, split = performances
+    windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
+    spelt = {}  # every stretch from Start or a Bar on, in every key
+    for ids in encoded:
+        for shift in range(-3, 4):
+            moved = transposition(vocabulary, shift)[ids]
+            for start in (0, *bar_indices(ids, vocabulary)):
+                stretch = moved[start : start + CONTEXT + 1]
+                spelt[tuple(stretch[:CONTEXT])] = tuple(stretch[1:])
+    for step in range(20):
+        ids, targets = windows.batch(0, step, 16)
+        for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
+            read = [token for token in row if token != vocabulary.first(Kind.PAD)]
+            scored = [token for token in target if token != NOT_SCORED]
+            assert list(spelt[tuple(read)]) == scored
+
+
+def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):
+    encoded, vocabulary, _ = performances
+    history = max(encoded, key=len)[:-1]
+    prompt = rebase(history, CONTEXT, vocabulary)
+    assert CONTEXT // 2 <= len(prompt) < CONTEXT
+    assert np.array_equal(prompt, history[-len(prompt) :])
+
+
+def test_the_masks_of_whole_pieces_admit_each_token(performances):
+    encoded, vocabulary, _ = performances
+    for ids, bits in zip(encoded, masks_of_pieces(encoded, vocabulary), strict=True):
+        assert unpacked(bits, vocabulary)[np.arange(len(ids) - 1), ids[1:]].all()
