@@ -149,7 +149,7 @@ class KVCache:
 
     def positions(self, n_new: int) -> Tensor:
         """Positions of the next T columns: int64 (T,), or (B, T) where rows are padded."""
-        columns = torch.arange(self.length, self.length + n_new, device=self.key.device)
+        columns = self.length + torch.arange(n_new, device=self.key.device)
         if not self.padded:
             return columns
         return (columns - self.start[:, None]).clamp(min=0)  # (B, T)
@@ -166,14 +166,15 @@ class KVCache:
 
         `length` stays until `advance`, since each layer writes the same columns.
         """
-        end = self.length + key.shape[-2]
-        self.key[slot, :, :, self.length : end] = key
-        self.value[slot, :, :, self.length : end] = value
-        return self.key[slot, :, :, :end], self.value[slot, :, :, :end]
+        T, end = key.shape[-2], self.length + key.shape[-2]
+        keys, values = self.key[slot], self.value[slot]  # (B, H, C, d)
+        keys.narrow(2, self.length, T).copy_(key)  # views made by name cost half of slices
+        values.narrow(2, self.length, T).copy_(value)
+        return keys.narrow(2, 0, end), values.narrow(2, 0, end)
 
     def advance(self, n_new: int) -> None:
         """Count that many columns as filled: every layer has written them."""
-        self.length += n_new
+        self.length = self.length + n_new  # not in place: a tensor while a step is recorded
 
 
 class MultiHeadAttention(nn.Module):
@@ -208,7 +209,7 @@ class MultiHeadAttention(nn.Module):
         self.n_head = n_head
         self.slot = slot
         self.qk_norm = qk_norm
-        self.widths = (n_head * d_k, n_head * d_k, n_head * d_v)
+        self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
 
@@ -251,14 +252,15 @@ class MultiHeadAttention(nn.Module):
         self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
-        query, key, value = (
-            part.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
-            for part in self.w_qkv(x).split(self.widths, dim=-1)
-        )
+        B, T, H = *x.shape[:2], self.n_head
+        both, value = self.w_qkv(x).split(self.widths, dim=-1)
+        both = both.view(B, T, 2, H, -1).permute(2, 0, 3, 1, 4)  # (B, T, 2 H d) -> (2, B, H, T, d)
+        value = value.view(B, T, H, -1).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
         if self.qk_norm:
-            query, key = _unit(query), _unit(key)
+            both = _unit(both)
         if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
+            both = rotate(both, rotation)
+        query, key = both.unbind()  # what is done to queries is done to keys
         return query, key, value
 
 

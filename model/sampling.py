@@ -4,7 +4,9 @@ Nothing here knows what a token means. What may come next is asked of a `Grammar
 long history is shortened is asked of a function; the caller brings both.
 """
 
+import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -89,13 +91,13 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 
 
 def keep_top_p(logits: Tensor, p: float) -> Tensor:
-    """The smallest set of likeliest ids that reaches probability p (Holtzman et al. 2020)."""
-    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
+    """The fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
+    ordered = logits.sort(dim=-1, descending=True).values
     probability = ordered.softmax(dim=-1)
     before = probability.cumsum(dim=-1) - probability  # of the likelier ids: 0 for the first
-    out = (before >= p).scatter(-1, order, before >= p)  # from sorted order back to id order
-    out.scatter_(-1, order[..., :1], False)  # the likeliest stays, however small p
-    return logits.masked_fill(out, -math.inf)
+    kept = (before < p).sum(dim=-1, keepdim=True).clamp(min=1)  # (B, 1)
+    least = ordered.gather(-1, kept - 1)
+    return logits.masked_fill(logits < least, -math.inf)
 
 
 def keep_min_p(logits: Tensor, p: float) -> Tensor:
@@ -124,7 +126,8 @@ def choose(logits: Tensor, choice: Choice, uniform: Tensor) -> Tensor:
         logits = keep_top_k(logits, choice.top_k)
     if choice.top_p < 1:
         logits = keep_top_p(logits, choice.top_p)
-    logits = keep_min_p(logits, choice.min_p)
+    if choice.min_p > 0:
+        logits = keep_min_p(logits, choice.min_p)
     total = logits.exp().cumsum(dim=-1)  # (B, V); the largest term is 1
     target = uniform[:, None] * total[:, -1:]  # (B, 1), below the last total
     # the first id whose total is above the target: an id of probability 0 adds nothing to it
@@ -171,6 +174,51 @@ def decode_one(decoder: Decoder, ids: Ids, cache: KVCache) -> Tensor:
     return logits[:, -1]
 
 
+class TracedStep:
+    """`decode_one`, its tensor operations recorded once and run without the Python between them.
+
+    The decoder itself is run to record them (`torch.jit.trace`), so that there is no second
+    implementation to keep in step. Weights are copied, matrices stored by column: a product with
+    one vector then adds up rows, which streams memory up to twice as fast.
+
+    Args:
+        decoder: in evaluation mode; later changes of its weights are not seen.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = copy.deepcopy(decoder).requires_grad_(False)
+        for layer in self.decoder.modules():
+            if isinstance(layer, torch.nn.Linear):
+                layer.weight.data = layer.weight.data.t().contiguous().t()
+        self.recorded: dict[bool, Callable[..., Tensor]] = {}  # with and without padding
+
+    @torch.inference_mode()
+    def __call__(self, ids: Ids, cache: KVCache) -> Tensor:
+        """As `decode_one`, for a batch of always the same size and a cache that is not full."""
+        column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(cache.start.device)[:, None]
+        inputs = (column, torch.tensor(cache.length), cache.key, cache.value, cache.start)
+        if cache.padded not in self.recorded:
+            self.recorded[cache.padded] = self.record(cache, inputs)
+        logits = self.recorded[cache.padded](*inputs)
+        cache.advance(1)
+        return logits
+
+    def record(self, cache: KVCache, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+        """The operations of a step, of which `length` and the cache's tensors are arguments."""
+
+        def step(column: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor) -> Tensor:
+            traced = copy.copy(cache)
+            traced.length, traced.key, traced.value, traced.start = length, key, value, start
+            logits: Tensor = self.decoder(column, traced)
+            return logits[:, -1]
+
+        with warnings.catch_warnings():
+            # widths and flags that become constants; and trace, which compile (g++) would replace
+            warnings.simplefilter("ignore", torch.jit.TracerWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return torch.jit.trace(step, inputs, check_trace=False)
+
+
 def sample(
     decoder: Decoder,
     prompts: Sequence[Ids],
@@ -211,13 +259,14 @@ def sample(
     histories = [[int(i) for i in prompt] for prompt in prompts]
     allowed = grammar.allowed(state)  # (B, V)
     ended = _only_pad(allowed)
+    decode = TracedStep(decoder)
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
     while not ended.all():
         if cache is None and max(map(len, histories)) <= context:
             logits, cache = prefill(decoder, [np.array(history) for history in histories])
         elif cache is not None and cache.length < context:
-            logits = decode_one(decoder, ids, cache)
+            logits = decode(ids, cache)
         else:
             logits, cache = prefill(decoder, _rebased(histories, ended, rebase, context))
         masked = keep_allowed(logits.float().cpu(), torch.from_numpy(allowed))
