@@ -60,7 +60,7 @@ _FOLLOWERS: dict[Kind, tuple[Kind, ...]] = {
     Kind.VELOCITY: _AFTER_NOTE,
 }
 
-# The latest kinds after which a rule has something to narrow: after others it need not be looked at.
+# The latest kinds after which a rule has something to narrow; after others it is passed over.
 _HEADS = {Kind.BAR, Kind.LENGTH}
 _BEFORE_POSITION = {kind for kind, nexts in _FOLLOWERS.items() if Kind.POSITION in nexts}
 _BEFORE_NOTE = {kind for kind, nexts in _FOLLOWERS.items() if Kind.NOTE in nexts}

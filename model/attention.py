@@ -124,7 +124,7 @@ class KVCache:
     Attributes:
         key: float (n_slot, B, H, C, d_k), preallocated; a slot is one attention layer.
         value: float (n_slot, B, H, C, d_v).
-        length: the number of columns filled, at most C.
+        length: the number of columns filled, at most C; a tensor while a step is recorded.
         start: int64 (B,), the number of padding columns of each row.
         padded: whether any row has padding (kept so that no device is asked at every step).
     """
@@ -209,6 +209,7 @@ class MultiHeadAttention(nn.Module):
         self.n_head = n_head
         self.slot = slot
         self.qk_norm = qk_norm
+        self.key_width = d_k
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
@@ -252,18 +253,12 @@ class MultiHeadAttention(nn.Module):
         self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
-        B, T, H = *x.shape[:2], self.n_head
         both, value = self.w_qkv(x).split(self.widths, dim=-1)
-        both = both.view(B, T, 2, H, -1).permute(2, 0, 3, 1, 4)  # (B, T, 2 H d) -> (2, B, H, T, d)
-        value = value.view(B, T, H, -1).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
+        both = both.unflatten(-1, (2, self.n_head, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, T, d_k)
+        value = value.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, H, T, d_v)
         if self.qk_norm:
-            both = _unit(both)
+            both = functional.rms_norm(both, (self.key_width,))  # each vector to RMS 1
         if rotation is not None:
             both = rotate(both, rotation)
         query, key = both.unbind()  # what is done to queries is done to keys
         return query, key, value
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Each vector of the last axis scaled to RMS 1."""
-    return functional.rms_norm(x, x.shape[-1:])

@@ -99,8 +99,8 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
         (..., B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
     """
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    partner = x.roll(x.shape[-1] // 2, dims=-1)  # the other number of each pair
-    return torch.addcmul(x * cos, partner, sin)
+    first, second = x.chunk(2, dim=-1)  # (..., d/2) each
+    return torch.addcmul(x * cos, torch.cat((second, first), dim=-1), sin)
 
 
 def _angles(width: int, context_length: int) -> Tensor:

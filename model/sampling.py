@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.jit import trace
 
 from model.attention import KVCache
 from model.decoder import Decoder
@@ -205,15 +206,15 @@ class RecordedSteps:
 
         def step(ids: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor) -> Tensor:
             now = copy.copy(cache)
-            now.length, now.key, now.value, now.start = length, key, value, start
+            now.key, now.value, now.start = key, value, start
+            now.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
             logits: Tensor = self.decoder(ids, now)
             return logits[:, -1]
 
         with warnings.catch_warnings():
-            # of sizes that become constants, and of compile's (which needs g++) replacing trace
-            warnings.simplefilter("ignore", torch.jit.TracerWarning)
-            warnings.simplefilter("ignore", DeprecationWarning)
-            recorded: Callable[..., Tensor] = torch.jit.trace(step, inputs, check_trace=False)
+            # that sizes become constants, and that trace gives way to compile (which needs g++)
+            warnings.simplefilter("ignore")
+            recorded: Callable[..., Tensor] = trace(step, inputs, check_trace=False)  # type: ignore[no-untyped-call]
         return recorded
 
 
