@@ -70,9 +70,9 @@ class Rotary(nn.Module):
 
     def __init__(self, head_width: int, context_length: int) -> None:
         super().__init__()
-        cos, sin = (wave(_angles(head_width, context_length)) for wave in (torch.cos, torch.sin))
-        self.register_buffer("cos", torch.cat((cos, cos), dim=-1), persistent=False)  # (C, d)
-        self.register_buffer("sin", torch.cat((-sin, sin), dim=-1), persistent=False)
+        angle = _angles(head_width, context_length)  # (C, d/2)
+        self.register_buffer("cos", angle.cos(), persistent=False)
+        self.register_buffer("sin", angle.sin(), persistent=False)
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines for `rotate`.
@@ -81,7 +81,7 @@ class Rotary(nn.Module):
             positions: int64 (T,), or (B, T) where each row counts for itself; in [0, C).
 
         Returns:
-            Two float tensors (1, T, d) or (B, 1, T, d), which broadcast over heads.
+            Two float tensors (1, T, d/2) or (B, 1, T, d/2), which broadcast over heads.
         """
         return self.cos[positions].unsqueeze(-3), self.sin[positions].unsqueeze(-3)
 
@@ -92,15 +92,15 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     Pair i is (x_i, x_{i + d/2}): the halves layout of GPT-NeoX, a permutation of RoFormer's.
 
     Args:
-        x: float (..., B, H, T, d).
+        x: float (B, H, T, d).
         rotation: what `Rotary` gave for the positions of these T.
 
     Returns:
-        (..., B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
+        (B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
     """
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    first, second = x.chunk(2, dim=-1)  # (..., d/2) each
-    return torch.addcmul(x * cos, torch.cat((second, first), dim=-1), sin)
+    first, second = x.chunk(2, dim=-1)  # (B, H, T, d/2) each
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
 def _angles(width: int, context_length: int) -> Tensor:
