@@ -60,6 +60,11 @@ _FOLLOWERS: dict[Kind, tuple[Kind, ...]] = {
     Kind.VELOCITY: _AFTER_NOTE,
 }
 
+# The latest kinds after which a rule has something to narrow; after others it is passed over.
+_HEADS = {Kind.BAR, Kind.LENGTH}
+_BEFORE_POSITION = {kind for kind, nexts in _FOLLOWERS.items() if Kind.POSITION in nexts}
+_BEFORE_NOTE = {kind for kind, nexts in _FOLLOWERS.items() if Kind.NOTE in nexts}
+
 
 class Grammar:
     """The grammar of one vocabulary."""
@@ -74,6 +79,7 @@ class Grammar:
             for follower in nexts:
                 self._followers[kind, vocabulary.ids(follower)] = True
         self._first = np.array(vocabulary.firsts)
+        self._numbers = np.arange(vocabulary.size)  # of which the values of a kind are the first
 
     def start(self, batch: int) -> GrammarState:
         """The state of `batch` rows after Start."""
@@ -96,29 +102,34 @@ class Grammar:
         """(B, V) whether each id may come next. In every row at least one may."""
         vocabulary = self.vocabulary
         mask = self._followers[state.kind]  # a copy: (B, V)
-        now = (state.bar_start + state.position)[:, None]  # (B, 1)
+        latest = set(state.kind.tolist())
 
-        lengths = mask[:, vocabulary.ids(Kind.LENGTH)]
-        lengths &= np.arange(1, lengths.shape[1] + 1) < state.bar_length[:, None]
+        if latest & _HEADS:
+            length = self._numbers[: vocabulary.counts[Kind.LENGTH]] + 1
+            mask[:, vocabulary.ids(Kind.LENGTH)] &= length < state.bar_length[:, None]
+            # The first bar must tell its tempo; later only a change is told.
+            tempo = self._numbers[: vocabulary.counts[Kind.TEMPO]]
+            mask[:, vocabulary.ids(Kind.TEMPO)] &= tempo != state.tempo[:, None]
+            is_tempo_due = (state.tempo < 0) & np.isin(state.kind, (Kind.BAR, Kind.LENGTH))
+            if is_tempo_due.any():
+                mask[is_tempo_due, vocabulary.ids(Kind.POSITION)] = False
+                mask[is_tempo_due, vocabulary.ids(Kind.BAR)] = False
 
-        # The first bar must tell its tempo; later only a change is told.
-        tempos = mask[:, vocabulary.ids(Kind.TEMPO)]
-        tempos &= np.arange(tempos.shape[1]) != state.tempo[:, None]
-        is_tempo_due = (state.tempo < 0) & ((state.kind == Kind.BAR) | (state.kind == Kind.LENGTH))
-        mask[is_tempo_due, vocabulary.ids(Kind.POSITION)] = False
-        mask[is_tempo_due, vocabulary.ids(Kind.BAR)] = False
+        if latest & _BEFORE_POSITION:
+            # Positions rise, lie in the bar, and leave some note that could start.
+            soonest = np.maximum(state.position + 1, state.free_at.min(axis=1) - state.bar_start)
+            position = self._numbers[: vocabulary.counts[Kind.POSITION]]
+            positions = mask[:, vocabulary.ids(Kind.POSITION)]
+            positions &= position >= soonest[:, None]
+            positions &= position < state.bar_length[:, None]
 
-        # Positions rise, lie in the bar, and leave some note that could start.
-        positions = mask[:, vocabulary.ids(Kind.POSITION)]
-        position = np.arange(positions.shape[1])
-        soonest = state.free_at.min(axis=1) - state.bar_start
-        positions &= position >= np.maximum(state.position + 1, soonest)[:, None]
-        positions &= position < state.bar_length[:, None]
-
-        # Notes rise within a position, and one that sounds cannot start.
-        notes = mask[:, vocabulary.ids(Kind.NOTE)]
-        notes &= np.arange(notes.shape[1]) > state.note[:, None]
-        notes &= state.free_at <= now
+        if latest & _BEFORE_NOTE:
+            # Notes rise within a position, and one that sounds cannot start.
+            now = state.bar_start + state.position
+            note = self._numbers[: vocabulary.counts[Kind.NOTE]]
+            notes = mask[:, vocabulary.ids(Kind.NOTE)]
+            notes &= note > state.note[:, None]
+            notes &= state.free_at <= now[:, None]
         return mask
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
@@ -127,30 +138,34 @@ class Grammar:
         The ids must be allowed; this is not checked again.
         """
         ids = np.asarray(ids, dtype=np.int64)
-        kind = self.vocabulary.kind_of[ids]
-        value = ids - self._first[kind]
-        state.kind = kind
-
-        is_bar = kind == Kind.BAR
-        state.bar_count += is_bar
-        state.bar_start += np.where(is_bar, state.bar_length, 0)
-        meter = np.where(is_bar, value, 0)
-        state.bar_length = np.where(is_bar, self.vocabulary.whole_bars[meter], state.bar_length)
-        state.bar_length = np.where(kind == Kind.LENGTH, value + 1, state.bar_length)
-        state.tempo = np.where(kind == Kind.TEMPO, value, state.tempo)
-
-        is_position = kind == Kind.POSITION
-        state.position = np.where(is_position, value, np.where(is_bar, -1, state.position))
-        is_note = kind == Kind.NOTE
-        state.note = np.where(is_note, value, np.where(is_position | is_bar, -1, state.note))
-        state.note_bar = np.where(is_note, state.bar_count, state.note_bar)
-        state.extends = np.where(is_note, 0, state.extends + (kind == Kind.EXTEND))
-
-        rows = np.flatnonzero(kind == Kind.DURATION)
-        if len(rows):
-            duration = value[rows] + 1 + state.extends[rows] * self.vocabulary.longest_duration
-            now = state.bar_start[rows] + state.position[rows]
-            state.free_at[rows, state.note[rows]] = now + duration
+        state.kind = self.vocabulary.kind_of[ids]
+        values = ids - self._first[state.kind]
+        for kind in set(state.kind.tolist()):  # in a batch of few rows there are few kinds
+            rows = np.flatnonzero(state.kind == kind)
+            value = values[rows]
+            match kind:
+                case Kind.BAR:
+                    state.bar_count[rows] += 1
+                    state.bar_start[rows] += state.bar_length[rows]
+                    state.bar_length[rows] = self.vocabulary.whole_bars[value]
+                    state.position[rows] = state.note[rows] = -1
+                case Kind.LENGTH:
+                    state.bar_length[rows] = value + 1
+                case Kind.TEMPO:
+                    state.tempo[rows] = value
+                case Kind.POSITION:
+                    state.position[rows] = value
+                    state.note[rows] = -1
+                case Kind.NOTE:
+                    state.note[rows] = value
+                    state.note_bar[rows] = state.bar_count[rows]
+                    state.extends[rows] = 0
+                case Kind.EXTEND:
+                    state.extends[rows] += 1
+                case Kind.DURATION:
+                    duration = value + 1 + state.extends[rows] * self.vocabulary.longest_duration
+                    now = state.bar_start[rows] + state.position[rows]
+                    state.free_at[rows, state.note[rows]] = now + duration
 
     def wait(self, state: GrammarState, step: int) -> None:
         """Lets nothing more begin before `step` in the bar that each row is in."""
@@ -201,18 +216,20 @@ class BarLimit:
         vocabulary = self.grammar.vocabulary
         mask = self.grammar.allowed(state)
         has_last_bar = state.note_bar >= self.bars  # with a note in it
-        mask[~has_last_bar, vocabulary.first(Kind.END)] = False
-
-        in_empty_last = (state.bar_count >= self.bars) & ~has_last_bar
-        noted = mask[in_empty_last]
-        noted[:, vocabulary.ids(Kind.BAR)] = False
-        mask[in_empty_last] = np.where(noted.any(axis=1, keepdims=True), noted, mask[in_empty_last])
-
+        mask[:, vocabulary.first(Kind.END)] &= has_last_bar
         # No note is longer than so many bars, so that greedy sampling cannot Extend without end.
-        mask[state.extends >= self.bars, vocabulary.first(Kind.EXTEND)] = False
+        mask[:, vocabulary.first(Kind.EXTEND)] &= state.extends < self.bars
 
-        is_over = has_last_bar & (state.bar_count > state.note_bar)
-        mask[is_over] = np.arange(vocabulary.size) == vocabulary.first(Kind.PAD)
+        begun_last = state.bar_count >= self.bars
+        if begun_last.any():
+            in_empty_last = begun_last & ~has_last_bar
+            noted = mask[in_empty_last]
+            noted[:, vocabulary.ids(Kind.BAR)] = False
+            can_note = noted.any(axis=1, keepdims=True)
+            mask[in_empty_last] = np.where(can_note, noted, mask[in_empty_last])
+
+            is_over = has_last_bar & (state.bar_count > state.note_bar)
+            mask[is_over] = np.arange(vocabulary.size) == vocabulary.first(Kind.PAD)
         return mask
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:

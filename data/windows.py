@@ -120,24 +120,34 @@ def rebase(
     """The prompt with which a piece goes on where the context is full.
 
     It is a window as in training, from the latest bar that leaves half a context or more. Only
-    where a single bar is longer than that does it begin in mid-bar.
+    where a single bar is longer than that does it begin in mid-bar: with the head of that bar,
+    which tells meter and tempo, and then at a later position in it.
 
     Args:
-        history: (T,) all ids before the place, from Start on; no shorter than the context.
+        history: (T,) all ids before the place, from Start or from a prompt of this function on;
+            at least half a context.
 
     Returns:
         The prompt, at least half as long as the context and shorter than it.
     """
-    bars = bar_indices(history, vocabulary)
     half = (context_length + 1) // 2
-    bars = bars[len(history) - bars >= half]
-    if len(bars):
-        start = int(bars[-1])
-        head = window_head(history, start, vocabulary)
-        rest = history[start + bar_head_size(history, start, vocabulary) :]
-        if len(head) + len(rest) < context_length:
-            return np.concatenate([head, rest])
-    return history[-half:]
+    bars = bar_indices(history, vocabulary)
+    bar = int(bars[np.searchsorted(bars, len(history) - half, side="right") - 1])
+    if bar > len(history) - half:  # the history is just a little longer than half the context
+        return history
+    head = window_head(history, bar, vocabulary)
+    first = bar + bar_head_size(history, bar, vocabulary)
+    latest = len(history) - half + len(head)  # the rest may begin here, or sooner
+    if len(history) - first + len(head) < context_length:
+        return np.concatenate([head, history[first:]])
+    kinds = vocabulary.kind_of[history]
+    soonest = len(history) - context_length + len(head) + 1
+    for kind in (Kind.POSITION, Kind.NOTE):  # a chord of more than half a context is cut in two
+        places = np.flatnonzero(kinds[soonest : latest + 1] == kind)
+        if len(places):
+            latest = soonest + int(places[-1])
+            break
+    return np.concatenate([head, history[latest:]])
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:

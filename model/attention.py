@@ -136,7 +136,7 @@ class KVCache:
     Attributes:
         key: float (n_slot, B, H, C, d_k), preallocated; a slot is one attention layer.
         value: float (n_slot, B, H, C, d_v).
-        length: the number of columns filled, at most C.
+        length: the number of columns filled, at most C; a tensor while a step is recorded.
         start: int64 (B,), the number of padding columns of each row.
         padded: whether any row has padding (kept so that no device is asked at every step).
     """
@@ -161,7 +161,7 @@ class KVCache:
 
     def positions(self, n_new: int) -> Tensor:
         """Positions of the next T columns: int64 (T,), or (B, T) where rows are padded."""
-        columns = torch.arange(self.length, self.length + n_new, device=self.key.device)
+        columns = self.length + torch.arange(n_new, device=self.key.device)
         if not self.padded:
             return columns
         return (columns - self.start[:, None]).clamp(min=0)  # (B, T)
@@ -178,14 +178,15 @@ class KVCache:
 
         `length` stays until `advance`, since each layer writes the same columns.
         """
-        end = self.length + key.shape[-2]
-        self.key[slot, :, :, self.length : end] = key
-        self.value[slot, :, :, self.length : end] = value
-        return self.key[slot, :, :, :end], self.value[slot, :, :, :end]
+        T, end = key.shape[-2], self.length + key.shape[-2]
+        keys, values = self.key[slot], self.value[slot]  # (B, H, C, d)
+        keys.narrow(2, self.length, T).copy_(key)  # views made by name cost half of slices
+        values.narrow(2, self.length, T).copy_(value)
+        return keys.narrow(2, 0, end), values.narrow(2, 0, end)
 
     def advance(self, n_new: int) -> None:
         """Count that many columns as filled: every layer has written them."""
-        self.length += n_new
+        self.length = self.length + n_new  # not in place: a tensor while a step is recorded
 
 
 class MultiHeadAttention(nn.Module):
@@ -220,7 +221,8 @@ class MultiHeadAttention(nn.Module):
         self.n_head = n_head
         self.slot = slot
         self.qk_norm = qk_norm
-        self.widths = (n_head * d_k, n_head * d_k, n_head * d_v)
+        self.key_width = d_k
+        self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
 
@@ -263,17 +265,12 @@ class MultiHeadAttention(nn.Module):
         self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
-        query, key, value = (
-            part.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
-            for part in self.w_qkv(x).split(self.widths, dim=-1)
-        )
+        both, value = self.w_qkv(x).split(self.widths, dim=-1)
+        both = both.unflatten(-1, (2, self.n_head, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, T, d_k)
+        value = value.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, H, T, d_v)
         if self.qk_norm:
-            query, key = _unit(query), _unit(key)
+            both = functional.rms_norm(both, (self.key_width,))  # each vector to RMS 1
         if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
+            both = rotate(both, rotation)
+        query, key = both.unbind()  # what is done to queries is done to keys
         return query, key, value
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Each vector of the last axis scaled to RMS 1."""
-    return functional.rms_norm(x, x.shape[-1:])

@@ -219,8 +219,10 @@ class Decoder(nn.Module):
         else:
             positions = cache.positions(T)  # (T,) or (B, T)
             if cache.padded:
-                mask = causal_mask(T, S, ids.device) if mask is None else mask
-                mask = mask & cache.not_padding(T)  # (B, 1, T, S)
+                if mask is None and T > 1:  # the one last query sees every key
+                    mask = causal_mask(T, S, ids.device)
+                is_token = cache.not_padding(T)  # (B, 1, 1, S)
+                mask = is_token if mask is None else mask & is_token  # (B, 1, T, S)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):

@@ -184,20 +184,30 @@ def test_a_batch_depends_on_seed_and_step_alone_and_ranks_share_it(split):
 def test_a_piece_goes_on_from_a_bar_with_half_a_context_or_more(data):
     piece = data.draw(st.sampled_from([piece for piece in PIECES if len(piece) > 60]))
     context = data.draw(st.integers(8, 60))
-    history = piece[: data.draw(st.integers(context, len(piece)))]
+    end = data.draw(st.integers(context, len(piece)))
+    history = piece[:end]
     prompt = rebase(history, context, VOCABULARY)
     assert context <= 2 * len(prompt) < 2 * context
     half = (context + 1) // 2
-    usable = []
-    for bar in bar_indices(history, VOCABULARY).tolist():
-        if len(history) - bar >= half:
-            head = window_head(history, bar, VOCABULARY)
-            rest = history[bar + bar_head_size(history, bar, VOCABULARY) :]
-            usable.append(np.concatenate([head, rest]))
-    if usable and len(usable[-1]) < context:
-        np.testing.assert_array_equal(prompt, usable[-1])
-    else:
-        np.testing.assert_array_equal(prompt, history[-half:])
+    bar = [bar for bar in bar_indices(history, VOCABULARY).tolist() if end - bar >= half][-1]
+    head = window_head(history, bar, VOCABULARY)
+    rest = history[bar + bar_head_size(history, bar, VOCABULARY) :]
+    np.testing.assert_array_equal(prompt[: len(head)], head)
+    if len(head) + len(rest) < context:
+        np.testing.assert_array_equal(prompt[len(head) :], rest)
+    else:  # in mid-bar
+        kept = len(prompt) - len(head)
+        np.testing.assert_array_equal(prompt[len(head) :], rest[-kept:])
+        kinds = VOCABULARY.kind_of[rest]
+        soonest = len(rest) - (context - 1 - len(head))
+        begin = kinds[soonest : len(rest) - half + len(head) + 1].tolist()
+        wanted = Kind.POSITION if Kind.POSITION in begin else Kind.NOTE
+        assert kinds[-kept] == wanted or wanted not in begin
+    # a piece that went on from a prompt goes on from there again
+    longer = np.concatenate([prompt, piece[end : end + context - len(prompt)]])
+    again = rebase(longer, context, VOCABULARY)
+    assert context <= 2 * len(again) < 2 * context
+    assert VOCABULARY.kind_of[again[0]] == Kind.BAR
 
 
 def test_masks_side_by_side_are_those_one_by_one():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import (
     Choice,
+    RecordedSteps,
     apply_temperature,
     choose,
     decode_one,
@@ -179,6 +180,49 @@ def test_a_decoder_in_training_is_refused():
         prefill(decoder, PROMPTS)
 
 
+VARIANTS = {
+    "default": {},
+    "classic": {
+        "n_attention": 2,
+        "positions": "sinusoidal",
+        "norm": "layer",
+        "norm_position": "post",
+        "activation": "relu",
+        "qk_norm": False,
+        "bias": True,
+    },
+    "learned positions": {"positions": "learned", "activation": "gelu"},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, **variant)
+    plain = opinionated(config, seed=3, std=0.3)
+    steps = RecordedSteps(plain)
+    # one row, rows of one length, rows of different lengths, and another context after them
+    for prompts in (PROMPTS[:1], [PROMPTS[0]] * 2, PROMPTS, PROMPTS[::-1], PROMPTS[2:]):
+        _, cache = prefill(plain, prompts)
+        _, plain_cache = prefill(plain, prompts)
+        while plain_cache.length < C:
+            ids = (np.arange(len(prompts)) + 3 * plain_cache.length) % V
+            torch.testing.assert_close(steps(ids, cache), decode_one(plain, ids, plain_cache))
+            assert cache.length == plain_cache.length
+        torch.testing.assert_close(cache.key, plain_cache.key)
+
+
+def test_recording_leaves_the_decoder_as_it_was(decoder):
+    before = {
+        name: (weight.clone(), weight.stride()) for name, weight in decoder.named_parameters()
+    }
+    _, cache = prefill(decoder, PROMPTS)
+    RecordedSteps(decoder)(np.array([3, 4, 5]), cache)
+    for name, weight in decoder.named_parameters():
+        assert torch.equal(weight, before[name][0])
+        assert weight.stride() == before[name][1]
+        assert weight.requires_grad
+
+
 # Sampling
 
 
@@ -303,6 +347,42 @@ def test_it_yields_as_it_goes(decoder):
         rebase=a_few,
     )
     assert len(list(itertools.islice(endless, 5 * C))) == 5 * C
+
+
+def test_steps_kept_from_call_to_call_change_nothing(decoder):
+    grammar, steps = CountGrammar(20, 40), RecordedSteps(decoder)
+    for prompts in (PROMPTS, PROMPTS[:1], PROMPTS):
+        kept = sample(
+            decoder,
+            prompts,
+            grammar,
+            grammar.after(prompts),
+            generator=torch.Generator().manual_seed(0),
+            rebase=a_few,
+            steps=steps,
+        )
+        assert np.array_equal(np.array(list(kept)), run(decoder, prompts, grammar, Choice()))
+
+
+def test_what_is_forgotten_takes_no_memory(decoder):
+    seen = []
+
+    def watch(history: np.ndarray) -> np.ndarray:
+        seen.append(len(history))
+        return a_few(history)
+
+    grammar = CountGrammar(10 * C, 10 * C)
+    new = sample(
+        decoder,
+        PROMPTS[:1],
+        grammar,
+        grammar.after(PROMPTS[:1]),
+        generator=torch.Generator().manual_seed(0),
+        rebase=watch,
+    )
+    assert len(list(new)) > 9 * C
+    assert len(seen) > 9
+    assert max(seen) == C + 1  # the context and the id that did not fit in
 
 
 def test_a_full_context_without_a_rebase_is_an_error(decoder):

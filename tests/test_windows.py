@@ -77,7 +77,8 @@ def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):
     history = max(encoded, key=len)[:-1]
     prompt = rebase(history, CONTEXT, vocabulary)
     assert CONTEXT // 2 <= len(prompt) < CONTEXT
-    assert np.array_equal(prompt, history[-len(prompt) :])
+    assert vocabulary.kind_of[prompt[0]] == Kind.BAR
+    assert np.array_equal(prompt[1:], history[1 - len(prompt) :])
 
 
 def test_the_masks_of_whole_pieces_admit_each_token(performances):

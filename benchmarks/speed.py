@@ -1,0 +1,330 @@
+"""How fast sampling is, beside transformers' generate with its cache, and where the time goes.
+
+    python -m benchmarks.speed
+    python -m benchmarks.speed --threads 1 --rounds 9
+
+Weights are random, so nothing need be trained; the grammar masks every token of ours. Rounds of
+both take turns, so that what else the machine does hits both; the ratio is that of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from statistics import median
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from data.grammar import BarLimit, Grammar, GrammarState
+from data.score import Grid
+from data.vocabulary import Kind, Vocabulary
+from data.windows import rebase
+from model.decoder import Decoder, DecoderConfig
+from model.sampling import Choice, Ids, RecordedSteps, prefill, sample
+
+CHOICE = Choice(top_p=0.95)
+TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
+LONG_BARS = 1000
+
+
+def vocabulary(pitches: int) -> Vocabulary:
+    """Four programs with so many pitches each; 90 make 512 ids."""
+    return Vocabulary(
+        meters=((3, 4), (4, 4)),
+        tempos=(60, TEMPO_BPM, 100),
+        programs=(52, 53, 54, 55),
+        lowest_pitch=20,
+        highest_pitch=19 + pitches,
+        velocities=(64,),
+        grid=Grid(),
+    )
+
+
+def random_decoder(words: Vocabulary, width: int) -> Decoder:
+    """Four layers, four heads; no weight is left at its zero start."""
+    torch.manual_seed(0)
+    decoder = Decoder(DecoderConfig(words.size, n_embd=width)).eval()
+    for weight in decoder.parameters():
+        if not weight.any():
+            torch.nn.init.normal_(weight, std=0.02)
+    return decoder
+
+
+class Chorale(BarLimit):
+    """Four voices in quarter notes, bars of 4/4: a shape that a random model would not find.
+
+    All rows go in step, from the first Position on: the shape is a cycle of masks, which
+    `BarLimit`'s are narrowed by.
+    """
+
+    def __init__(self, grammar: Grammar, bars: int) -> None:
+        super().__init__(grammar, bars)
+        words = grammar.vocabulary
+        quarter = words.grid.steps_per_beat
+        ids = []  # a bar: for each token those that may stand there
+        for position in range(0, words.longest_bar, quarter):
+            ids.append([words.first(Kind.POSITION) + position])
+            for voice in range(len(words.programs)):
+                first = words.first(Kind.NOTE) + voice * words.pitch_count
+                ids.append(list(range(first, first + words.pitch_count)))
+                ids.append([words.first(Kind.DURATION) + quarter - 1])
+        ids.append([words.first(Kind.BAR) + words.meters.index((4, 4))])
+        self.shape = np.zeros((len(ids), words.size), dtype=bool)  # (tokens a bar, V)
+        for mask, may_stand in zip(self.shape, ids, strict=True):
+            mask[[*may_stand, words.first(Kind.PAD)]] = True  # Pad where the piece is over
+        self.step = 0
+
+    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
+        """(B, V): of what `BarLimit` allows, what the shape has in this place."""
+        return super().allowed(state) & self.shape[self.step % len(self.shape)]
+
+    def advance(self, state: GrammarState, ids: Ids) -> None:
+        """As the grammar's."""
+        super().advance(state, ids)
+        self.step += 1
+
+
+def chorale_start(words: Vocabulary) -> Ids:
+    """The ids before a `Chorale`: its first bar with its tempo."""
+    meter, tempo = words.meters.index((4, 4)), words.tempos.index(TEMPO_BPM)
+    first = (words.first(kind) for kind in (Kind.START, Kind.BAR, Kind.TEMPO))
+    return np.add(list(first), [0, meter, tempo])
+
+
+class Timed:
+    """A grammar whose own seconds are counted."""
+
+    def __init__(self, grammar: BarLimit) -> None:
+        self.grammar = grammar
+        self.seconds = 0.0
+
+    def start(self, batch: int) -> GrammarState:
+        """As the grammar's."""
+        return self.grammar.start(batch)
+
+    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
+        """As the grammar's."""
+        began = time.perf_counter()
+        mask = self.grammar.allowed(state)
+        self.seconds += time.perf_counter() - began
+        return mask
+
+    def advance(self, state: GrammarState, ids: Ids) -> None:
+        """As the grammar's."""
+        began = time.perf_counter()
+        self.grammar.advance(state, ids)
+        self.seconds += time.perf_counter() - began
+
+
+def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], float]:
+    """A function from batch size to the seconds a token and step, grammar and all."""
+    grammar, steps = Grammar(words), RecordedSteps(decoder)
+
+    def run(batch: int) -> float:
+        limit = BarLimit(grammar, bars=10**6)  # no End before that
+        start = [np.array([words.first(Kind.START)])] * batch
+        generator = torch.Generator().manual_seed(0)
+        began = time.perf_counter()
+        new = sample(
+            decoder,
+            start,
+            limit,
+            limit.start(batch),
+            generator=generator,
+            choice=CHOICE,
+            steps=steps,
+        )
+        assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
+        return (time.perf_counter() - began) / tokens
+
+    return run
+
+
+def theirs(width: int, vocabulary_size: int, tokens: int) -> Callable[[int], float] | None:
+    """The same of a GPT-2 of that shape in transformers; None where that is not installed."""
+    if find_spec("transformers") is None:
+        return None
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=vocabulary_size,
+        n_positions=512,
+        n_embd=width,
+        n_layer=4,
+        n_head=4,
+        bos_token_id=1,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+
+    def run(batch: int) -> float:
+        start = torch.ones(batch, 1, dtype=torch.long)
+        began = time.perf_counter()
+        out = model.generate(
+            start,
+            attention_mask=start,
+            do_sample=True,
+            top_k=0,
+            top_p=0.95,
+            use_cache=True,
+            max_new_tokens=tokens,
+        )
+        assert out.shape == (batch, tokens + 1)
+        return (time.perf_counter() - began) / tokens
+
+    return run
+
+
+def best(run: Callable[[], object], rounds: int = 40) -> float:
+    """The least seconds that it takes."""
+    seconds = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+@torch.inference_mode()
+def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[str, float]:
+    """Least seconds a step by part, at the mean length of so many tokens, and the floor.
+
+    The floor is a sum over all the weights that a step multiplies by: each is read once.
+    """
+    steps = RecordedSteps(decoder)
+    matrices = [
+        layer.weight for layer in steps.decoder.modules() if isinstance(layer, torch.nn.Linear)
+    ]
+    columns = [torch.randn(batch, 1, matrix.shape[1]) for matrix in matrices]
+    weights = torch.cat([matrix.flatten() for matrix in matrices])
+
+    def products() -> None:
+        for column, matrix in zip(columns, matrices, strict=True):
+            functional.linear(column, matrix)
+
+    start = words.first(Kind.START)
+    _, cache = prefill(decoder, [np.full(tokens // 2, start)] * batch)
+
+    def step() -> None:
+        cache.length = tokens // 2
+        steps(np.full(batch, start), cache)
+
+    times = {"floor": best(weights.sum), "products": best(products), "step": best(step)}
+    grammar = Timed(BarLimit(Grammar(words), bars=10**6))
+    ids = [np.array([start])] * batch
+    generator = torch.Generator().manual_seed(0)
+    new = sample(
+        decoder, ids, grammar, grammar.start(batch), generator=generator, choice=CHOICE, steps=steps
+    )
+    assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
+    times["grammar"] = grammar.seconds / tokens
+    return times
+
+
+def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[float, float]]:
+    """(seconds, peak memory in MB so far) of each tenth of a piece of so many bars, one call."""
+    grammar = Grammar(words)
+    chorale = Chorale(grammar, bars)
+    prompt = chorale_start(words)
+    state = grammar.start(1)
+    for token in prompt[1:]:
+        grammar.advance(state, np.array([token]))
+    new = sample(
+        decoder,
+        [prompt],
+        chorale,
+        state,
+        generator=torch.Generator().manual_seed(0),
+        choice=CHOICE,
+        rebase=partial(rebase, context_length=decoder.config.context_length, vocabulary=words),
+    )
+    tenths = []
+    began = time.perf_counter()
+    while chunk := len(list(itertools.islice(new, bars // 10 * len(chorale.shape)))):
+        assert chunk == bars // 10 * len(chorale.shape)
+        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        tenths.append((time.perf_counter() - began, megabytes))
+        began = time.perf_counter()
+    return tenths
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="of both in turn (default: 5)")
+    parser.add_argument("--tokens", type=int, default=256, help="a round (default: 256)")
+    parser.add_argument("--threads", type=int, help="of torch (default: as torch finds)")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    tokens = arguments.tokens
+
+    words = vocabulary(pitches=90)
+    decoder = random_decoder(words, width=256)
+    print(
+        f"4 layers, 4 heads, width 256, context 512, vocabulary {words.size}; "
+        f"{torch.get_num_threads()} threads; {tokens} tokens from nothing"
+    )
+    runs = {"etude": ours(decoder, words, tokens)}
+    other = theirs(256, words.size, tokens)
+    if other is None:
+        print("to compare: pip install transformers")
+    else:
+        runs["transformers"] = other
+
+    print(f"{'batch':>5} {'':12} {'tokens/s':>9} {'ms a step: median':>18} {'least':>7}")
+    for batch in (1, 8):
+        seconds: dict[str, list[float]] = {name: [] for name in runs}
+        for number in range(arguments.rounds + 1):  # the first warms up
+            for name, run in runs.items():
+                taken = run(batch)
+                if number:
+                    seconds[name].append(taken)
+        for name, each in seconds.items():
+            middle = median(each)
+            speed = batch / middle
+            print(f"{batch:>5} {name:12} {speed:9.0f} {1e3 * middle:18.2f} {1e3 * min(each):7.2f}")
+        if other is not None:
+            ratio = median(seconds["transformers"]) / median(seconds["etude"])
+            least = min(seconds["transformers"]) / min(seconds["etude"])
+            print(f"{batch:>5} {'ratio':12} {'':9} {ratio:18.2f} {least:7.2f}")
+
+        part = parts(decoder, words, batch, tokens)
+        whole = min(seconds["etude"])
+        shown = {
+            "floor: read the weights once": part["floor"],
+            "products": part["products"],
+            "the model's other operations": part["step"] - part["products"],
+            "grammar": part["grammar"],
+            "choosing and the rest": whole - part["step"] - part["grammar"],
+        }
+        for name, value in shown.items():
+            print(f"{'':7}{name:30} {1e6 * value:6.0f} us  {value / whole:4.0%} of the least step")
+
+    words = vocabulary(pitches=60)
+    decoder = random_decoder(words, width=128)
+    print(f"\nThe default model: width 128, vocabulary {words.size}; one chorale without end")
+    tenths = long_piece(decoder, words, LONG_BARS)
+    bars = LONG_BARS // 10
+    real = bars * 4 * 60 / TEMPO_BPM
+    for number, (taken, megabytes) in enumerate(tenths):
+        print(
+            f"bars {number * bars + 1:4}-{(number + 1) * bars:4}: {taken:5.2f} s, "
+            f"{bars / taken:4.0f} bars/s, {real / taken:4.0f} times real time; "
+            f"peak memory so far {megabytes:.0f} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()
