@@ -193,6 +193,11 @@ class Grammar:
         return masks
 
 
+# Values of the side input: 0 unknown, 1 in the last bar, 2 in the one before it, and so on; the
+# last value is for all that is farther.
+CONTROLS = 18
+
+
 class BarLimit:
     """A grammar that ends the piece in its bar number `bars`, neither sooner nor later.
 
@@ -235,6 +240,16 @@ class BarLimit:
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
         """As the grammar's."""
         self.grammar.advance(state, ids)
+
+    def control(self, state: GrammarState, ids: ArrayLike) -> NDArray[np.int64]:
+        """(B, T) how far the end is from ids (B, T) that end where the rows stand.
+
+        1 in the last bar, 2 in the one before it, and so on.
+        """
+        is_bar = self.grammar.vocabulary.kind_of[np.asarray(ids)] == Kind.BAR
+        later = is_bar[:, ::-1].cumsum(axis=1)[:, ::-1] - is_bar  # bars that begin after each
+        left = (self.bars - state.bar_count).clip(0)[:, None] + later
+        return np.asarray(np.minimum(left + 1, CONTROLS - 1))
 
     def ending(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """A row's ids without Pad, its last Bar, if it stopped at one, become End."""

@@ -47,8 +47,13 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
+    n_control: int = 0  # values of a side input that stands beside each token; 0: there is none
 
     def __post_init__(self) -> None:
+        if type(self.n_control) is not int or not 0 <= self.n_control <= 2**20:
+            raise ValueError(
+                f"n_control must be a whole number from 0 to {2**20}, not {self.n_control!r}"
+            )
         for name in ("vocabulary_size", "n_layer", "n_head", "n_embd", "context_length"):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= 2**20:
@@ -181,6 +186,8 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
+        # what is not part of the sequence but known of it, such as how far its end is
+        self.control = nn.Embedding(config.n_control, config.n_embd) if config.n_control else None
         self.positions = _positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
@@ -189,11 +196,15 @@ class Decoder(nn.Module):
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         self.apply(_initialise)
         for name, weight in self.named_parameters():
-            if name.endswith(("w_o.weight", "w_2.weight", "head.weight")):
+            if name.endswith(("w_o.weight", "w_2.weight", "head.weight", "control.weight")):
                 nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
 
     def forward(
-        self, ids: Tensor, cache: KVCache | None = None, mask: Tensor | None = None
+        self,
+        ids: Tensor,
+        cache: KVCache | None = None,
+        mask: Tensor | None = None,
+        control: Tensor | None = None,
     ) -> Tensor:
         """Logits of the token after each of `ids`.
 
@@ -202,12 +213,14 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
+            control: int64 (B, T) in [0, n_control), the side input; None = 0, which says that
+                nothing is known.
 
         Returns:
             float (B, T, V).
 
         Raises:
-            ValueError: more tokens than the context holds.
+            ValueError: more tokens than the context holds, or a side input that it has no use for.
         """
         T = ids.shape[1]
         S = T if cache is None else cache.length + T
@@ -224,6 +237,10 @@ class Decoder(nn.Module):
                 is_token = cache.not_padding(T)  # (B, 1, 1, S)
                 mask = is_token if mask is None else mask & is_token  # (B, 1, T, S)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
+        if self.control is not None:
+            x = x + self.control(torch.zeros_like(ids) if control is None else control)
+        elif control is not None:
+            raise ValueError("this decoder has no side input")
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)

@@ -19,11 +19,11 @@ from model.optim import MuonAdamW, warm_hold_fall
 from model.sampling import Ids
 
 NOT_SCORED = -100  # a target that no loss counts
-# What weights must fit: all of a decoder's config but its dropout.
+# What weights must fit: all of a decoder's config but its dropout, and what the data tell.
 SHAPE = tuple(
     field.name
     for field in fields(DecoderConfig)
-    if field.name not in ("vocabulary_size", "dropout")
+    if field.name not in ("vocabulary_size", "n_control", "dropout")
 )
 
 

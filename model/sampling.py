@@ -40,6 +40,12 @@ class Grammar(Protocol[State]):
     def advance(self, state: State, ids: Ids) -> None:
         """Take one id (B,) a row, changing the state in place."""
 
+    def control(self, state: State, ids: Ids) -> Ids:
+        """int (B, T): the side input beside ids (B, T) that end where the rows stand.
+
+        Asked only for decoders that have one.
+        """
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -136,12 +142,15 @@ def choose(logits: Tensor, choice: Choice, uniform: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def prefill(decoder: Decoder, prompts: Sequence[Ids]) -> tuple[Tensor, KVCache]:
+def prefill(
+    decoder: Decoder, prompts: Sequence[Ids], control: Ids | None = None
+) -> tuple[Tensor, KVCache]:
     """Read prompts of any lengths in one pass.
 
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty, none longer than the context.
+        control: int (B, T), the side input beside `right_aligned(prompts)`; None = unknown.
 
     Returns:
         Logits (B, V) of the token after each prompt, and the cache that holds them.
@@ -154,24 +163,36 @@ def prefill(decoder: Decoder, prompts: Sequence[Ids]) -> tuple[Tensor, KVCache]:
     lengths = [len(prompt) for prompt in prompts]
     if min(lengths, default=0) == 0:
         raise ValueError("a prompt must hold at least one token")
-    longest = max(lengths)
-    ids = np.full((len(prompts), longest), PAD, dtype=np.int64)
-    for row, prompt in zip(ids, prompts, strict=True):
-        row[longest - len(prompt) :] = prompt  # right-aligned: every row goes on from the end
-    cache = decoder.empty_cache(torch.tensor([longest - length for length in lengths]))
-    logits: Tensor = decoder(torch.from_numpy(ids).to(cache.start.device), cache)
+    cache = decoder.empty_cache(max(lengths) - torch.tensor(lengths))
+    device = cache.start.device
+    ids = torch.from_numpy(right_aligned(prompts)).to(device)  # (B, T)
+    beside = None if control is None else torch.from_numpy(control).to(device)
+    logits: Tensor = decoder(ids, cache, control=beside)
     return logits[:, -1], cache  # (B, T, V) -> (B, V)
 
 
+def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
+    """int64 (B, T): prompts of any lengths with Pad at their left, so that all go on at the end."""
+    longest = max(map(len, prompts))
+    ids = np.full((len(prompts), longest), PAD, dtype=np.int64)
+    for row, prompt in zip(ids, prompts, strict=True):
+        row[longest - len(prompt) :] = prompt
+    return ids
+
+
 @torch.inference_mode()
-def decode_one(decoder: Decoder, ids: Ids, cache: KVCache) -> Tensor:
+def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, control: Ids | None = None) -> Tensor:
     """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
+
+    `control`, int (B, 1), stands beside the ids; None = unknown.
 
     Raises:
         ValueError: the cache is full.
     """
-    column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(cache.start.device)
-    logits: Tensor = decoder(column[:, None], cache)  # (B,) -> (B, 1); out (B, 1, V)
+    device = cache.start.device
+    column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]  # (B, 1)
+    beside = None if control is None else torch.from_numpy(control).to(device)
+    logits: Tensor = decoder(column, cache, control=beside)  # (B, 1, V)
     return logits[:, -1]
 
 
@@ -190,10 +211,13 @@ class RecordedSteps:
         self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
 
     @torch.inference_mode()
-    def __call__(self, ids: Ids, cache: KVCache) -> Tensor:
+    def __call__(self, ids: Ids, cache: KVCache, control: Ids | None = None) -> Tensor:
         """As `decode_one`; the cache must not be full."""
-        column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(cache.start.device)[:, None]
-        inputs = (column, torch.tensor(cache.length), cache.key, cache.value, cache.start)
+        device = cache.start.device
+        column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]
+        beside = torch.zeros_like(column) if control is None else torch.from_numpy(control)
+        length = torch.tensor(cache.length)
+        inputs = (column, beside.to(device), length, cache.key, cache.value, cache.start)
         variant = (len(column), cache.padded)
         if variant not in self.recorded:
             self.recorded[variant] = self._record(cache, inputs)
@@ -204,11 +228,15 @@ class RecordedSteps:
     def _record(self, cache: KVCache, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """The operations of a step, of which `length` and the cache's tensors are arguments."""
 
-        def step(ids: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor) -> Tensor:
+        has_control = self.decoder.control is not None
+
+        def step(
+            ids: Tensor, beside: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor
+        ) -> Tensor:
             now = copy.copy(cache)
             now.key, now.value, now.start = key, value, start
             now.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-            logits: Tensor = self.decoder(ids, now)
+            logits: Tensor = self.decoder(ids, now, control=beside if has_control else None)
             return logits[:, -1]
 
         with warnings.catch_warnings():
@@ -274,17 +302,22 @@ def sample(
     allowed = grammar.allowed(state)  # (B, V)
     ended = _only_pad(allowed)
     steps = RecordedSteps(decoder) if steps is None else steps
+
+    def control(ids: Ids) -> Ids | None:
+        return None if decoder.control is None else grammar.control(state, ids)
+
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
     while not ended.all():
         if cache is None and max(map(len, histories)) <= context:
-            logits, cache = prefill(decoder, [np.array(history) for history in histories])
+            prompts = [np.array(history) for history in histories]
+            logits, cache = prefill(decoder, prompts, control(right_aligned(prompts)))
         elif cache is not None and cache.length < context:
-            logits = steps(ids, cache)
+            logits = steps(ids, cache, control(ids[:, None]))
         else:
             prompts = _rebased(histories, ended, rebase, context)
             histories = [prompt.tolist() for prompt in prompts]  # what is forgotten takes no memory
-            logits, cache = prefill(decoder, prompts)
+            logits, cache = prefill(decoder, prompts, control(right_aligned(prompts)))
         masked = keep_allowed(logits.float().cpu(), torch.from_numpy(allowed))
         uniform = torch.rand(len(prompts), dtype=torch.float64, generator=generator)
         ids = choose(masked, choice, uniform).numpy()

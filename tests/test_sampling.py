@@ -192,6 +192,7 @@ VARIANTS = {
         "bias": True,
     },
     "learned positions": {"positions": "learned", "activation": "gelu"},
+    "side input": {"n_control": 3},
 }
 
 
@@ -206,9 +207,27 @@ def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
         _, plain_cache = prefill(plain, prompts)
         while plain_cache.length < C:
             ids = (np.arange(len(prompts)) + 3 * plain_cache.length) % V
-            torch.testing.assert_close(steps(ids, cache), decode_one(plain, ids, plain_cache))
+            control = ids[:, None] % 3 if plain.control is not None else None
+            expected = decode_one(plain, ids, plain_cache, control)
+            torch.testing.assert_close(steps(ids, cache, control), expected)
             assert cache.length == plain_cache.length
         torch.testing.assert_close(cache.key, plain_cache.key)
+
+
+def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, n_control=3)
+    plain = opinionated(config, seed=3, std=0.3)
+    ids, control = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[1, 2, 0, 1]])
+    whole = plain(ids, control=control)[0]
+    logits, cache = prefill(plain, [ids[0, :2].numpy()], control[:, :2].numpy())
+    torch.testing.assert_close(logits[0], whole[1])
+    for place in (2, 3):
+        logits = decode_one(plain, ids[:, place].numpy(), cache, control[:, [place]].numpy())
+        torch.testing.assert_close(logits[0], whole[place])
+    assert not torch.allclose(plain(ids)[0], whole)
+    torch.testing.assert_close(plain(ids), plain(ids, control=torch.zeros_like(ids)))
+    with pytest.raises(ValueError, match="no side input"):
+        Decoder(DecoderConfig(V))(ids, control=control)
 
 
 def test_recording_leaves_the_decoder_as_it_was(decoder):
