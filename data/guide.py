@@ -8,23 +8,20 @@ them away early enough that some way to the asked-for end is always left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.grammar import Grammar, GrammarState
+from data.grammar import Grammar
+from data.horizon import BARS_TOLD, NEVER, GuideState, Horizon, Length
 from data.keys import WishError
 from data.score import Score
-from data.tokenizer import decode
-from data.tune import Tune, TuneState
+from data.tune import Tune
 from data.vocabulary import Kind, Vocabulary
 from data.wishes import Wishes
 
-NEVER = 1 << 40  # a step that no piece reaches
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
-BARS_TOLD = 16  # the control counts the bars that follow up to here
 
 _HEADS = {Kind.BAR, Kind.LENGTH}
 _NOTE_END = {Kind.DURATION, Kind.VELOCITY}
@@ -32,62 +29,7 @@ _BAR_END = {Kind.START, Kind.BAR, Kind.LENGTH, Kind.TEMPO, *_NOTE_END}
 _BEFORE_NOTE = {Kind.POSITION, *_NOTE_END}
 _BEFORE_DURATION = {Kind.NOTE, Kind.EXTEND}
 
-Rule = Callable[["NDArray[np.bool_]", "GuideState"], None]
-
-
-@dataclass(frozen=True)
-class Length:
-    """Where a piece ends: at most one of these; with none the model ends it, or nobody.
-
-    Attributes:
-        bars: with its bar of that number, the seed's counted. What is new has ended by its end.
-        seconds: in the bar that lasts until then, the seed's time counted. No note begins later,
-            and those of earlier bars have ended by then; the tempo holds. To the nearest step.
-        notes: with so many new notes.
-        endless: the model may not end it.
-
-    Raises:
-        WishError: more than one, or nothing to write.
-    """
-
-    bars: int | None = None
-    seconds: float | None = None
-    notes: int | None = None
-    endless: bool = False
-
-    def __post_init__(self) -> None:
-        given = [n for n in ("bars", "seconds", "notes") if getattr(self, n) is not None]
-        if len(given) + self.endless > 1:
-            raise WishError("a piece has one length: give bars, seconds or notes, not several")
-        for name in given:
-            if not 0 < getattr(self, name) < NEVER >> 20:
-                raise WishError(f"{name} must be above 0, not {getattr(self, name)}")
-
-
-@dataclass
-class GuideState:
-    """Where each of B rows stands. Times are in grid steps.
-
-    Attributes:
-        place: the grammar's state. A note that is not asked for is never free there.
-        ends: (B, N) when each note ended or will end, asked for or not.
-        last_end: (B,) the latest of them.
-        whole_bar: (B,) length of a whole bar of the meter in force.
-        limit: (B,) nothing begins from here on; NEVER where there is no such step, or not yet.
-        new_notes: (B,) notes begun after the prompt.
-        bar_notes, past_notes: (B,) notes begun in this bar, and in those before it.
-        tune: how far the rows are through the tune that is kept.
-    """
-
-    place: GrammarState
-    ends: NDArray[np.int64]
-    last_end: NDArray[np.int64]
-    whole_bar: NDArray[np.int64]
-    limit: NDArray[np.int64]
-    new_notes: NDArray[np.int64]
-    bar_notes: NDArray[np.int64]
-    past_notes: NDArray[np.int64]
-    tune: TuneState | None
+Rule = Callable[[NDArray[np.bool_], GuideState], None]
 
 
 class Guide:
@@ -128,13 +70,22 @@ class Guide:
         self._tune = self._keep(tune, wishes) if tune is not None else None
         kept_program = self._tune.program if self._tune else None
         self._is_barred = ~wishes.candidates(vocabulary, kept_program)  # (N,)
-        self._voices = wishes.max_polyphony or NEVER
-        if self._voices >= len(self._is_barred):
-            self._voices = NEVER
+        voices = wishes.max_polyphony or NEVER
+        self._voices = voices if voices < len(self._is_barred) else NEVER
         self._bars = self._tune.bars if self._tune else self.length.bars or NEVER
-        bars = vocabulary.whole_bars
-        self._new_bars = bars if self._meter is None else bars[self._meter : self._meter + 1]
-        self._longest_bar = int(self._new_bars.max())
+        whole_bars = vocabulary.whole_bars
+        self._longest_bar = int(
+            whole_bars.max() if self._meter is None else whole_bars[self._meter]
+        )
+        self._horizon = Horizon(
+            vocabulary=vocabulary,
+            length=self.length,
+            tune=self._tune,
+            bars=self._bars,
+            voices=self._voices,
+            longest_bar=self._longest_bar,
+            tempo=self._tempo,
+        )
         self._numbers = np.arange(vocabulary.size)
         self._rules = self._rules_in_force()
 
@@ -221,12 +172,12 @@ class Guide:
         self.grammar.wait(place, end_step)
         state.new_notes[:] = 0
         if self.length.seconds:
-            state.limit[:] = self._limit_after(prompt)
+            state.limit[:] = self._horizon.limit_after(prompt)
         if self._is_barred.any():
             state.ends = place.free_at.copy()
             place.free_at[:, self._is_barred] = NEVER
         if len(prompt) > 1:
-            self._check(state)
+            self._horizon.check(state)
         return state
 
     def allowed(self, state: GuideState) -> NDArray[np.bool_]:
@@ -289,7 +240,7 @@ class Guide:
             state: where the last of the ids leads to.
             ids: (B, T) the latest ids of each row.
         """
-        follow = self._bars_to_follow(state)[:, None]
+        follow = self._horizon.bars_to_follow(state)[:, None]
         if ids.shape[1] > 1:
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
@@ -301,25 +252,6 @@ class Guide:
             )
         control: NDArray[np.int64] = np.minimum(follow, BARS_TOLD) + 1
         return control
-
-    def _bars_to_follow(self, state: GuideState) -> NDArray[np.int64]:
-        """(B,) bars after the one that each row is in; -1: unknown."""
-        place = state.place
-        if self._bars < NEVER:
-            count = np.maximum(place.bar_count, 1)
-            return np.maximum(self._bars - count, 0)
-        if self.length.seconds:
-            left = state.limit - place.bar_start - place.bar_length
-            follow = np.maximum(-(-left // np.maximum(state.whole_bar, 1)), 0)
-            return np.where((state.limit == NEVER) | (place.bar_count == 0), -1, follow)
-        if self.length.notes:
-            a_bar = state.past_notes / np.maximum(place.bar_count - 1, 1)
-            beyond = self.length.notes - state.new_notes - np.maximum(a_bar - state.bar_notes, 0)
-            follow = np.ceil(np.maximum(beyond, 0) / np.maximum(a_bar, 1e-9))
-            return np.where(state.past_notes > 0, np.minimum(follow, BARS_TOLD), -1).astype(
-                np.int64
-            )
-        return np.full(len(place.kind), -1)
 
     # The state.
 
@@ -348,92 +280,6 @@ class Guide:
             state.limit[rows] = np.maximum(np.rint(steps), 1)
         return latest
 
-    def _limit_after(self, prompt: NDArray[np.int64]) -> int:
-        """The step that `length.seconds` is, as far as a prompt tells the tempo."""
-        assert self.length.seconds is not None
-        vocabulary = self.vocabulary
-        spb = vocabulary.grid.steps_per_beat
-        if len(prompt) == 1:
-            return NEVER if vocabulary.tells_tempo else max(1, round(self.length.seconds * spb))
-        score = decode(np.append(prompt, vocabulary.first(Kind.END)), vocabulary)
-        lines = score.bar_starts
-        seconds = score.step_seconds(lines)
-        beyond = self.length.seconds - seconds[-1]
-        if beyond <= 0:
-            return max(1, round(float(np.interp(self.length.seconds, seconds, lines))))
-        bpm = score.tempo_bpm[-1] if self._tempo is None else vocabulary.tempos[self._tempo]
-        return round(float(lines[-1] + beyond * bpm * spb / 60))
-
-    def _check(self, state: GuideState) -> None:
-        """Whether the rows, all alike, can come to the end that is asked for."""
-        place = state.place
-        bar_end = int(place.bar_start[0] + place.bar_length[0])
-        limit, bar_count = int(state.limit[0]), int(place.bar_count[0])
-        if bar_count > self._bars or place.bar_start[0] >= limit:
-            raise WishError("the seed is already longer than the piece that is asked for")
-        if state.last_end[0] > self._reach(state)[0] or (
-            bar_count < self._bars
-            and bar_end < limit
-            and self._earliest_end(state)[0] > self._reach(state)[0]
-        ):
-            raise WishError(
-                "the notes of the seed sound on past the end that is asked for: ask for a longer "
-                "piece or keep less of the seed"
-            )
-        if bar_count == self._bars or bar_end >= limit:
-            begin = max(self._first_free(state)[0], place.bar_start[0] + place.position[0] + 1)
-            if begin >= min(bar_end, limit):
-                raise WishError(
-                    "the seed leaves no room for a note before the end that is asked for: ask for "
-                    "a longer piece or keep less of the seed"
-                )
-
-    # What can still be.
-
-    def _first_free(self, state: GuideState) -> NDArray[np.int64]:
-        """(B,) the step from which some note that is asked for could begin, as things stand."""
-        free = state.place.free_at.min(axis=1)
-        if self._voices < NEVER:
-            free = np.maximum(free, self._voice_free(state))
-        return np.asarray(free)
-
-    def _voice_free(self, state: GuideState) -> NDArray[np.int64]:
-        """(B,) the step from which fewer notes sound than may at once."""
-        nth = state.ends.shape[1] - self._voices
-        return np.asarray(np.partition(state.ends, nth, axis=1)[:, nth])
-
-    def _earliest_end(self, state: GuideState) -> NDArray[np.int64]:
-        """(B,) no `reach` may be less."""
-        return np.maximum(state.last_end, self._first_free(state) + 1)
-
-    def _near_reach(self, state: GuideState) -> NDArray[np.int64]:
-        """(B,) the last step the piece can have in bars of the present meter."""
-        place = state.place
-        bar_end = place.bar_start + place.bar_length
-        if self._tune:
-            return np.full(len(bar_end), self._tune.end)
-        if self.length.seconds:
-            return np.maximum(bar_end, state.limit)
-        if not self.length.bars:
-            return np.full(len(bar_end), NEVER)
-        whole = state.whole_bar if self._meter is None else self._longest_bar
-        return np.asarray(bar_end + (self._bars - place.bar_count) * whole)
-
-    def _reach(self, state: GuideState) -> NDArray[np.int64]:
-        """(B,) that step, or where the piece cannot end by then, the last that it can have."""
-        reach = self._near_reach(state)
-        if self.length.bars and self._meter is None:
-            follow = self._bars - state.place.bar_count
-            farthest = reach + follow * (self._longest_bar - state.whole_bar)
-            reach = np.where(reach >= self._earliest_end(state), reach, farthest)
-        return reach
-
-    def _is_last(self, state: GuideState) -> NDArray[np.bool_]:
-        """(B,) whether the piece has no bar after the one that the row is in."""
-        place = state.place
-        bar_end = place.bar_start + place.bar_length
-        return np.asarray((place.bar_count >= self._bars) | (bar_end >= state.limit))
-
     # The rules. Each takes ids away from (B, V).
 
     def _hold_tempo(self, mask: NDArray[np.bool_], state: GuideState) -> None:
@@ -461,7 +307,7 @@ class Guide:
         place, positions = state.place, self.vocabulary.ids(Kind.POSITION)
         step = place.bar_start[:, None] + self._numbers[: positions.stop - positions.start]
         if state.tune is None:
-            mask[:, positions] &= step >= self._voice_free(state)[:, None]
+            mask[:, positions] &= step >= self._horizon.voice_free(state)[:, None]
         else:
             sounding = state.tune.sounding
             step = np.minimum(step, sounding.shape[1] - 1)
@@ -483,15 +329,15 @@ class Guide:
         now = place.bar_start + place.position
         told = place.extends * longest
         is_alone = self._tune is None or self._voices == NEVER
-        has_room = self._near_reach(state) - now - told > longest + 1
+        has_room = self._horizon.near_reach(state) - now - told > longest + 1
         if is_alone and has_room.all() and place.extends.max() < LONGEST_NOTE:
             return
-        reach = self._reach(state)
+        reach = self._horizon.reach(state)
         if self._tune is None:
             others_free = (place.free_at < reach[:, None]).sum(axis=1) > 1  # this one is free too
             if self._voices < NEVER:
                 others_free &= (state.ends >= reach[:, None]).sum(axis=1) < self._voices - 1
-            reach = reach - ~(others_free | self._is_last(state))
+            reach = reach - ~(others_free | self._horizon.is_last(state))
         elif state.tune is not None and self._voices < NEVER:
             sounding = state.tune.sounding
             is_full = (sounding >= self._voices) & (np.arange(sounding.shape[1]) > now[:, None])
@@ -511,7 +357,7 @@ class Guide:
         shortest = np.minimum(bar_end + after_next, place.bar_start + after_this)
         if (shortest >= state.last_end).all():  # even with a bar of one step, or any whole one
             return
-        earliest = self._earliest_end(state)[:, None]
+        earliest = self._horizon.earliest_end(state)[:, None]
         bars = self.vocabulary.ids(Kind.BAR)
         reach = (bar_end + after_next)[:, None] + self.vocabulary.whole_bars
         mask[:, bars] &= (reach >= earliest) | (place.bar_count >= self._bars)[:, None]
@@ -522,7 +368,7 @@ class Guide:
     def _fill_last_bar(self, mask: NDArray[np.bool_], state: GuideState) -> None:
         """End in the last bar, and not before that has a note."""
         place = state.place
-        is_last = self._is_last(state)
+        is_last = self._horizon.is_last(state)
         has_note = place.note_bar == place.bar_count
         mask[:, self.vocabulary.first(Kind.END)] &= is_last & has_note
         if is_last.any():

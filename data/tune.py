@@ -84,7 +84,7 @@ class Tune:
         kind = vocabulary.kind_of[token]
         rows, ids = np.arange(len(token)), np.arange(vocabulary.size)
 
-        # A bar is as in the tune, and nothing of a kind passes over what the tune has next of that kind.
+        # A bar is as in the tune, and nothing passes over what the tune has next of its kind.
         for told in (Kind.LENGTH, Kind.TEMPO):
             mask[:, vocabulary.ids(told)] = False
         for ranked in (Kind.POSITION, Kind.NOTE):

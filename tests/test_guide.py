@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from data.guide import BARS_TOLD, Guide, Length
+from data.guide import Guide
+from data.horizon import BARS_TOLD, Length
 from data.keys import WishError, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokenizer import decode, encode
