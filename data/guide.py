@@ -260,7 +260,7 @@ class Guide:
         place = state.place
         self.grammar.advance(place, ids)
         latest = set(place.kind.tolist())
-        if Kind.NOTE in latest:
+        if Kind.NOTE in latest and self.length.notes:
             is_note = place.kind == Kind.NOTE
             state.new_notes += is_note
             state.bar_notes += is_note
@@ -271,8 +271,9 @@ class Guide:
         if Kind.BAR in latest:
             rows = np.flatnonzero(place.kind == Kind.BAR)
             state.whole_bar[rows] = place.bar_length[rows]
-            state.past_notes[rows] += state.bar_notes[rows]
-            state.bar_notes[rows] = 0
+            if self.length.notes:
+                state.past_notes[rows] += state.bar_notes[rows]
+                state.bar_notes[rows] = 0
         if Kind.TEMPO in latest and self.length.seconds:
             rows = np.flatnonzero((place.kind == Kind.TEMPO) & (state.limit == NEVER))
             tempo = np.array(self.vocabulary.tempos)[place.tempo[rows]]
@@ -328,10 +329,10 @@ class Guide:
         place, longest = state.place, self.vocabulary.longest_duration
         now = place.bar_start + place.position
         told = place.extends * longest
-        is_alone = self._tune is None or self._voices == NEVER
-        has_room = self._horizon.near_reach(state) - now - told > longest + 1
-        if is_alone and has_room.all() and place.extends.max() < LONGEST_NOTE:
-            return
+        if self._tune is None or self._voices == NEVER:
+            room = self._horizon.near_reach(state) - now - told
+            if room.min() > longest + 1 and place.extends.max() < LONGEST_NOTE:
+                return
         reach = self._horizon.reach(state)
         if self._tune is None:
             others_free = (place.free_at < reach[:, None]).sum(axis=1) > 1  # this one is free too
@@ -351,12 +352,12 @@ class Guide:
     def _fit_bars(self, mask: NDArray[np.bool_], state: GuideState) -> None:
         """Bars, and lengths, that leave the piece an end in its last bar."""
         place = state.place
-        bar_end = place.bar_start + place.bar_length
         after_this = (self._bars - place.bar_count) * self._longest_bar
         after_next = after_this - self._longest_bar
-        shortest = np.minimum(bar_end + after_next, place.bar_start + after_this)
-        if (shortest >= state.last_end).all():  # even with a bar of one step, or any whole one
+        # with what follows alone there is an end, whatever this bar and the next are
+        if (place.bar_start + after_next >= state.last_end).all():
             return
+        bar_end = place.bar_start + place.bar_length
         earliest = self._horizon.earliest_end(state)[:, None]
         bars = self.vocabulary.ids(Kind.BAR)
         reach = (bar_end + after_next)[:, None] + self.vocabulary.whole_bars
@@ -367,12 +368,14 @@ class Guide:
 
     def _fill_last_bar(self, mask: NDArray[np.bool_], state: GuideState) -> None:
         """End in the last bar, and not before that has a note."""
-        place = state.place
+        place, end = state.place, self.vocabulary.first(Kind.END)
         is_last = self._horizon.is_last(state)
+        if not is_last.any():
+            mask[:, end] = False
+            return
         has_note = place.note_bar == place.bar_count
-        mask[:, self.vocabulary.first(Kind.END)] &= is_last & has_note
-        if is_last.any():
-            mask[is_last & ~has_note, self.vocabulary.ids(Kind.BAR)] = False
+        mask[:, end] &= is_last & has_note
+        mask[is_last & ~has_note, self.vocabulary.ids(Kind.BAR)] = False
 
     def _go_on(self, mask: NDArray[np.bool_], state: GuideState) -> None:
         """End with the last of the notes, or never; and no more than so many empty bars."""

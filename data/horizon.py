@@ -136,8 +136,9 @@ class Horizon:
     def is_last(self, state: GuideState) -> NDArray[np.bool_]:
         """(B,) whether the piece has no bar after the one that the row is in."""
         place = state.place
-        bar_end = place.bar_start + place.bar_length
-        return np.asarray((place.bar_count >= self.bars) | (bar_end >= state.limit))
+        if self.length.seconds:
+            return np.asarray(place.bar_start + place.bar_length >= state.limit)
+        return np.asarray(place.bar_count >= self.bars)
 
     def bars_to_follow(self, state: GuideState) -> NDArray[np.int64]:
         """(B,) bars after the one that each row is in; -1: unknown."""
@@ -153,9 +154,8 @@ class Horizon:
             a_bar = state.past_notes / np.maximum(place.bar_count - 1, 1)
             beyond = self.length.notes - state.new_notes - np.maximum(a_bar - state.bar_notes, 0)
             follow = np.ceil(np.maximum(beyond, 0) / np.maximum(a_bar, 1e-9))
-            return np.where(state.past_notes > 0, np.minimum(follow, BARS_TOLD), -1).astype(
-                np.int64
-            )
+            told: NDArray[np.int64] = np.minimum(follow, BARS_TOLD).astype(np.int64)
+            return np.where(state.past_notes > 0, told, -1)
         return np.full(len(place.kind), -1)
 
     def limit_after(self, prompt: NDArray[np.int64]) -> int:
