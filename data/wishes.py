@@ -1,0 +1,164 @@
+"""What music is asked for, and what that leaves of a vocabulary.
+
+A wish that the vocabulary can never meet is found here, before anything is sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pretty_midi
+from numpy.typing import NDArray
+
+from data.keys import WishError, key_pitch_classes
+from data.score import DRUMS
+from data.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked of new music; None asks for nothing. Music that is kept stays as it is.
+
+    Attributes:
+        key: its notes belong to this key (see `key_pitch_classes`), but for drums.
+        pitch_range: and lie between these two, both included, but for drums: names such as "C3",
+            or MIDI numbers.
+        programs: only these play; 128 is drums.
+        max_polyphony: so many notes may sound at once, those that are kept counted.
+        tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
+        time_signature: numerator and denominator of every new bar, each a whole one.
+
+    Raises:
+        WishError: a value that no vocabulary can meet.
+    """
+
+    key: str | None = None
+    pitch_range: tuple[str | int, str | int] | None = None
+    programs: tuple[int, ...] | None = None
+    max_polyphony: int | None = None
+    tempo_bpm: float | None = None
+    time_signature: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.key is not None:
+            key_pitch_classes(self.key)
+        if self.pitch_range is not None:
+            low, high = map(_pitch, self.pitch_range)
+            if low > high:
+                raise WishError(
+                    f"the pitch range {self._range} is upside down: give the lower note first"
+                )
+        if self.max_polyphony is not None and self.max_polyphony < 1:
+            raise WishError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
+        if self.programs is not None and not self.programs:
+            raise WishError("no programs are left to play: name at least one")
+
+    @property
+    def _range(self) -> str:
+        """The pitch range as it was written."""
+        return "{} to {}".format(*self.pitch_range) if self.pitch_range else ""
+
+    def candidates(
+        self, vocabulary: Vocabulary, kept_program: int | None = None
+    ) -> NDArray[np.bool_]:
+        """(N,) whether each note of the vocabulary may be played.
+
+        Args:
+            vocabulary: of the model.
+            kept_program: the program of a voice that is kept, whose notes are not the model's.
+
+        Raises:
+            WishError: no note is left.
+        """
+        if self.programs is not None:
+            unknown = sorted({*self.programs} - {*vocabulary.programs})
+            if unknown:
+                raise WishError(
+                    f"the model has no program {_listed(unknown)}: "
+                    f"it knows {_listed(vocabulary.programs)}"
+                )
+        asked = vocabulary.programs if self.programs is None else self.programs
+        playing = sorted({*asked} - {kept_program})
+        if not playing:
+            raise WishError(
+                f"program {kept_program} is the voice that is kept, and no other is left to play "
+                f"beside it: the model knows {_listed(vocabulary.programs)}"
+            )
+        pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+        fits = np.ones(len(pitches), dtype=bool)
+        if self.key is not None:
+            fits &= key_pitch_classes(self.key)[pitches % 12]
+        if self.pitch_range is not None:
+            low, high = map(_pitch, self.pitch_range)
+            fits &= (pitches >= low) & (pitches <= high)
+        if playing != [DRUMS] and not fits.any():
+            asked_for = " in ".join(
+                [*([self._range] if self.pitch_range else []), *([self.key] if self.key else [])]
+            )
+            lowest, highest = (
+                pretty_midi.note_number_to_name(int(pitch)) for pitch in (pitches[0], pitches[-1])
+            )
+            raise WishError(
+                f"the model has no note for {asked_for}: "
+                f"its notes go from {lowest} to {highest}; ask for a wider range or another key"
+            )
+        programs = np.array(vocabulary.programs)[:, None]
+        return np.asarray(np.isin(programs, playing) & (fits | (programs == DRUMS))).ravel()
+
+    def tempo_number(self, vocabulary: Vocabulary) -> int | None:
+        """The number of the Tempo asked for, the nearest that there is; None: any.
+
+        Raises:
+            WishError: it lies outside the vocabulary's, or there are none.
+        """
+        if self.tempo_bpm is None:
+            return None
+        if not vocabulary.tells_tempo:
+            raise WishError("the model counts seconds, not beats: it has no tempo to ask for")
+        tempos = np.array(vocabulary.tempos)
+        if not (math.isfinite(self.tempo_bpm) and tempos[0] <= self.tempo_bpm <= tempos[-1]):
+            known = f"{tempos[0]} to {tempos[-1]}" if len(tempos) > 1 else f"{tempos[0]} only"
+            raise WishError(
+                f"the model has no tempo of {self.tempo_bpm:g}: it knows {known} "
+                "quarter notes a minute"
+            )
+        return int(np.abs(tempos - self.tempo_bpm).argmin())
+
+    def meter_number(self, vocabulary: Vocabulary) -> int | None:
+        """The number of the meter asked for; None: any.
+
+        Raises:
+            WishError: the vocabulary does not have it.
+        """
+        if self.time_signature is None:
+            return None
+        if not vocabulary.grid.has_meter:
+            raise WishError("the model counts seconds, not bars: it has no time signatures")
+        if self.time_signature not in vocabulary.meters:
+            raise WishError(
+                "the model has no time signature {}/{}: ".format(*self.time_signature)
+                + f"it knows {_listed(f'{n}/{d}' for n, d in vocabulary.meters)}"
+            )
+        return vocabulary.meters.index(self.time_signature)
+
+
+def _pitch(name: str | int) -> int:
+    """The MIDI number of a note's name, or of a number."""
+    text = str(name).strip()
+    if text.isdecimal():
+        pitch = int(text)
+    else:
+        try:
+            pitch = pretty_midi.note_name_to_number(text.replace("♯", "#").replace("♭", "b"))
+        except ValueError:
+            pitch = -1
+    if not 0 <= pitch <= 127:
+        raise WishError(f"there is no note {text!r}: write a range as C3 C6, from C-1 to G9")
+    return pitch
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,570 @@
+"""The guide: whatever is asked for, in any combination, and whoever chooses the tokens."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from data.guide import Guide
+from data.horizon import BARS_TOLD, Length
+from data.keys import WishError, key_pitch_classes
+from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
+from data.tokenizer import decode, encode
+from data.vocabulary import Kind, Vocabulary
+from data.windows import rebase
+from data.wishes import Wishes
+from model.decoder import Decoder, DecoderConfig
+from model.sampling import Choice, sample
+from tests.music import EMPTY
+
+COARSE = Grid(3)
+VOCABULARIES = (
+    Vocabulary(
+        ((2, 4), (3, 8), (4, 4), (7, 32)), (72, 80, 120), (0, 40, 128), 60, 63, (64, 80), COARSE
+    ),
+    Vocabulary(((3, 8), (4, 4)), (120,), (0, 40), 60, 61, (80,), COARSE),
+    Vocabulary(((3, 8), (4, 4)), (90, 120), (0,), 60, 60, (80,), COARSE),
+    Vocabulary(((1, 4),), (60,), (0, 40, 128), 60, 63, (64, 80), Grid(5, "seconds")),
+    Vocabulary(((1, 4),), (60,), (128,), 36, 36, (80,), Grid(4, "seconds")),
+)
+MOST_TOKENS = 20_000
+
+
+def by_kind(vocabulary, seed):
+    """Draws a kind and then one of its ids, so that rare kinds are seen."""
+    rng = np.random.default_rng(seed)
+
+    def choose(mask):
+        ids = np.flatnonzero(mask)
+        kinds = vocabulary.kind_of[ids]
+        return int(rng.choice(ids[kinds == rng.choice(np.unique(kinds))]))
+
+    return choose
+
+
+def by_rank(vocabulary, seed):
+    """Always the one of highest rank, as greedy sampling: ends nothing that it need not end."""
+    rank = np.random.default_rng(seed).permutation(vocabulary.size)
+    return lambda mask: int(np.argmax(np.where(mask, rank, -1)))
+
+
+CHOOSERS = {
+    "by kind": by_kind,
+    "by rank": by_rank,
+    "lowest": lambda vocabulary, seed: lambda mask: int(np.flatnonzero(mask)[0]),
+    "highest": lambda vocabulary, seed: lambda mask: int(np.flatnonzero(mask)[-1]),
+}
+
+
+def walk(guide, state, choosers, most=MOST_TOKENS):
+    """(B, T) ids that the choosers take, a chooser a row, until every row has ended."""
+    pad = guide.vocabulary.first(Kind.PAD)
+    columns = []
+    while len(columns) < most:
+        mask = guide.allowed(state)
+        assert mask.any(axis=1).all(), "a state without a way on"
+        if mask[:, pad].all():
+            assert mask.sum() == len(mask)
+            break
+        ids = np.array(
+            [c(row) if not row[pad] else pad for c, row in zip(choosers, mask, strict=True)]
+        )
+        assert mask[np.arange(len(ids)), ids].all()
+        guide.advance(state, ids)
+        columns.append(ids)
+    return np.array(columns).T.reshape(len(choosers), -1)
+
+
+def a_score(rng, vocabulary, bars, programs=None, sparse=0.5):
+    """A Score that the vocabulary spells, of at most so many bars."""
+    grid = vocabulary.grid
+    rows, tempi = [], []
+    for _ in range(bars if grid.has_meter else 0):
+        meter = vocabulary.meters[rng.integers(len(vocabulary.meters))]
+        whole = grid.bar_steps(*meter)
+        rows.append((*meter, rng.integers(1, whole + 1) if rng.random() < 0.3 else whole))
+        tempi.append(rng.choice(vocabulary.tempos))
+    spans = np.array(rows, BAR)
+    span = int(spans["length"].sum()) if rows else bars * grid.steps_per_beat
+    count = int(rng.integers(1, max(2, int(span * sparse) + 1)))
+    notes = np.empty(count, NOTE)
+    notes["onset"] = rng.integers(0, span, count)
+    notes["duration"] = np.minimum(rng.geometric(rng.uniform(0.1, 0.9), count), 4 * span)
+    notes["pitch"] = rng.integers(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1, count)
+    notes["velocity"] = rng.choice(vocabulary.velocities, count)
+    notes["program"] = rng.choice(programs or vocabulary.programs, count)
+    return canonical(notes, spans, tempi, grid)[0]
+
+
+@dataclass
+class Case:
+    """One thing asked for."""
+
+    vocabulary: Vocabulary
+    length: Length
+    wishes: Wishes
+    tune: Score | None
+    seed: Score
+    end_step: int
+
+    def guide(self):
+        return Guide(self.vocabulary, self.length, self.wishes, self.tune)
+
+    @property
+    def prompt(self):
+        return encode(self.seed, self.vocabulary)[:-1]
+
+
+def some(rng, value, chance=0.35):
+    return value if rng.random() < chance else None
+
+
+def a_case(seed):
+    rng = np.random.default_rng(seed)
+    vocabulary = VOCABULARIES[rng.integers(len(VOCABULARIES))]
+    grid = vocabulary.grid
+    low, high = sorted(rng.integers(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1, 2))
+    wishes = Wishes(
+        key=some(rng, rng.choice(["C", "d minor", "F#", "Bbm"]), 0.3),
+        pitch_range=some(rng, (int(low), str(high))),
+        programs=some(
+            rng,
+            tuple(p for p in vocabulary.programs if rng.random() < 0.7) or vocabulary.programs,
+        ),
+        max_polyphony=some(rng, int(rng.integers(1, 5)), 0.5),
+        tempo_bpm=some(rng, int(rng.choice(vocabulary.tempos))) if grid.has_meter else None,
+        time_signature=some(rng, vocabulary.meters[rng.integers(len(vocabulary.meters))])
+        if grid.has_meter
+        else None,
+    )
+    has_seed = rng.random() < 0.5
+    length = [
+        Length(bars=int(rng.integers(1, 8))),
+        Length(bars=int(rng.integers(1, 4))),
+        Length(seconds=float(rng.uniform(0.1, 6))),
+        Length(notes=int(rng.integers(1, 12))),
+    ][rng.integers(4)]
+    tune, score = None, replace(EMPTY, grid=grid)
+    if rng.random() < 0.3:
+        length = Length()
+        program = int(rng.choice(vocabulary.programs))
+        tune = a_score(rng, vocabulary, int(rng.integers(1, 5)), [program], rng.uniform(0.1, 1))
+    elif has_seed:
+        score = a_score(rng, vocabulary, int(rng.integers(1, 4)))
+    ends = score.notes["onset"] + score.notes["duration"]
+    end_step = min(int(ends.max(initial=0)), int(score.bar_starts[-1]))
+    return Case(vocabulary, length, wishes, tune, score, end_step)
+
+
+def polyphony(notes, steps):
+    """How many of the notes sound in each of the steps."""
+    ends = notes["onset"] + notes["duration"]
+    return [int(((notes["onset"] <= step) & (ends > step)).sum()) for step in steps]
+
+
+def seconds_limit(case, score):
+    """The step that the seconds asked for are, by the tempi of the piece itself."""
+    end = score.end_step + 10_000
+    seconds = score.step_seconds(np.arange(end))
+    return max(1, int(np.argmin(np.abs(seconds - case.length.seconds))))
+
+
+def check(case, ids):
+    """That a finished piece is what was asked for."""
+    vocabulary, wishes, length = case.vocabulary, case.wishes, case.length
+    score = decode(ids, vocabulary)  # raises where the ids are not encode(score)
+    assert len(score.notes)
+    old = len(case.seed.notes)
+    before = score.notes[:old]
+    assert np.array_equal(before, case.seed.notes)
+    new = score.notes[old:]
+    assert (new["onset"] >= case.end_step).all()
+    kept = np.zeros(len(new), bool)
+    if case.tune is not None:
+        kept = new["program"] == case.tune.notes["program"][0]
+        assert np.array_equal(new[kept], case.tune.notes)
+        assert np.array_equal(score.bars, case.tune.bars)
+        if wishes.tempo_bpm is None:
+            assert np.array_equal(score.tempo_bpm, case.tune.tempo_bpm)
+    free = new[~kept]
+    pitched = free[free["program"] != DRUMS]
+    if wishes.key:
+        assert key_pitch_classes(wishes.key)[pitched["pitch"] % 12].all()
+    if wishes.pitch_range:
+        low, high = map(int, wishes.pitch_range)
+        assert ((low <= pitched["pitch"]) & (pitched["pitch"] <= high)).all()
+    if wishes.programs:
+        assert np.isin(free["program"], wishes.programs).all()
+    if wishes.max_polyphony:
+        steps = range(score.end_step) if not old else np.unique(free["onset"])
+        assert max(polyphony(score.notes, steps), default=0) <= wishes.max_polyphony
+    new_bars = slice(len(case.seed.bars), None)
+    if wishes.tempo_bpm:
+        assert (score.tempo_bpm[new_bars] == wishes.tempo_bpm).all()
+    if wishes.time_signature and case.tune is None:
+        whole = vocabulary.grid.bar_steps(*wishes.time_signature)
+        assert all(bar == (*wishes.time_signature, whole) for bar in score.bars[new_bars].tolist())
+    ends = free["onset"] + free["duration"]
+    if case.tune is not None or length.bars or length.seconds:
+        assert (ends <= score.bar_starts[-1]).all()
+        assert (before["onset"] + before["duration"] <= score.bar_starts[-1]).all()
+    if length.bars:
+        assert len(score.bars) == length.bars
+    if length.seconds:
+        limit = seconds_limit(case, score)
+        assert (free["onset"] < limit).all()
+        assert score.bar_starts[-2] < limit <= score.bar_starts[-1]
+        from_tempo = max(len(case.seed.bars), 1) - (wishes.tempo_bpm is None)
+        assert len(np.unique(score.tempo_bpm[from_tempo:])) <= 1
+    if length.notes:
+        assert len(new) == length.notes
+    return score
+
+
+def begun(case):
+    """The guide and its state after the prompt, or None where the case is refused."""
+    try:
+        guide = case.guide()
+        return guide, guide.begin(case.prompt, len(CHOOSERS), case.end_step)
+    except WishError:
+        return None
+
+
+def choosers(vocabulary, seed):
+    return [make(vocabulary, seed) for make in CHOOSERS.values()]
+
+
+def run_case(seed):
+    """Whether a case of that number is taken; if so it is walked through and checked."""
+    case = a_case(seed)
+    ready = begun(case)
+    if ready is None:
+        return False
+    guide, state = ready
+    rows = walk(guide, state, choosers(case.vocabulary, seed))
+    assert rows.shape[1] < MOST_TOKENS, "no end"
+    for row in rows:
+        check(case, np.concatenate([case.prompt, guide.ending(row)]))
+    return True
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.integers(0, 2**32 - 1))
+def test_whatever_is_asked_for_together_is_met(seed):
+    assume(run_case(seed))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.integers(0, 2**32 - 1))
+def test_a_row_is_as_it_would_be_alone(seed):
+    case = a_case(seed)
+    ready = begun(case)
+    assume(ready)
+    guide, state = ready
+    together = walk(guide, state, choosers(case.vocabulary, seed))
+    for row, choose in zip(together, choosers(case.vocabulary, seed), strict=True):
+        alone = walk(guide, guide.begin(case.prompt, 1, case.end_step), [choose])[0]
+        assert np.array_equal(row[: len(alone)], alone)
+        assert not row[len(alone) :].any(), "nothing but Pad after the end"
+
+
+QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (0, 40, 128), 48, 72, (80,), COARSE)
+PIANIST = VOCABULARIES[3]
+
+
+def pieces(wishes=None, length=None, tune=None, vocabulary=QUARTET, count=4, seed=None):
+    """What choosers make of it, as Scores."""
+    guide = Guide(vocabulary, length or Length(bars=3), wishes, tune)
+    prompt = encode(seed, vocabulary)[:-1] if seed else [vocabulary.first(Kind.START)]
+    state = guide.begin(prompt, count, int(seed.bar_starts[-1]) if seed else 0)
+    rows = walk(guide, state, [by_kind(vocabulary, number) for number in range(count)])
+    return [decode(np.concatenate([prompt, guide.ending(row)]), vocabulary) for row in rows]
+
+
+def tune_of(pitches, duration=3, program=40, bars=((4, 4, 12),), tempo=80):
+    """Quarter notes, or as long as they are said to be, one after the other."""
+    notes = np.array([(3 * i, duration, p, 80, program) for i, p in enumerate(pitches)], NOTE)
+    return canonical(notes, np.array([*bars], BAR), [tempo] * len(bars), COARSE)[0]
+
+
+def is_in_d_minor(score):
+    pitched = score.notes["pitch"][score.notes["program"] != DRUMS]
+    return np.isin(pitched % 12, [2, 4, 5, 7, 9, 10, 11, 0, 1]).all()
+
+
+def lies_between_c4_and_g4(score):
+    pitched = score.notes["pitch"][score.notes["program"] != DRUMS]
+    return ((pitched >= 60) & (pitched <= 67)).all()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "holds"),
+    [
+        (Wishes(key="D minor"), is_in_d_minor),
+        (Wishes(pitch_range=("C4", "G4")), lies_between_c4_and_g4),
+        (Wishes(programs=(0, 128)), lambda score: np.isin(score.notes["program"], (0, 128)).all()),
+        (
+            Wishes(max_polyphony=2),
+            lambda score: max(polyphony(score.notes, range(score.end_step))) <= 2,
+        ),
+        (Wishes(tempo_bpm=81), lambda score: (score.tempo_bpm == 80).all()),
+        (
+            Wishes(time_signature=(3, 4)),
+            lambda score: (score.bars == np.array((3, 4, 9), BAR)).all(),
+        ),
+    ],
+    ids=["key", "range", "programs", "polyphony", "tempo", "meter"],
+)
+def test_a_wish_is_met_and_would_not_be_without_it(wishes, holds):
+    met = pieces(wishes)
+    assert all(holds(score) for score in met)
+    assert any(len(score.notes) > 3 for score in met)
+    assert not all(holds(score) for score in pieces())
+
+
+def test_drums_play_on_whatever_the_key_and_range():
+    scores = pieces(Wishes(key="D minor", pitch_range=(60, 67)), count=12)
+    drums = np.concatenate([s.notes["pitch"][s.notes["program"] == DRUMS] for s in scores])
+    assert len(np.unique(drums % 12)) > 9
+    assert drums.min() < 60
+
+
+@pytest.mark.parametrize("bars", [1, 2, 7])
+def test_a_piece_has_as_many_bars_as_asked_for(bars):
+    for score in pieces(length=Length(bars=bars)):
+        assert len(score.bars) == bars
+        assert (score.notes["onset"] + score.notes["duration"]).max() <= score.bar_starts[-1]
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.5, 7.0])
+@pytest.mark.parametrize("vocabulary", [QUARTET, PIANIST], ids=["beats", "seconds"])
+def test_a_piece_ends_in_the_second_asked_for(vocabulary, seconds):
+    for score in pieces(length=Length(seconds=seconds), vocabulary=vocabulary):
+        half_step = score.step_seconds(1) / 2
+        last_line, end = score.step_seconds(score.bar_starts[-2:])
+        assert last_line - half_step <= seconds <= end + half_step
+        assert score.step_seconds(score.notes["onset"].max()) < seconds + half_step
+        assert len(np.unique(score.tempo_bpm)) == 1
+
+
+def test_seconds_go_on_from_the_time_of_the_seed():
+    """Four seconds of seed at 60 and 120 a minute: its last bar's tempo holds."""
+    bars = np.array([(4, 4, 12), (2, 4, 6)], BAR)
+    notes = np.array([(0, 3, 60, 80, 0), (12, 3, 62, 80, 0)], NOTE)
+    vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
+    seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
+    for wishes, bpm in ((None, 120), (Wishes(tempo_bpm=80), 80)):
+        for score in pieces(wishes, Length(seconds=10), vocabulary=vocabulary, seed=seed):
+            assert (score.tempo_bpm[2:] == bpm).all()
+            assert (
+                score.step_seconds(score.bar_starts[-2])
+                < 10
+                <= score.step_seconds(score.bar_starts[-1])
+            )
+
+
+@pytest.mark.parametrize("notes", [1, 2, 9])
+def test_a_piece_ends_with_the_note_asked_for(notes):
+    seed = tune_of([60, 62, 64])
+    assert all(
+        len(score.notes) == notes + 3 for score in pieces(length=Length(notes=notes), seed=seed)
+    )
+    assert all(len(score.notes) == notes for score in pieces(length=Length(notes=notes)))
+
+
+@pytest.mark.parametrize("name", CHOOSERS)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_without_end_there_is_always_more(vocabulary, name):
+    """Also for who would Extend, or begin empty bars, as long as it may."""
+    guide = Guide(vocabulary, Length(endless=True))
+    rows = walk(guide, guide.start(1), [CHOOSERS[name](vocabulary, 3)], most=3000)
+    assert rows.shape == (1, 3000)
+    score = decode(np.append(vocabulary.first(Kind.START), guide.ending(rows[0])), vocabulary)
+    assert len(score.notes) > 20
+
+
+def test_where_nothing_is_asked_for_the_grammar_alone_decides():
+    guide = Guide(QUARTET)
+    state, choose = guide.start(1), by_kind(QUARTET, 1)
+    plain = guide.grammar.start(1)
+    ended = False
+    while not ended:
+        mask = guide.allowed(state)
+        assert np.array_equal(mask, guide.grammar.allowed(plain))
+        ids = np.array([choose(mask[0])])
+        guide.advance(state, ids)
+        guide.grammar.advance(plain, ids)
+        ended = ids[0] == QUARTET.first(Kind.END)
+
+
+def test_a_tune_is_kept_and_others_play_under_it():
+    tune = tune_of([60, 62, 64, 65, 67, 65, 64, 60], bars=((4, 4, 12), (4, 4, 6), (3, 4, 9)))
+    for score in pieces(tune=tune, length=Length(), count=8):
+        is_kept = score.notes["program"] == 40
+        assert np.array_equal(score.notes[is_kept], tune.notes)
+        assert np.array_equal(score.bars, tune.bars)
+        assert (~is_kept).any()
+
+
+def test_others_make_room_for_the_notes_of_the_tune():
+    tune = tune_of([60, 60, 67], duration=2)
+    for score in pieces(Wishes(max_polyphony=1), Length(), tune, count=8):
+        assert np.array_equal(score.notes[score.notes["program"] == 40], tune.notes)
+        assert max(polyphony(score.notes, range(score.end_step))) == 1
+    assert any(len(s.notes) > 3 for s in pieces(Wishes(max_polyphony=1), Length(), tune, count=8))
+
+
+def test_a_tune_takes_the_tempo_asked_for():
+    (score,) = pieces(Wishes(tempo_bpm=96), Length(), tune_of([60, 62, 64]), count=1)
+    assert (score.tempo_bpm == 96).all()
+
+
+def test_the_model_is_told_how_many_bars_follow():
+    bars = BARS_TOLD + 4
+    guide = Guide(QUARTET, Length(bars=bars))
+    state, choose = guide.start(1), by_kind(QUARTET, 5)
+    ids = [QUARTET.first(Kind.START)]
+    while not guide.allowed(state)[0, 0]:
+        bar = np.maximum(np.cumsum(QUARTET.kind_of[ids] == Kind.BAR), 1)
+        expected = np.minimum(bars - bar, BARS_TOLD) + 1
+        assert guide.control(state, np.array([ids]))[0].tolist() == expected.tolist()
+        assert guide.control(state, np.array([ids[-1:]])).tolist() == [[expected[-1]]]
+        ids.append(choose(guide.allowed(state)[0]))
+        guide.advance(state, np.array(ids[-1:]))
+    assert {1, 2, BARS_TOLD + 1} <= {*expected.tolist()}
+
+
+def test_the_bars_of_other_lengths_are_reckoned():
+    bar, position, note, duration = (
+        PIANIST.first(k) for k in (Kind.BAR, Kind.POSITION, Kind.NOTE, Kind.DURATION)
+    )
+    one_bar = [bar, position, note, duration, PIANIST.first(Kind.VELOCITY)]
+    ids = np.array([[PIANIST.first(Kind.START), *one_bar, *one_bar]])
+    for length, expected in (
+        (Length(seconds=4), [4] + [4] * 5 + [3] * 5),  # of four seconds two follow the second
+        (Length(notes=6), [6] + [6] * 5 + [5] * 5),  # of six notes, one a bar, four
+        (Length(endless=True), [0] * 11),
+        (Length(), [0] * 11),
+    ):
+        guide = Guide(PIANIST, length)
+        state = guide.start(1)
+        for token in ids[0, 1:]:
+            guide.advance(state, np.array([token]))
+        assert guide.control(state, ids)[0].tolist() == expected
+
+
+def test_what_was_begun_when_sampling_stopped_is_left_out():
+    guide = Guide(QUARTET, Length(endless=True))
+    ids = encode(tune_of([60, 62, 64]), QUARTET)[1:-1]
+    for size in range(len(ids) + 1):
+        ended = guide.ending(ids[:size])
+        assert ended[-1] == QUARTET.first(Kind.END)
+        score = decode(np.append(QUARTET.first(Kind.START), ended), QUARTET)
+        assert len(score.notes) == (QUARTET.kind_of[ids[:size]] == Kind.DURATION).sum()
+
+
+LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two bars
+
+
+@pytest.mark.parametrize(
+    ("length", "wishes", "seed", "words"),
+    [
+        (Length(bars=1), {}, tune_of([60] * 8), "longer than the piece"),
+        (Length(seconds=1), {}, tune_of([60] * 8), "longer than the piece"),
+        (Length(bars=2), {}, LONG, "sound on"),
+        (Length(seconds=5), {}, LONG, "sound on"),
+        (Length(bars=3), {"max_polyphony": 1, "time_signature": (3, 4)}, LONG, "sound on"),
+        (Length(bars=1), {}, tune_of([60] * 4, duration=1), "no room"),
+    ],
+)
+def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, wishes, seed, words):
+    guide = Guide(QUARTET, length, Wishes(**wishes))
+    with pytest.raises(WishError, match=words):
+        guide.begin(encode(seed, QUARTET)[:-1], 2, int(seed.bar_starts[-1]))
+
+
+@pytest.mark.parametrize(
+    ("tune", "wishes", "length", "words"),
+    [
+        (EMPTY, {}, Length(), "no note in the tune"),
+        (tune_of([60, 62]), {}, Length(bars=2), "no length"),
+        (tune_of([60, 62]), {"programs": (40,)}, Length(), "no other is left"),
+        (tune_of([60, 62], duration=6), {"max_polyphony": 1}, Length(), "2 notes at once"),
+        (tune_of([60, 62, 64, 65]), {"max_polyphony": 1}, Length(), "no room"),
+        (tune_of([60, 62]), {"time_signature": (3, 4)}, Length(), "bars of its own"),
+    ],
+)
+def test_a_tune_that_cannot_be_kept_is_refused(tune, wishes, length, words):
+    with pytest.raises(WishError, match=words):
+        Guide(QUARTET, length, Wishes(**wishes), replace(tune, grid=COARSE))
+
+
+def test_a_tune_of_two_programs_is_refused():
+    two = canonical(
+        np.array([(0, 3, 60, 80, 0), (0, 3, 60, 80, 40)], NOTE),
+        np.array([(4, 4, 12)], BAR),
+        [80],
+        COARSE,
+    )[0]
+    with pytest.raises(WishError, match="one voice"):
+        Guide(QUARTET, tune=two)
+
+
+def test_a_tune_has_no_other_beginning():
+    tune = tune_of([60])
+    with pytest.raises(ValueError, match="no other prompt"):
+        Guide(QUARTET, tune=tune).begin(encode(tune, QUARTET)[:-1], 1)
+
+
+@pytest.mark.parametrize(
+    "given_lengths",
+    [
+        {"bars": 0},
+        {"seconds": 0.0},
+        {"notes": -1},
+        {"seconds": float("nan")},
+        {"bars": 1, "notes": 2},
+    ],
+)
+def test_a_length_is_one_and_above_nothing(given_lengths):
+    with pytest.raises(WishError):
+        Length(**given_lengths)
+
+
+@pytest.mark.slow
+def test_ten_thousand_pieces_of_random_weights_are_whole():
+    """At temperature 2: decodable, canonical, no note that hangs or has no length."""
+    vocabulary, context = VOCABULARIES[0], 128
+    torch.manual_seed(0)
+    decoder = Decoder(
+        DecoderConfig(vocabulary.size, n_layer=1, n_head=1, n_embd=8, context_length=context)
+    ).eval()
+    torch.nn.init.normal_(decoder.head.weight, std=0.5)
+    batch, count = 2500, 0
+    generator = torch.Generator().manual_seed(0)
+    start = np.array([vocabulary.first(Kind.START)])
+    for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
+        guide = Guide(vocabulary, length)
+        steps = sample(
+            decoder,
+            [start] * batch,
+            guide,
+            guide.start(batch),
+            generator=generator,
+            choice=Choice(temperature=2.0),
+            rebase=partial(rebase, context_length=context, vocabulary=vocabulary),
+        )
+        for row in np.stack(list(steps), axis=1):
+            score = decode(np.append(start, guide.ending(row)), vocabulary)
+            canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
+            assert canon == score
+            assert (losses.merged, losses.cut) == (0, 0)
+            assert score.notes["duration"].min() >= 1
+            if not length.notes:
+                assert score.end_step == score.bar_starts[-1]
+            count += 1
+    assert count == 10_000
