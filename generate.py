@@ -1,205 +1,72 @@
-"""Continue music with a trained model: seed notes in; .mid, .wav and .png out.
+"""Write music with a trained model: seed notes in; .mid, .wav and .png out.
 
-    python generate.py --checkpoint runs/bach/model.safetensors --seed-notes "C4 E4 G4 C5"
-    python generate.py --seed-midi tune.mid --seed-bars 2 --bars 16 --num-samples 4
+    python generate.py --seed-notes "C4 E4 G4 C5" --bars 8
+    python generate.py --seed-midi tune.mid --seed-bars 2 --key "D minor" --best-of 8
+    python generate.py --harmonise tune.mid
 
 From Python:
 
     model = load("runs/bach/model.safetensors")
-    piece = continue_score(model, read_seed_midi(model, "tune.mid", bars=2), bars=8)[0]
-    write_midi(piece.score, "longer.mid")
+    midi = continue_midi(model, pretty_midi.PrettyMIDI("tune.mid"), Length(bars=16))
+    midi.write("longer.mid")
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import numpy as np
-import torch
-
-from data.audio import write_wav
-from data.fit import fit_score
-from data.grammar import BarLimit, Grammar
-from data.midi import read_midi, write_midi
+from compose import (
+    DEFAULT_CHOICE,
+    DEFAULT_LENGTH,
+    Model,
+    Piece,
+    compose,
+    continue_midi,
+    harmonise,
+    harmonise_midi,
+    load,
+    ranked,
+    stream,
+    write_piece,
+)
+from data.horizon import Length
+from data.keys import WishError
 from data.quantise import MidiError
-from data.render import write_piano_roll
-from data.score import BAR, DRUMS, NOTE, Score, canonical
-from data.seed_notes import SeedError, parse_seed_notes
-from data.tokenizer import decode, encode
-from data.vocabulary import Vocabulary, VocabularyError
-from data.windows import rebase
-from model.bundle import BundleError, load_bundle
-from model.decoder import Decoder
-from model.sampling import Choice, sample
+from data.seed_notes import SeedError
+from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi, voice_of
+from data.wishes import Wishes
+from model.bundle import BundleError
+from model.sampling import Choice
+
+__all__ = [  # the Python API
+    "Choice",
+    "Length",
+    "Model",
+    "Piece",
+    "Seed",
+    "Wishes",
+    "compose",
+    "continue_midi",
+    "harmonise",
+    "harmonise_midi",
+    "load",
+    "no_seed",
+    "ranked",
+    "seed_from_midi",
+    "seed_from_notes",
+    "stream",
+    "tune_from_midi",
+    "write_piece",
+]
 
 DEFAULT_CHECKPOINT = "runs/bach/model.safetensors"
-DEFAULT_CHOICE = Choice(temperature=1.0, top_p=0.95)
-
-
-@dataclass(frozen=True)
-class Model:
-    """A trained decoder, the vocabulary it speaks, and how it was trained."""
-
-    decoder: Decoder
-    vocabulary: Vocabulary
-    summary: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Seed:
-    """A beginning that a model's vocabulary can spell.
-
-    Attributes:
-        score: its notes; none: begin from nothing.
-        end_step: the new music begins here, in the last bar of the seed or at its end.
-        told: a clause for each thing that was changed to bring it into the vocabulary.
-    """
-
-    score: Score
-    end_step: int
-    told: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A seed with its continuation; notes with an onset before `seed_steps` are the seed's."""
-
-    score: Score
-    seed_steps: int
-
-
-def load(path: str | Path) -> Model:
-    """The model in a `model.safetensors`.
-
-    Raises:
-        BundleError: there is no such file, or it is not one of ours.
-    """
-    decoder, vocabulary_json, summary = load_bundle(path)
-    try:
-        vocabulary = Vocabulary.from_json(vocabulary_json)
-    except VocabularyError as error:
-        raise BundleError(f"{path}: {error}") from None
-    if vocabulary.size != decoder.config.vocabulary_size:
-        raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
-    return Model(decoder, vocabulary, summary)
-
-
-def no_seed(model: Model) -> Seed:
-    """Nothing to begin with: the model begins."""
-    empty = canonical(np.empty(0, NOTE), np.empty(0, BAR), [], model.vocabulary.grid)[0]
-    return Seed(empty, 0)
-
-
-def read_seed_notes(model: Model, text: str) -> Seed:
-    """A seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see data/seed_notes.py).
-
-    Voices take the model's instruments from the first on, tempo and loudness are its middle ones;
-    a model of seconds, which has no tempo, gets 120 quarter notes a minute.
-
-    Raises:
-        SeedError: the text cannot be read.
-    """
-    vocabulary = model.vocabulary
-    score = parse_seed_notes(
-        text,
-        vocabulary.grid,
-        programs=[program for program in vocabulary.programs if program != DRUMS] or [0],
-        tempo_bpm=vocabulary.tempos[len(vocabulary.tempos) // 2] if vocabulary.tells_tempo else 120,
-        velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
-    )
-    score, told = fit_score(score, vocabulary)
-    ends = score.notes["onset"] + score.notes["duration"]
-    return Seed(score, min(int(ends.max(initial=0)), int(score.bar_starts[-1])), tuple(told))
-
-
-def read_seed_midi(model: Model, path: str | Path, bars: int) -> Seed:
-    """The first `bars` bars of a MIDI file as a seed; an upbeat before bar 1 comes on top.
-
-    Raises:
-        FileNotFoundError, MidiError: there is no such file, or no music in it.
-    """
-    score, _ = read_midi(path, model.vocabulary.grid)
-    if not len(score.notes):
-        raise MidiError(f"{path}: no notes in it")
-    opening = score.first_bars(bars + score.has_upbeat)
-    if not len(opening.notes):
-        raise MidiError(f"{path}: no notes in its first {bars} bars; keep more with --seed-bars")
-    fitted, told = fit_score(opening, model.vocabulary)
-    if len(opening.bars) < min(bars + score.has_upbeat, len(score.bars)):
-        told.append(
-            f"it ends with bar {len(opening.bars) - score.has_upbeat}, the last with a note"
-        )
-    if not len(fitted.notes):
-        raise MidiError(f"{path}: no notes that the model has an instrument for")
-    return Seed(fitted, int(fitted.bar_starts[-1]), tuple(told))
-
-
-def continue_score(
-    model: Model,
-    seed: Seed,
-    *,
-    bars: int,
-    choice: Choice = DEFAULT_CHOICE,
-    samples: int = 1,
-    random_seed: int = 0,
-) -> list[Piece]:
-    """Pieces that begin with the seed and end `bars` bars after it.
-
-    Args:
-        model: from `load`.
-        seed: from `read_seed_notes`, `read_seed_midi` or `no_seed`.
-        bars: how many bars to write after the seed's last; at least 1.
-        choice: temperature and filters.
-        samples: how many pieces, written side by side.
-        random_seed: the same seed gives the same pieces.
-
-    Raises:
-        ValueError: no bars or no samples are asked for.
-    """
-    if bars < 1 or samples < 1:
-        raise ValueError(f"bars and samples must be 1 or more, not {bars} and {samples}")
-    vocabulary = model.vocabulary
-    grammar = Grammar(vocabulary)
-    prompt = encode(seed.score, vocabulary)[:-1]  # the music goes on where End stood
-    state = grammar.start(samples)
-    for token in prompt[1:]:
-        grammar.advance(state, np.full(samples, token))
-    grammar.wait(state, seed.end_step)
-
-    limit = BarLimit(grammar, len(seed.score.bars) + bars)
-    context_length = model.decoder.config.context_length
-    steps = sample(
-        model.decoder,
-        [prompt] * samples,
-        limit,
-        state,
-        generator=torch.Generator().manual_seed(random_seed),
-        choice=choice,
-        rebase=partial(rebase, context_length=context_length, vocabulary=vocabulary),
-    )
-    new = np.stack(list(steps), axis=1)  # (B, T)
-    pieces = []
-    for row in new:
-        ids = np.concatenate([prompt, limit.ending(row)])
-        pieces.append(Piece(decode(ids, vocabulary), seed.end_step))
-    return pieces
-
-
-def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
-    """Writes `stem`.mid, .wav and .png, each whole or not at all; gives their paths."""
-    stem = Path(stem)
-    midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
-    write_midi(piece.score, midi)
-    write_wav(piece.score, wav)
-    write_piano_roll(piece.score, picture, seed_steps=piece.seed_steps)
-    return [midi, wav, picture]
+DEFAULT_SEED_BARS = 2
 
 
 class Parser(argparse.ArgumentParser):
@@ -230,112 +97,254 @@ def _random_seed(text: str) -> int:
     return int(text)
 
 
+def _time_signature(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,3})/([0-9]{1,3})", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"must be such as 3/4, not {text!r}")
+    return int(match[1]), int(match[2])
+
+
 def command_line() -> argparse.ArgumentParser:
     """The options, in the order in which --help tells them."""
-    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser = Parser(
+        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument(
         *("--checkpoint", "-c"),
+        metavar="FILE",
         default=DEFAULT_CHECKPOINT,
-        help="the model.safetensors of a run (default: %(default)s)",
+        help="the model.safetensors of a run\n(default: %(default)s)",
     )
+    _add_givens(parser)
+    _add_wishes(parser)
+    _add_chances(parser)
+    return parser
+
+
+def _add_givens(parser: argparse.ArgumentParser) -> None:
+    """What the model is given."""
     seeds = parser.add_argument_group("what to begin with (nothing: the model begins)")
     kinds = seeds.add_mutually_exclusive_group()
-    kinds.add_argument("--seed-notes", metavar="TEXT", help='such as "C4:1 E4:.5 [C4 E4 G4]:2"')
-    kinds.add_argument("--seed-midi", metavar="FILE", help="a MIDI file whose opening is kept")
+    kinds.add_argument(
+        "--seed-notes", metavar="TEXT", help='such as "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"'
+    )
+    kinds.add_argument(
+        "--seed-midi", metavar="FILE", help="a MIDI file of which some bars are kept"
+    )
     seeds.add_argument(
         *("--seed-bars", "-k"),
+        metavar="N",
         type=at_least_one,
-        default=2,
-        help="how many bars of --seed-midi to keep, after an upbeat; or seconds, where the model "
-        "counts those (default: %(default)s)",
+        help=f"how many of its bars, an upbeat not counted; seconds, where the\n"
+        f"model counts those (default: {DEFAULT_SEED_BARS})",
     )
-    music = parser.add_argument_group("what to write")
-    music.add_argument(
-        *("--bars", "-n"),
+    seeds.add_argument("--from-bar", metavar="N", type=at_least_one, help="the first of them (1)")
+    seeds.add_argument(
+        "--no-seed-in-output", action="store_true", help="write what is new alone, from its bar on"
+    )
+    tunes = parser.add_argument_group("or a tune to write other voices to, every note kept")
+    tunes.add_argument(
+        "--harmonise",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="of this MIDI file; without a name, that of --seed-notes",
+    )
+    tunes.add_argument(
+        "--voice",
+        metavar="N",
         type=at_least_one,
-        default=8,
-        help="bars, or seconds, to write after the seed (default: %(default)s)",
+        help="which of the model's instruments plays it, and which voice of the\n"
+        "file it is if there are several (1, the first)",
+    )
+
+
+def _add_wishes(parser: argparse.ArgumentParser) -> None:
+    """What is asked of the music."""
+    lengths = parser.add_argument_group(
+        f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
+    ).add_mutually_exclusive_group()
+    lengths.add_argument(
+        *("--bars", "-n"), metavar="N", type=at_least_one, help="bars; or seconds, likewise"
+    )
+    lengths.add_argument("--seconds", metavar="S", type=float, help="seconds, at one tempo")
+    lengths.add_argument("--notes", metavar="N", type=at_least_one, help="notes")
+    music = parser.add_argument_group("what to ask of it (nothing: as the model likes)")
+    music.add_argument(
+        "--key",
+        help='such as "D minor", Bb, "F# major"; minor has its raised\nsixth and seventh too',
     )
     music.add_argument(
-        "--num-samples", type=at_least_one, default=1, help="pieces (default: %(default)s)"
+        "--pitch-range", nargs=2, metavar=("LOW", "HIGH"), help="such as C3 C6, both included"
     )
     music.add_argument(
+        "--programs", nargs="+", type=int, metavar="N", help="General MIDI from 0; drums are 128"
+    )
+    music.add_argument(
+        "--max-polyphony", metavar="N", type=at_least_one, help="so many notes at once"
+    )
+    music.add_argument("--tempo", metavar="BPM", type=float, help="quarter notes a minute")
+    music.add_argument(
+        "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
+    )
+
+
+def _add_chances(parser: argparse.ArgumentParser) -> None:
+    """How it is drawn, and where it goes."""
+    chance = parser.add_argument_group("how bold to be")
+    for option, kind, sign, text in (
+        ("temperature", float, "T", "below 1 safer, above 1 wilder, 0 the likeliest always"),
+        ("top_p", float, "P", "choose among the likeliest tokens that together reach this"),
+        ("top_k", int, "K", "choose among so many likeliest tokens"),
+        ("min_p", float, "P", "choose among tokens at least this likely beside the likeliest"),
+    ):
+        default = getattr(DEFAULT_CHOICE, option)
+        shown = "" if default is None else "\n(default: %(default)s)"
+        name = "--" + option.replace("_", "-")
+        chance.add_argument(name, metavar=sign, type=kind, default=default, help=text + shown)
+    files = parser.add_argument_group("how many, and where")
+    files.add_argument(
+        "--num-samples",
+        metavar="N",
+        type=at_least_one,
+        default=1,
+        help="pieces to keep (default: %(default)s)",
+    )
+    files.add_argument(
+        "--best-of",
+        metavar="K",
+        type=at_least_one,
+        help="write so many and keep those that the model itself finds likeliest",
+    )
+    files.add_argument(
         "--seed",
+        metavar="N",
         type=_random_seed,
         default=0,
         help="the same number, the same files (default: 0)",
     )
-    chance = parser.add_argument_group("how bold to be")
-    for option, kind, text in (
-        ("temperature", float, "below 1 safer, above 1 wilder, 0 the likeliest note always"),
-        ("top_p", float, "choose among the likeliest tokens that together reach this"),
-        ("top_k", int, "choose among so many likeliest tokens"),
-        ("min_p", float, "choose among tokens at least this likely beside the likeliest"),
-    ):
-        default = getattr(DEFAULT_CHOICE, option)
-        shown = "" if default is None else " (default: %(default)s)"
-        name = "--" + option.replace("_", "-")
-        chance.add_argument(name, type=kind, default=default, help=text + shown)
-    parser.add_argument(
+    files.add_argument(
         *("--out", "-o"),
         metavar="NAME",
-        help="files are NAME.mid, .wav and .png (default: music/ beside the checkpoint)",
+        help="files are NAME.mid, .wav and .png\n(default: in music/ beside the checkpoint)",
     )
-    return parser
 
 
-def _stems(arguments: argparse.Namespace) -> list[Path]:
+def _check_together(given: argparse.Namespace) -> None:
+    """Options that say nothing without another, or contradict it."""
+    for name in ("seed_bars", "from_bar"):
+        if getattr(given, name) is not None and given.seed_midi is None:
+            fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
+    if given.harmonise is None:
+        if given.voice is not None:
+            fail("--voice is about --harmonise, which is missing")
+    elif given.seed_midi is not None:
+        fail("--harmonise keeps a tune from its beginning on: leave out --seed-midi")
+    elif bool(given.harmonise) == (given.seed_notes is not None):
+        fail("--harmonise needs one tune: a MIDI file, or none and --seed-notes")
+    else:
+        for name in ("bars", "seconds", "notes"):
+            if getattr(given, name) is not None:
+                fail(f"--{name}: a harmonised piece is as long as its tune; leave it out")
+    if given.best_of is not None and given.best_of < given.num_samples:
+        fail(f"--best-of {given.best_of} is fewer than the {given.num_samples} pieces to keep")
+
+
+def _stems(given: argparse.Namespace) -> list[Path]:
     """The path of each sample's files, less its ending."""
-    if arguments.out:
-        out = Path(arguments.out)
+    if given.out:
+        out = Path(given.out)
         if out.name in ("", ".."):
-            fail(f"--out {arguments.out}: a name for the files is needed, such as music/piece")
+            fail(f"--out {given.out}: a name for the files is needed, such as music/piece")
         stem = out.with_suffix("") if out.suffix in (".mid", ".wav", ".png") else out
     else:
-        seed_name = Path(arguments.seed_midi).stem if arguments.seed_midi else "notes"
-        name = seed_name if arguments.seed_midi or arguments.seed_notes else "nothing"
-        stem = Path(arguments.checkpoint).parent / "music" / f"from-{name}"
-    count = arguments.num_samples
+        file = given.seed_midi or given.harmonise
+        name = Path(file).stem if file else "notes" if given.seed_notes else "nothing"
+        stem = Path(given.checkpoint).parent / "music" / f"from-{name}"
+    count = given.num_samples
     if count == 1:
         return [stem]
     return [stem.with_name(f"{stem.name}-{number}") for number in range(1, count + 1)]
 
 
+def _wishes(given: argparse.Namespace) -> Wishes:
+    return Wishes(
+        key=given.key,
+        pitch_range=given.pitch_range and tuple(given.pitch_range),
+        programs=given.programs and tuple(given.programs),
+        max_polyphony=given.max_polyphony,
+        tempo_bpm=given.tempo,
+        time_signature=given.time_signature,
+    )
+
+
+def _seed(model: Model, given: argparse.Namespace, wishes: Wishes) -> Seed:
+    """The seed, or the tune."""
+    vocabulary, voice = model.vocabulary, given.voice or 1
+    if given.harmonise:
+        return tune_from_midi(given.harmonise, vocabulary, voice=voice)
+    if given.seed_midi is not None:
+        return seed_from_midi(
+            given.seed_midi,
+            vocabulary,
+            bars=given.seed_bars or DEFAULT_SEED_BARS,
+            from_bar=given.from_bar or 1,
+        )
+    if given.seed_notes is None:
+        return no_seed(vocabulary)
+    seed = seed_from_notes(given.seed_notes, vocabulary, wishes)
+    return seed if given.harmonise is None else voice_of(seed.score, vocabulary, voice)
+
+
+def _write(given: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
+    """Writes pieces and says what each is."""
+    for piece, stem in zip(pieces, stems, strict=False):  # the best of them
+        midi, wav, picture = write_piece(
+            piece.without_seed() if given.no_seed_in_output else piece, stem
+        )
+        score = piece.score
+        print(
+            f"{midi} ({len(score.bars)} bars, {len(score.notes)} notes, "
+            f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
+        )
+    if given.best_of is not None:
+        figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
+        kept = len(stems)
+        print(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
-    arguments = command_line().parse_args(argv)
+    given = command_line().parse_args(argv)
     names = [field.name for field in dataclasses.fields(Choice)]
     try:
-        choice = Choice(**{name: getattr(arguments, name) for name in names})
+        choice = Choice(**{name: getattr(given, name) for name in names})
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
-    stems = _stems(arguments)
+    _check_together(given)
+    stems = _stems(given)
     try:
-        model = load(arguments.checkpoint)
-        if arguments.seed_notes is not None:
-            seed = read_seed_notes(model, arguments.seed_notes)
-        elif arguments.seed_midi is not None:
-            seed = read_seed_midi(model, arguments.seed_midi, arguments.seed_bars)
-        else:
-            seed = no_seed(model)
+        wishes = _wishes(given)
+        model = load(given.checkpoint)
+        seed = _seed(model, given, wishes)
         if seed.told:
-            print(f"the seed was fitted to the model: {'; '.join(seed.told)}")
-        pieces = continue_score(
-            model,
-            seed,
-            bars=arguments.bars,
-            choice=choice,
-            samples=arguments.num_samples,
-            random_seed=arguments.seed,
-        )
-        for piece, stem in zip(pieces, stems, strict=True):
-            midi, wav, picture = write_piece(piece, stem)
-            score = piece.score
-            print(
-                f"{midi} ({len(score.bars)} bars, {len(score.notes)} notes, "
-                f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
+            what = "seed" if given.harmonise is None else "tune"
+            print(f"the {what} was fitted to the model: {'; '.join(seed.told)}")
+        how = {
+            "choice": choice,
+            "samples": given.best_of or given.num_samples,
+            "random_seed": given.seed,
+            "progress": True,
+        }
+        if given.harmonise is not None:
+            pieces = harmonise(model, seed, wishes, **how)
+        else:
+            length = Length(bars=given.bars, seconds=given.seconds, notes=given.notes)
+            pieces = compose(
+                model, seed, DEFAULT_LENGTH if length == Length() else length, wishes, **how
             )
-    except (BundleError, MidiError, SeedError, OSError) as error:
+        _write(given, ranked(model, pieces) if given.best_of else pieces, stems)
+    except (BundleError, MidiError, SeedError, WishError, OSError) as error:
         fail(str(error))
 
 

@@ -12,10 +12,11 @@ from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
+from compose import Model, compose
 from data.audio import render_audio
 from data.corpus import Corpus
+from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
-from generate import Model, continue_score, no_seed
 from model.decoder import Decoder
 from model.module import RunError
 
@@ -99,7 +100,7 @@ class MusicMonitor(Callback):
 
     def _log(self, writer: SummaryWriter, decoder: Decoder, corpus: Corpus, step: int) -> None:
         model = Model(decoder, corpus.vocabulary, {})
-        score = continue_score(model, no_seed(model), bars=self.bars)[0].score
+        score = compose(model, length=Length(bars=self.bars))[0].score
         # Two tags: TensorBoard shows but one of an audio and an image with the same one.
         audio = render_audio(score, SAMPLE_RATE)
         writer.add_audio("music/audio", audio, step, sample_rate=SAMPLE_RATE)

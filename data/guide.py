@@ -77,7 +77,7 @@ class Guide:
         self._longest_bar = int(
             whole_bars.max() if self._meter is None else whole_bars[self._meter]
         )
-        self._horizon = Horizon(
+        self.horizon = Horizon(
             vocabulary=vocabulary,
             length=self.length,
             tune=self._tune,
@@ -172,12 +172,12 @@ class Guide:
         self.grammar.wait(place, end_step)
         state.new_notes[:] = 0
         if self.length.seconds:
-            state.limit[:] = self._horizon.limit_after(prompt)
+            state.limit[:] = self.horizon.limit_after(prompt)
         if self._is_barred.any():
             state.ends = place.free_at.copy()
             place.free_at[:, self._is_barred] = NEVER
         if len(prompt) > 1:
-            self._horizon.check(state)
+            self.horizon.check(state)
         return state
 
     def allowed(self, state: GuideState) -> NDArray[np.bool_]:
@@ -240,7 +240,7 @@ class Guide:
             state: where the last of the ids leads to.
             ids: (B, T) the latest ids of each row.
         """
-        follow = self._horizon.bars_to_follow(state)[:, None]
+        follow = self.horizon.bars_to_follow(state)[:, None]
         if ids.shape[1] > 1:
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
@@ -308,7 +308,7 @@ class Guide:
         place, positions = state.place, self.vocabulary.ids(Kind.POSITION)
         step = place.bar_start[:, None] + self._numbers[: positions.stop - positions.start]
         if state.tune is None:
-            mask[:, positions] &= step >= self._horizon.voice_free(state)[:, None]
+            mask[:, positions] &= step >= self.horizon.voice_free(state)[:, None]
         else:
             sounding = state.tune.sounding
             step = np.minimum(step, sounding.shape[1] - 1)
@@ -330,15 +330,15 @@ class Guide:
         now = place.bar_start + place.position
         told = place.extends * longest
         if self._tune is None or self._voices == NEVER:
-            room = self._horizon.near_reach(state) - now - told
+            room = self.horizon.near_reach(state) - now - told
             if room.min() > longest + 1 and place.extends.max() < LONGEST_NOTE:
                 return
-        reach = self._horizon.reach(state)
+        reach = self.horizon.reach(state)
         if self._tune is None:
             others_free = (place.free_at < reach[:, None]).sum(axis=1) > 1  # this one is free too
             if self._voices < NEVER:
                 others_free &= (state.ends >= reach[:, None]).sum(axis=1) < self._voices - 1
-            reach = reach - ~(others_free | self._horizon.is_last(state))
+            reach = reach - ~(others_free | self.horizon.is_last(state))
         elif state.tune is not None and self._voices < NEVER:
             sounding = state.tune.sounding
             is_full = (sounding >= self._voices) & (np.arange(sounding.shape[1]) > now[:, None])
@@ -358,7 +358,7 @@ class Guide:
         if (place.bar_start + after_next >= state.last_end).all():
             return
         bar_end = place.bar_start + place.bar_length
-        earliest = self._horizon.earliest_end(state)[:, None]
+        earliest = self.horizon.earliest_end(state)[:, None]
         bars = self.vocabulary.ids(Kind.BAR)
         reach = (bar_end + after_next)[:, None] + self.vocabulary.whole_bars
         mask[:, bars] &= (reach >= earliest) | (place.bar_count >= self._bars)[:, None]
@@ -369,7 +369,7 @@ class Guide:
     def _fill_last_bar(self, mask: NDArray[np.bool_], state: GuideState) -> None:
         """End in the last bar, and not before that has a note."""
         place, end = state.place, self.vocabulary.first(Kind.END)
-        is_last = self._horizon.is_last(state)
+        is_last = self.horizon.is_last(state)
         if not is_last.any():
             mask[:, end] = False
             return

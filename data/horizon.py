@@ -158,6 +158,17 @@ class Horizon:
             return np.where(state.past_notes > 0, told, -1)
         return np.full(len(place.kind), -1)
 
+    def progress(self, state: GuideState) -> float:
+        """How much of what is asked for is written, 0 to 1, in the row that has least."""
+        place = state.place
+        if self.length.notes:
+            done = state.new_notes / self.length.notes
+        elif self.length.seconds:
+            done = (place.bar_start + np.maximum(place.position, 0)) / state.limit
+        else:
+            done = (place.bar_count - 1) / self.bars
+        return float(done.clip(0, 1).min())
+
     def limit_after(self, prompt: NDArray[np.int64]) -> int:
         """The step that `length.seconds` is, as far as a prompt tells the tempo."""
         assert self.length.seconds is not None

@@ -39,16 +39,21 @@ _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
 _TOKEN_SIZE, _TOKEN_POINTS, _LABEL_ROOM, _MAP_GAP = 0.085, 5, 0.55, 0.12
 
 
-def write_piano_roll(score: Score, path: str | Path, seed_steps: int = 0, title: str = "") -> None:
+def write_piano_roll(
+    score: Score, path: str | Path, seed_steps: int = 0, kept_program: int | None = None
+) -> None:
     """Writes the picture that `draw_piano_roll` draws as a PNG file."""
-    _write(draw_piano_roll(score, seed_steps, title), path)
+    _write(draw_piano_roll(score, seed_steps, kept_program), path)
 
 
-def draw_piano_roll(score: Score, seed_steps: int = 0, title: str = "") -> Figure:
+def draw_piano_roll(
+    score: Score, seed_steps: int = 0, kept_program: int | None = None, title: str = ""
+) -> Figure:
     """The notes over time, a colour a program, in as many systems as the bars take.
 
     Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
-    in a line where the model takes over. An anacrusis is bar 0; on a grid of seconds lines are
+    in a line where the model takes over. Those of `kept_program` were given too, and are as dark.
+    An anacrusis is bar 0; on a grid of seconds lines are
     seconds. Programs that hold one pitch at a time share its row. Drums stand below the pitches, a
     row a drum.
 
@@ -67,7 +72,12 @@ def draw_piano_roll(score: Score, seed_steps: int = 0, title: str = "") -> Figur
     widest = max(end - start for start, end in systems)
 
     entries = [Patch(color=_SEED, label="seed")] if seed_steps > 0 else []
+    if kept_program is not None:
+        entries.append(Patch(color=_SEED, label="kept"))
+        colour_of[kept_program] = _SEED
     for program, colour in colour_of.items():
+        if program == kept_program:
+            continue
         name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
         entries.append(Patch(color=colour, label=name))
     title_height = _TEXT_LINE * bool(title)

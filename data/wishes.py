@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
 from data.keys import WishError, key_pitch_classes
-from data.score import DRUMS
+from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.vocabulary import Vocabulary
 
 
@@ -108,6 +108,23 @@ class Wishes:
         programs = np.array(vocabulary.programs)[:, None]
         return np.asarray(np.isin(programs, playing) & (fits | (programs == DRUMS))).ravel()
 
+    def retimed(self, vocabulary: Vocabulary) -> Vocabulary:
+        """A vocabulary that knows but one tempo knows that which is asked for instead.
+
+        To its model all music has the same tempo: at another it says the same.
+
+        Raises:
+            WishError: a tempo that no vocabulary can have.
+        """
+        if self.tempo_bpm is None or not vocabulary.tells_tempo or len(vocabulary.tempos) > 1:
+            return vocabulary
+        if not TEMPO_LEVELS[0] <= self.tempo_bpm <= TEMPO_LEVELS[-1]:
+            raise WishError(
+                f"there is no tempo of {self.tempo_bpm:g}: ask for {TEMPO_LEVELS[0]} to "
+                f"{TEMPO_LEVELS[-1]} quarter notes a minute"
+            )
+        return replace(vocabulary, tempos=(int(nearest_level(TEMPO_LEVELS, self.tempo_bpm)),))
+
     def tempo_number(self, vocabulary: Vocabulary) -> int | None:
         """The number of the Tempo asked for, the nearest that there is; None: any.
 
@@ -162,3 +179,6 @@ def _pitch(name: str | int) -> int:
 
 def _listed(values: Iterable[object]) -> str:
     return ", ".join(map(str, values))
+
+
+ANYTHING = Wishes()
