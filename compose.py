@@ -366,6 +366,6 @@ def _pieces(
                 line.update(guide.horizon.progress(state) - line.n)
     pieces = []
     for row in np.stack(columns, axis=1):  # (B, T)
-        ids = np.concatenate([prompt, guide.ending(row).astype(np.int64)])
+        ids = np.concatenate([prompt, guide.ending(row)])
         pieces.append(Piece(ids, decode(ids, model.vocabulary), len(prompt), seed.end_step))
     return pieces

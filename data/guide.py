@@ -218,18 +218,19 @@ class Guide:
         """As the grammar's."""
         self.grammar.wait(state.place, step)
 
-    def ending(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    def ending(self, ids: ArrayLike) -> NDArray[np.int64]:
         """The new ids of a row, as far as they have come, with End after the last whole note.
 
         This takes off Pad, the Bar that stands for End, and what was begun where sampling stopped.
         """
+        ids = np.asarray(ids, dtype=np.int64)
         kinds = self.vocabulary.kind_of[ids]
         whole = Kind.VELOCITY if len(self.vocabulary.velocities) > 1 else Kind.DURATION
         notes = np.flatnonzero(kinds == whole)
         size = int(notes[-1]) + 1 if len(notes) else 0
         return np.append(ids[:size], self.vocabulary.first(Kind.END))
 
-    def control(self, state: GuideState, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    def control(self, state: GuideState, ids: ArrayLike) -> NDArray[np.int64]:
         """(B, T) what the model is told beside each id: how many bars follow the id's own.
 
         0 = unknown, 1 = its bar is the last, 2 = one more follows, and so on up to BARS_TOLD + 1:
@@ -240,6 +241,7 @@ class Guide:
             state: where the last of the ids leads to.
             ids: (B, T) the latest ids of each row.
         """
+        ids = np.asarray(ids)
         follow = self.horizon.bars_to_follow(state)[:, None]
         if ids.shape[1] > 1:
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR

@@ -8,32 +8,14 @@ from pathlib import Path
 import numpy as np
 import pretty_midi
 import pytest
-import torch
 from PIL import Image
 
 import generate
 from data.midi import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
-from data.tokenizer import decode, encode
-from data.vocabulary import Vocabulary
-from model.bundle import save_bundle
-from model.decoder import Decoder, DecoderConfig
-from model.sampling import Choice
+from model.bundle import BundleError, save_bundle
+from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, vocabulary_for
-
-QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
-PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
-
-
-def untrained(path, vocabulary):
-    """Saves a model that knows nothing but its vocabulary."""
-    torch.manual_seed(0)
-    decoder = Decoder(
-        DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, context_length=96)
-    )
-    torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
-    save_bundle(path, decoder, vocabulary.to_json(), {"step": 0})
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +36,6 @@ def run(capsys, *arguments):
     except SystemExit as stop:
         code = stop.code
     return code, *capsys.readouterr()
-
-
-def tune(path, upbeat=False):
-    bars = np.array([(3, 4, 12)] * upbeat + [(4, 4, 48)] * 4, BAR)
-    notes = np.array([(step, 12, 60 + step % 5, 80, 40) for step in range(0, 180, 12)], NOTE)
-    score = canonical(notes, bars, [80] * len(bars), GRID)[0]
-    write_midi(score, path)
-    return score
 
 
 def test_the_three_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
@@ -108,37 +82,6 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("upbeat", [False, True])
-def test_a_midi_seed_is_kept_bar_for_bar(model, tmp_path, upbeat):
-    score = tune(tmp_path / "tune.mid", upbeat)
-    seed = generate.read_seed_midi(model, tmp_path / "tune.mid", bars=2)
-    assert seed.told == ()
-    assert len(seed.score.bars) == 2 + upbeat
-    for piece in generate.continue_score(model, seed, bars=5, samples=3):
-        assert len(piece.score.bars) == 7 + upbeat
-        kept = score.notes[score.notes["onset"] < seed.end_step]
-        assert np.array_equal(piece.score.notes[: len(kept)], kept)
-        assert piece.score.notes["onset"][len(kept)] >= seed.end_step
-
-
-def test_without_a_seed_the_model_begins(model):
-    (piece,) = generate.continue_score(model, generate.no_seed(model), bars=2)
-    assert len(piece.score.bars) == 2
-    assert piece.seed_steps == 0
-
-
-def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
-    tune(tmp_path / "tune.mid")
-    seed = generate.read_seed_midi(model, tmp_path / "tune.mid", bars=4)
-    (piece,) = generate.continue_score(model, seed, bars=30, choice=Choice())
-    assert len(piece.score.bars) == 34
-    write_midi(piece.score, tmp_path / "long.mid")
-    long_seed = generate.read_seed_midi(model, tmp_path / "long.mid", bars=30)
-    assert len(encode(long_seed.score, QUARTET)) > model.decoder.config.context_length
-    (longer,) = generate.continue_score(model, long_seed, bars=1)
-    assert len(longer.score.bars) == 31
-    assert decode(encode(longer.score, QUARTET), QUARTET) == longer.score
-
-
 def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_path, capsys):
     notes = np.array([(0, 12, 100, 80, 0)], NOTE)
     write_midi(canonical(notes, np.array([(7, 8, 42)], BAR), [160], GRID)[0], tmp_path / "odd.mid")
@@ -148,36 +91,6 @@ def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_p
     assert code == 0
     line = said.splitlines()[0]
     assert all(word in line for word in ("program 0 became 40", "octave", "tempo", "meter"))
-
-
-def test_dense_bars_longer_than_the_context_go_on(model):
-    """Re-based in mid-bar: the history that is shortened again still knows its tempo."""
-    rng = np.random.default_rng(0)
-    for bars in (1, 2, 4):
-        notes = np.zeros(bars * 48 * 4, NOTE)
-        notes["onset"] = np.arange(bars * 48).repeat(4)
-        notes["duration"], notes["velocity"] = 1, 80
-        notes["pitch"] = rng.integers(50, 70, len(notes))
-        notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
-        score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
-        seed = generate.Seed(score, 48 * bars)
-        (piece,) = generate.continue_score(model, seed, bars=6)
-        assert len(piece.score.bars) == bars + 6
-
-
-def test_new_notes_are_never_counted_as_the_seed(model):
-    for text, count in (("C4:8", 1), ("C4 E4 G4 C5:8", 4), ("C4 E4", 2)):
-        seed = generate.read_seed_notes(model, text)
-        for piece in generate.continue_score(model, seed, bars=3, samples=4):
-            assert (piece.score.notes["onset"] < piece.seed_steps).sum() == count
-
-
-def test_a_seed_that_rests_before_its_bars_are_over_is_told(model, tmp_path):
-    notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
-    score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
-    write_midi(score, tmp_path / "rests.mid")
-    seed = generate.read_seed_midi(model, tmp_path / "rests.mid", bars=3)
-    assert seed.told == ("it ends with bar 1, the last with a note",)
 
 
 def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
@@ -246,7 +159,7 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
     other = vocabulary_for(tune(tmp_path / "tune.mid"))
     for text in (other.to_json(), "{}"):
         save_bundle(tmp_path / "odd.safetensors", model.decoder, text, {})
-        with pytest.raises(generate.BundleError, match=r"odd\.safetensors"):
+        with pytest.raises(BundleError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
 
 

@@ -1,0 +1,35 @@
+"""Models that know nothing but their vocabulary, and a tune to give them."""
+
+import numpy as np
+import torch
+
+from data.midi import write_midi
+from data.score import BAR, NOTE, SECONDS, canonical
+from data.vocabulary import Vocabulary
+from model.bundle import save_bundle
+from model.decoder import Decoder, DecoderConfig
+from tests.music import GRID
+
+QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
+PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
+
+
+def untrained(path, vocabulary):
+    """Saves a model that knows nothing but its vocabulary; gives the path."""
+    torch.manual_seed(0)
+    decoder = Decoder(
+        DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, context_length=96)
+    )
+    torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
+    save_bundle(path, decoder, vocabulary.to_json(), {"step": 0})
+    return path
+
+
+def tune(path, upbeat=False, program=40, bars=4):
+    """Writes quarter notes, four bars of them, as a MIDI file; gives their Score."""
+    rows = np.array([(3, 4, 12)] * upbeat + [(4, 4, 48)] * bars, BAR)
+    steps = range(0, 48 * bars - 12, 12)
+    notes = np.array([(step, 12, 60 + step % 5, 80, program) for step in steps], NOTE)
+    score = canonical(notes, rows, [80] * len(rows), GRID)[0]
+    write_midi(score, path)
+    return score

@@ -1,0 +1,237 @@
+"""compose.py: pieces by a model that knows nothing, which are what was asked for all the same."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pretty_midi
+import pytest
+
+from compose import compose, continue_midi, harmonise, harmonise_midi, load, ranked, stream
+from data.horizon import Length
+from data.keys import WishError
+from data.midi import from_pretty_midi, to_pretty_midi, write_midi
+from data.score import BAR, NOTE, canonical
+from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
+from data.tokenizer import decode, encode
+from data.windows import masks_of_pieces, unpacked
+from data.wishes import Wishes
+from model.likelihood import token_nats
+from model.sampling import Choice
+from tests.models import PIANIST, QUARTET, tune, untrained
+from tests.music import GRID
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return load(untrained(tmp_path_factory.mktemp("run") / "model.safetensors", QUARTET))
+
+
+@pytest.fixture(scope="module")
+def pianist(tmp_path_factory):
+    return load(untrained(tmp_path_factory.mktemp("run") / "model.safetensors", PIANIST))
+
+
+@pytest.mark.parametrize("upbeat", [False, True])
+def test_a_midi_seed_is_kept_bar_for_bar(model, tmp_path, upbeat):
+    score = tune(tmp_path / "tune.mid", upbeat)
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
+    for piece in compose(model, seed, Length(bars=5), samples=3):
+        assert len(piece.score.bars) == 7 + upbeat
+        kept = score.notes[score.notes["onset"] < seed.end_step]
+        assert np.array_equal(piece.score.notes[: len(kept)], kept)
+        assert piece.score.notes["onset"][len(kept)] >= seed.end_step
+
+
+def test_without_a_seed_the_model_begins(model):
+    (piece,) = compose(model, length=Length(bars=2))
+    assert len(piece.score.bars) == 2
+    assert piece.seed_steps == 0
+    assert len(compose(model)[0].score.bars) == 8
+
+
+def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
+    tune(tmp_path / "tune.mid")
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET)
+    (piece,) = compose(model, seed, Length(bars=30), choice=Choice())
+    assert len(piece.score.bars) == 34
+    write_midi(piece.score, tmp_path / "long.mid")
+    long_seed = seed_from_midi(tmp_path / "long.mid", QUARTET, bars=30)
+    assert len(encode(long_seed.score, QUARTET)) > model.decoder.config.context_length
+    (longer,) = compose(model, long_seed, Length(bars=1))
+    assert len(longer.score.bars) == 31
+    assert decode(encode(longer.score, QUARTET), QUARTET) == longer.score
+
+
+def test_dense_bars_longer_than_the_context_go_on(model):
+    """Re-based in mid-bar: the history that is shortened again still knows its tempo."""
+    rng = np.random.default_rng(0)
+    for bars in (1, 2, 4):
+        notes = np.zeros(bars * 48 * 4, NOTE)
+        notes["onset"] = np.arange(bars * 48).repeat(4)
+        notes["duration"], notes["velocity"] = 1, 80
+        notes["pitch"] = rng.integers(50, 70, len(notes))
+        notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
+        score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
+        (piece,) = compose(model, Seed(score, 48 * bars), Length(bars=6))
+        assert len(piece.score.bars) == bars + 6
+
+
+def test_new_notes_are_never_counted_as_the_seed(model):
+    for text, count in (("C4:8", 1), ("C4 E4 G4 C5:8", 4), ("C4 E4", 2)):
+        seed = seed_from_notes(text, QUARTET)
+        for piece in compose(model, seed, Length(bars=3), samples=4):
+            assert (piece.score.notes["onset"] < piece.seed_steps).sum() == count
+
+
+def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
+    seed = seed_from_notes("C4 E4", QUARTET)  # 24 steps, 1.5 seconds
+    (piece,) = compose(model, seed, Length(notes=9))
+    assert len(piece.score.notes) == 11
+    for piece in compose(model, seed, Length(seconds=9.5), samples=3):
+        # the end falls at step 176: in the bar that holds the one before it
+        assert piece.score.notes["onset"].max() < 176 <= piece.score.bar_starts[-1]
+        assert piece.score.bar_starts[-2] < 176
+
+
+def test_a_model_that_knows_one_tempo_plays_at_any(model):
+    seed = seed_from_notes("C4 E4", QUARTET, Wishes(tempo_bpm=160))
+    (piece,) = compose(model, seed, Length(seconds=6), Wishes(tempo_bpm=160))
+    assert set(piece.score.tempo_bpm.tolist()) == {160}
+    assert piece.score.notes["onset"].max() < 24 + 6 * 32 <= piece.score.bar_starts[-1]
+    (same,) = compose(model, seed_from_notes("C4 E4", QUARTET), Length(bars=4))
+    (fast,) = compose(model, seed, Length(bars=4), Wishes(tempo_bpm=160))
+    assert np.array_equal(same.score.notes, fast.score.notes)
+    with pytest.raises(WishError, match="no tempo of 9"):
+        compose(model, wishes=Wishes(tempo_bpm=9))
+
+
+def test_wishes_reach_the_music(model):
+    wishes = Wishes(
+        key="D minor",
+        pitch_range=("C3", "C5"),
+        programs=(40, 42),
+        max_polyphony=2,
+        time_signature=(3, 4),
+    )
+    seed = seed_from_notes("C4 E4", QUARTET, wishes)
+    for piece in compose(model, seed, Length(bars=4), wishes, samples=3):
+        notes = piece.score.notes[2:]
+        assert set((notes["pitch"] % 12).tolist()) <= {2, 4, 5, 7, 9, 10, 11, 0, 1}
+        assert notes["pitch"].min() >= 48
+        assert notes["pitch"].max() <= 72
+        assert set(notes["program"].tolist()) <= {40, 42}
+        assert piece.score.bars["length"].tolist() == [36] * 5
+        steps = np.arange(piece.score.end_step)[:, None]
+        ends = piece.score.notes["onset"] + piece.score.notes["duration"]
+        sounding = (piece.score.notes["onset"] <= steps) & (steps < ends)
+        assert sounding.sum(axis=1).max() <= 2
+
+
+def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
+    tune(tmp_path / "tune.mid")
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
+    (piece,) = compose(model, seed, Length(bars=3))
+    alone = piece.without_seed()
+    new = piece.score.notes[piece.score.notes["onset"] >= seed.end_step]
+    begin = int(piece.score.bar_starts[2])
+    assert seed.end_step == begin
+    assert len(alone.score.bars) == 3
+    assert (alone.score.notes["onset"] + begin).tolist() == new["onset"].tolist()
+    assert alone.score.notes["pitch"].tolist() == new["pitch"].tolist()
+    assert alone.seed_steps == 0
+
+
+@pytest.mark.parametrize("voice", [1, 4])
+def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, voice):
+    score = tune(tmp_path / "tune.mid", upbeat=True, program=0)
+    kept = tune_from_midi(tmp_path / "tune.mid", QUARTET, voice=voice)
+    for piece in harmonise(model, kept, Wishes(key="C"), samples=3):
+        program = QUARTET.programs[voice - 1]
+        assert piece.kept_program == program
+        mine = piece.score.notes["program"] == program
+        for name in ("onset", "duration", "pitch"):
+            assert np.array_equal(piece.score.notes[mine][name], score.notes[name])
+        assert np.array_equal(piece.score.bars, score.bars)
+        assert (~mine).any()
+        assert np.isin(piece.score.notes["pitch"][~mine] % 12, [0, 2, 4, 5, 7, 9, 11]).all()
+        assert program not in piece.without_seed().score.notes["program"]
+
+
+def test_the_likeliest_comes_first_and_each_is_told(model):
+    seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
+    pieces = compose(model, seed, Length(bars=2), samples=4)
+    judged = ranked(model, pieces)
+    assert sorted(map(id, (p.score for p in judged))) == sorted(map(id, (p.score for p in pieces)))
+    figures = [piece.nats_per_note for piece in judged]
+    assert figures == sorted(figures)
+    assert len(set(figures)) == 4
+    for piece in judged:  # each by itself: what the one definition of likelihood says
+        ids = encode(piece.score, QUARTET)
+        (mask,) = masks_of_pieces([ids], QUARTET)
+        nats = token_nats(model.decoder, [ids], [unpacked(mask, QUARTET)], rebase=model.rebase)[0]
+        notes = len(piece.score.notes) - 4
+        new = nats[len(encode(seed.score, QUARTET)) - 2 :]
+        assert piece.nats_per_note == pytest.approx(new.sum() / notes, rel=1e-5)
+
+
+def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
+    for one, seed in (
+        (model, seed_from_notes("C4 E4 G4", QUARTET)),
+        (pianist, seed_from_notes("C4 E4 G4", PIANIST)),
+        (model, None),
+    ):
+        (piece,) = compose(one, seed, Length(bars=4), random_seed=3)
+        given = 0 if seed is None else 3
+        heard = list(stream(one, seed, Length(bars=4), random_seed=3))
+        notes = piece.score.notes[given:]
+        assert [live.program for live in heard] == notes["program"].tolist()
+        assert [live.note.pitch for live in heard] == notes["pitch"].tolist()
+        assert [live.note.velocity for live in heard] == notes["velocity"].tolist()
+        onset = notes["onset"].astype(int)
+        for name, steps in (("start", onset), ("end", onset + notes["duration"])):
+            seconds = [getattr(live.note, name) for live in heard]
+            np.testing.assert_allclose(seconds, piece.score.step_seconds(steps))
+
+
+def test_a_stream_without_a_length_never_ends(model):
+    heard = list(itertools.islice(stream(model), 300))
+    assert len(heard) == 300
+    starts = [live.note.start for live in heard]
+    assert starts == sorted(starts)
+
+
+def test_pretty_midi_in_and_out(model, tmp_path):
+    score = tune(tmp_path / "tune.mid")
+    given = to_pretty_midi(score)
+    longer = continue_midi(model, given, Length(bars=2), best_of=2)
+    assert isinstance(longer, pretty_midi.PrettyMIDI)
+    read = from_pretty_midi(longer, GRID)[0]
+    assert len(read.bars) == 6
+    assert np.array_equal(read.notes[: len(score.notes)], score.notes)
+    from_text = from_pretty_midi(continue_midi(model, "C4 E4", Length(notes=5)), GRID)[0]
+    assert from_text.notes["pitch"][:2].tolist() == [60, 64]
+    assert len(from_text.notes) == 7
+    assert len(from_pretty_midi(continue_midi(model, length=Length(bars=1)), GRID)[0].bars) == 1
+    around = from_pretty_midi(harmonise_midi(model, given, voice=2), GRID)[0]
+    assert np.array_equal(
+        around.notes[around.notes["program"] == 41][["onset", "pitch"]],
+        score.notes[["onset", "pitch"]],
+    )
+
+
+def test_the_pieces_of_a_batch_do_not_depend_on_each_other(model):
+    """A piece alone, and the first of three, hear the same numbers only as far as one goes."""
+    many = compose(model, length=Length(bars=2), samples=3)
+    assert len({piece.ids.tobytes() for piece in many}) == 3
+    again = compose(model, length=Length(bars=2), samples=3)
+    assert [p.ids.tolist() for p in many] == [p.ids.tolist() for p in again]
+    with pytest.raises(ValueError, match="samples"):
+        compose(model, samples=0)
+
+
+def test_a_seed_is_retimed_whole(model):
+    seed = replace(no_seed(QUARTET), told=("x",)).at_tempo(100)
+    assert seed.told == ("x",)
+    longer = seed_from_notes("C4:8", QUARTET).at_tempo(100)
+    assert set(longer.score.tempo_bpm.tolist()) == {100}

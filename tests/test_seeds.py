@@ -1,0 +1,101 @@
+"""Seeds and tunes: what is taken of a file, and what is told of it."""
+
+import numpy as np
+import pretty_midi
+import pytest
+
+from data.midi import to_pretty_midi, write_midi
+from data.quantise import MidiError
+from data.score import BAR, DRUMS, NOTE, canonical
+from data.seed_notes import SeedError
+from data.seeds import excerpt, seed_from_midi, seed_from_notes, tune_from_midi, voice_of
+from data.wishes import Wishes
+from tests.models import QUARTET, tune
+from tests.music import GRID, piece
+
+
+@pytest.mark.parametrize("upbeat", [False, True])
+def test_bars_are_counted_without_the_upbeat(tmp_path, upbeat):
+    score = tune(tmp_path / "tune.mid", upbeat)
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
+    assert seed.told == ()
+    assert len(seed.score.bars) == 2 + upbeat
+    assert seed.end_step == seed.score.bar_starts[-1]
+    later = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2, from_bar=2)
+    begin = int(score.bar_starts[1 + upbeat])
+    assert later.score == excerpt(score, 1 + upbeat, 3 + upbeat)
+    here = (score.notes["onset"] >= begin) & (score.notes["onset"] < begin + 96)
+    assert later.score.notes["pitch"].tolist() == score.notes["pitch"][here].tolist()
+    assert later.score.notes["onset"][0] == 0
+    assert len(seed_from_midi(tmp_path / "tune.mid", QUARTET).score.bars) == len(score.bars)
+    # the first bar by number comes with its upbeat
+    assert seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2, from_bar=1) == seed
+
+
+def test_a_pretty_midi_object_is_read_as_the_file_that_it_came_from(tmp_path):
+    score = tune(tmp_path / "tune.mid")
+    assert seed_from_midi(to_pretty_midi(score), QUARTET, bars=3) == seed_from_midi(
+        tmp_path / "tune.mid", QUARTET, bars=3
+    )
+
+
+def test_a_seed_that_rests_before_its_bars_are_over_is_told(tmp_path):
+    notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
+    score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
+    write_midi(score, tmp_path / "rests.mid")
+    seed = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=3)
+    assert seed.told == ("it ends with bar 1, the last with a note",)
+    later = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=2, from_bar=4)
+    assert later.told == ()
+    assert later.score.notes["onset"].tolist() == [48]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"from_bar": 9}, "no bar 9, its last with a note is 5"),
+        ({"from_bar": 2, "bars": 2}, "no notes in 2 bars from bar 2 on"),
+    ],
+)
+def test_bars_that_hold_nothing_are_refused(tmp_path, arguments, words):
+    notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
+    score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
+    write_midi(score, tmp_path / "rests.mid")
+    with pytest.raises(MidiError, match=words):
+        seed_from_midi(tmp_path / "rests.mid", QUARTET, **arguments)
+    with pytest.raises(MidiError, match="pretty_midi object: no notes in it"):
+        seed_from_midi(pretty_midi.PrettyMIDI(), QUARTET)
+
+
+def test_text_takes_what_is_asked_for():
+    wishes = Wishes(programs=(42, 43), time_signature=(3, 4), tempo_bpm=100)
+    score = seed_from_notes("C4:4 / E3:4", QUARTET, wishes).score
+    assert score.notes["program"].tolist() == [42, 43]
+    assert score.bars["length"].tolist() == [36]
+    assert score.tempo_bpm.tolist() == [100]
+
+
+QUARTET_PIECE = [(0, 48, 72 - 5 * voice, 80, 40 + voice) for voice in range(4)]
+
+
+def test_a_voice_is_found_by_its_instrument_then_by_its_place():
+    score = piece([*QUARTET_PIECE, (0, 12, 38, 80, DRUMS)])
+    assert voice_of(score, QUARTET, 4).score.notes["pitch"].tolist() == [57]
+    strange = piece([(0, 48, 72, 80, 0), (0, 48, 60, 80, 7), (0, 12, 38, 80, DRUMS)])
+    tune = voice_of(strange, QUARTET, 2).score.notes
+    assert tune[["pitch", "program"]].tolist() == [(60, 41)]
+    alone = piece([(0, 48, 72, 80, 7), (0, 12, 38, 80, DRUMS)])
+    tune = voice_of(alone, QUARTET, 3).score.notes
+    assert tune[["pitch", "program"]].tolist() == [(72, 42)]
+
+
+def test_voices_that_there_are_not_are_refused(tmp_path):
+    with pytest.raises(SeedError, match="the model has 4 voices, there is no voice 5"):
+        voice_of(piece(QUARTET_PIECE), QUARTET, 5)
+    with pytest.raises(SeedError, match="there are 2 voices in it, no voice 3"):
+        voice_of(piece([(0, 48, 72, 80, 0), (0, 48, 60, 80, 7)]), QUARTET, 3)
+    with pytest.raises(SeedError, match="no voice in it that has pitches"):
+        voice_of(piece([(0, 12, 38, 80, DRUMS)]), QUARTET)
+    write_midi(piece([(0, 12, 38, 80, DRUMS)]), tmp_path / "drums.mid")
+    with pytest.raises(MidiError, match=r"drums\.mid: there is no voice"):
+        tune_from_midi(tmp_path / "drums.mid", QUARTET)
