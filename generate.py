@@ -299,10 +299,9 @@ def _seed(model: Model, given: argparse.Namespace, wishes: Wishes) -> Seed:
 def _write(given: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
     """Writes pieces and says what each is."""
     for piece, stem in zip(pieces, stems, strict=False):  # the best of them
-        midi, wav, picture = write_piece(
-            piece.without_seed() if given.no_seed_in_output else piece, stem
-        )
-        score = piece.score
+        written = piece.without_seed() if given.no_seed_in_output else piece
+        midi, wav, picture = write_piece(written, stem)
+        score = written.score
         print(
             f"{midi} ({len(score.bars)} bars, {len(score.notes)} notes, "
             f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"

@@ -55,6 +55,76 @@ def test_the_three_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
     assert {path.name for path in out.parent.iterdir()} == {"piece.mid", "piece.wav", "piece.png"}
 
 
+def test_what_is_asked_for_is_written(checkpoint, tmp_path, capsys):
+    tune(tmp_path / "tune.mid")
+    seed = ("--seed-midi", tmp_path / "tune.mid", "--from-bar", 2, "--seed-bars", 1)
+    asked = ("--key", "G", "--pitch-range", "C3", "C5", "--programs", 41, 42, "--tempo", 120)
+    more = ("--max-polyphony", 2, "--time-signature", "3/4", "--notes", 12)
+    out = tmp_path / "piece"
+    code, said, _ = run(capsys, "-c", checkpoint, *seed, *asked, *more, "-o", out)
+    assert code == 0
+    assert said.startswith("the seed was fitted") is False
+    score = read_midi(out.with_suffix(".mid"), GRID)[0]
+    new = score.notes[4:]
+    assert len(new) == 12
+    assert set((new["pitch"] % 12).tolist()) <= {7, 9, 11, 0, 2, 4, 6}
+    assert set(new["program"].tolist()) <= {41, 42}
+    assert set(score.tempo_bpm.tolist()) == {120}
+    assert score.bars["numerator"].tolist() == [4] + [3] * (len(score.bars) - 1)
+
+
+def test_the_seed_can_be_left_out(checkpoint, tmp_path, capsys):
+    options = ("-c", checkpoint, "--seed-notes", "C4 E4 G4 C5", "--bars", 2, "-o")
+    run(capsys, *options, tmp_path / "with")
+    code, said, _ = run(capsys, *options, tmp_path / "without", "--no-seed-in-output")
+    assert code == 0
+    whole, new = (read_midi(tmp_path / f"{name}.mid", GRID)[0] for name in ("with", "without"))
+    assert whole.notes["pitch"][:4].tolist() == [60, 64, 67, 72]
+    assert whole.notes["pitch"][4:].tolist() == new.notes["pitch"].tolist()
+    assert f"{len(new.bars)} bars, {len(new.notes)} notes" in said
+
+
+@pytest.mark.parametrize("voice", [1, 3])
+def test_a_tune_is_harmonised(checkpoint, tmp_path, capsys, voice):
+    score = tune(tmp_path / "tune.mid", program=0)
+    options = ("-c", checkpoint, "--voice", voice, "-o", tmp_path / "piece", "--harmonise")
+    code, _, errors = run(capsys, *options, tmp_path / "tune.mid")
+    assert (code, errors) == (0, "")
+    harmony = read_midi(tmp_path / "piece.mid", GRID)[0].notes
+    mine = harmony["program"] == 39 + voice
+    assert harmony[mine][["onset", "pitch"]].tolist() == score.notes[["onset", "pitch"]].tolist()
+    assert not mine.all()
+    code, _, errors = run(capsys, *options, "--seed-notes", "C4 D4:2")  # the text in its place
+    assert (code, errors) == (0, "")
+    harmony = read_midi(tmp_path / "piece.mid", GRID)[0].notes
+    mine = harmony["program"] == 39 + voice
+    assert harmony[mine][["onset", "pitch"]].tolist() == [(0, 60), (12, 62)]
+
+
+def test_the_best_are_kept_and_each_is_told(checkpoint, tmp_path, capsys):
+    options = ("-c", checkpoint, "--bars", 2, "--seed", 5, "-o", tmp_path / "piece")
+    code, said, _ = run(capsys, *options, "--best-of", 5, "--num-samples", 2)
+    assert code == 0
+    told = re.fullmatch(r"nats per note: kept (.*); left (.*)", said.splitlines()[-1])
+    kept, left = ([float(figure) for figure in part.split(", ")] for part in told.groups())
+    assert (len(kept), len(left)) == (2, 3)
+    assert kept + left == sorted(kept + left)
+    assert (tmp_path / "piece-2.mid").is_file()
+    assert not (tmp_path / "piece-3.mid").exists()
+
+
+def test_help_reads_from_top_to_bottom(capsys):
+    code, said, _ = run(capsys, "--help")
+    assert code == 0
+    headings = ["--checkpoint", "to begin with", "or a tune", "how much", "to ask of it"]
+    headings += ["how bold", "how many, and where"]
+    places = [said.index(heading, said.index("options:")) for heading in headings]
+    assert places == sorted(places)
+    assert max(map(len, said.splitlines())) < 100
+    for action in generate.command_line()._actions:
+        assert action.help
+
+
 def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
     for name in ("a", "b"):
         run(
@@ -81,7 +151,6 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
     assert (tmp_path / "a-1.mid").read_bytes() != (tmp_path / "a-2.mid").read_bytes()
 
 
-@pytest.mark.parametrize("upbeat", [False, True])
 def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_path, capsys):
     notes = np.array([(0, 12, 100, 80, 0)], NOTE)
     write_midi(canonical(notes, np.array([(7, 8, 42)], BAR), [160], GRID)[0], tmp_path / "odd.mid")
@@ -101,7 +170,7 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
     (tmp_path / "runs" / "bach" / "model.safetensors").write_bytes(checkpoint.read_bytes())
     monkeypatch.chdir(tmp_path)
     exec(block, {})
-    assert (tmp_path / "longer.wav").is_file()
+    assert (tmp_path / "longer.mid").is_file()
 
 
 @pytest.mark.parametrize(
@@ -125,6 +194,28 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--seed", "-1"], ["seed"]),
         (["--seed", "9" * 30], ["seed"]),
         (["--tempreature", "1"], ["--tempreature"]),
+        (["--bars", "2", "--notes", "3"], ["--notes", "--bars"]),
+        (["--seconds", "0"], ["seconds", "0"]),
+        (["--seconds", "nan"], ["seconds", "nan"]),
+        (["--from-bar", "3"], ["--from-bar", "--seed-midi"]),
+        (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
+        (["--voice", "2"], ["--voice", "--harmonise"]),
+        (["--harmonise"], ["--harmonise", "--seed-notes"]),
+        (["--harmonise", "a.mid", "--seed-notes", "C4"], ["--harmonise", "one tune"]),
+        (["--harmonise", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
+        (["--harmonise", "--seed-notes", "C4", "--bars", "3"], ["--bars", "tune"]),
+        (["--harmonise", "none.mid"], ["none.mid", "no such file"]),
+        (["--harmonise", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
+        (["--harmonise", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
+        (["--key", "H minor"], ["H minor"]),
+        (["--pitch-range", "C6", "C3"], ["C6", "C3"]),
+        (["--pitch-range", "C9", "G9"], ["C9", "C2", "C6"]),
+        (["--programs", "0"], ["0", "40, 41, 42, 43"]),
+        (["--max-polyphony", "0"], ["max-polyphony"]),
+        (["--tempo", "5"], ["tempo", "5"]),
+        (["--time-signature", "5/8"], ["5/8", "3/4"]),
+        (["--time-signature", "3"], ["time-signature", "3/4"]),
+        (["--num-samples", "4", "--best-of", "3"], ["--best-of", "4"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(
