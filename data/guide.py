@@ -204,15 +204,15 @@ class Guide:
         if state.tune is not None and self._tune is not None:
             self._tune.advance(state.tune, ids)
         if Kind.DURATION in latest and state.ends is not place.free_at:
-            for row in np.flatnonzero(place.kind == Kind.DURATION).tolist():
-                note = place.note[row]
-                end = place.free_at[row, note]
-                state.ends[row, note] = end
-                if self._is_barred[note]:  # of the tune
-                    place.free_at[row, note] = NEVER
-                elif state.tune is not None and self._tune is not None:
-                    begin = int(place.bar_start[row] + place.position[row])
-                    self._tune.add_sounding(state.tune, row, begin, int(end))
+            rows = np.flatnonzero(place.kind == Kind.DURATION)
+            note = place.note[rows]
+            end = place.free_at[rows, note]
+            state.ends[rows, note] = end
+            is_kept = self._is_barred[note]
+            place.free_at[rows[is_kept], note[is_kept]] = NEVER
+            if state.tune is not None and self._tune is not None:
+                begin = place.bar_start[rows] + place.position[rows]
+                self._tune.add_sounding(state.tune, rows[~is_kept], begin[~is_kept], end[~is_kept])
 
     def wait(self, state: GuideState, step: int) -> None:
         """As the grammar's."""

@@ -108,6 +108,13 @@ class Tune:
         state.at += ids == self._ids[state.at]
         np.minimum(state.at, len(self._ids) - 1, out=state.at)
 
-    def add_sounding(self, state: TuneState, row: int, begin: int, end: int) -> None:
-        """One more note of the model's sounds in these steps of a row."""
-        state.sounding[row, begin:end] += 1
+    def add_sounding(
+        self,
+        state: TuneState,
+        rows: NDArray[np.int64],
+        begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+    ) -> None:
+        """One more note of the model's sounds in these rows, (R,), from its begin to its end."""
+        step = np.arange(self.end)
+        state.sounding[rows] += (step >= begin[:, None]) & (step < end[:, None])
