@@ -360,8 +360,8 @@ def _pieces(
     with tqdm(
         total=1.0, desc="Writing ", bar_format=layout, disable=None if progress else True
     ) as line:  # None: shown on a terminal alone
-        for ids in _sampled(model, prompt, guide, state, choice, random_seed):
-            columns.append(ids)
+        for column in _sampled(model, prompt, guide, state, choice, random_seed):
+            columns.append(column)
             if len(columns) % TOLD_EVERY == 0:
                 line.update(guide.horizon.progress(state) - line.n)
     pieces = []

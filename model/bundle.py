@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -99,16 +98,25 @@ def load_bundle(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
 
 
 def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decoder:
-    """The decoder of `config` with `weights`; built only once their shapes are known to agree."""
+    """The decoder of `config` with `weights`."""
     misfit = f"{path}: the weights do not fit the config beside them"
-    if config.n_layer > len(weights):  # a header must not make us build a million layers
+    # a header must not make us build a million layers, or huge ones
+    if config.n_layer > len(weights):
         raise BundleError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
-    with torch.device("meta"):  # shapes without memory
-        expected = {name: t.shape for name, t in Decoder(config).state_dict().items()}
+    tables = {
+        "embedding.weight": (config.vocabulary_size, config.n_embd),
+        "control.weight": (config.n_control, config.n_embd) if config.n_control else None,
+    }
+    if config.positions == "learned":
+        tables["positions.table"] = (config.context_length, config.n_embd)
+    for name, table in tables.items():
+        if (tuple(weights[name].shape) if name in weights else None) != table:
+            raise BundleError(f"{misfit} ({name}); {_ADVICE}")
+    decoder = Decoder(config)
+    expected = {name: t.shape for name, t in decoder.state_dict().items()}
     for name in sorted(expected.keys() | weights.keys()):
         shape = weights[name].shape if name in weights else None
         if shape != expected.get(name):
             raise BundleError(f"{misfit} ({name}); {_ADVICE}")
-    decoder = Decoder(config)
     decoder.load_state_dict(weights)
     return decoder
