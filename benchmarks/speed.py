@@ -28,7 +28,8 @@ from data.score import Grid
 from data.vocabulary import Kind, Vocabulary
 from data.windows import rebase
 from model.decoder import Decoder, DecoderConfig
-from model.sampling import Choice, Ids, RecordedSteps, prefill, sample
+from model.sampling import Choice, sample
+from model.steps import Ids, RecordedSteps, prefill
 
 CHOICE = Choice(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
@@ -203,9 +204,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
     The floor is a sum over all the weights that a step multiplies by: each is read once.
     """
     steps = RecordedSteps(decoder)
-    matrices = [
-        layer.weight for layer in steps.decoder.modules() if isinstance(layer, torch.nn.Linear)
-    ]
+    matrices = [layer.weight for layer in decoder.modules() if isinstance(layer, torch.nn.Linear)]
     columns = [torch.randn(batch, 1, matrix.shape[1]) for matrix in matrices]
     weights = torch.cat([matrix.flatten() for matrix in matrices])
 
