@@ -20,6 +20,7 @@ from model.steps import PAD, Ids, RecordedSteps, prefill, right_aligned
 State = TypeVar("State")  # of a grammar
 
 Logits = NDArray[np.floating[Any]]
+Weights = NDArray[np.float64]
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
 
@@ -66,51 +67,52 @@ class Choice:
             raise ValueError(f"min_p must be from 0 to 1, not {self.min_p}")
 
 
-# Filters: float (B, V) -> float64 (B, V) with -inf where an id is out. None touches the likeliest.
-# In NumPy, whose calls on a few hundred numbers take a fifth of torch's time.
-
-
 def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
-    """Ids where `allowed`, bool (B, V), is True.
+    """Logits with -inf but where `allowed`, bool (B, V), is True.
 
     Raises:
         ValueError: a row in which nothing is allowed.
     """
-    if not allowed.any(axis=1).all():
-        row = np.flatnonzero(~allowed.any(axis=1))[0]
-        raise ValueError(f"nothing is allowed to come next in row {row}")
-    return np.where(allowed, logits, -math.inf)
+    any_allowed = allowed.any(axis=1)
+    if not any_allowed.all():
+        raise ValueError(f"nothing is allowed to come next in row {any_allowed.argmin()}")
+    masked: Logits = np.where(allowed, logits, -math.inf)
+    return masked
 
 
-def apply_temperature(logits: Logits, temperature: float) -> Logits:
-    """Logits over the temperature, above 0; the largest is set to 0 first, so none overflows."""
-    return np.divide(logits - logits.max(axis=1, keepdims=True), temperature, dtype=np.float64)
+def weights(logits: Logits, temperature: float) -> Weights:
+    """exp(logits / temperature), above 0, in proportion to probability: of the likeliest 1."""
+    below = logits - logits.max(axis=1, keepdims=True)
+    weight: Weights = np.exp(np.divide(below, temperature, dtype=np.float64))
+    return weight
 
 
-def keep_top_k(logits: Logits, k: int) -> Logits:
+# Filters: weights (B, V) -> weights (B, V), 0 where an id is out. None touches the likeliest.
+
+
+def keep_top_k(weight: Weights, k: int) -> Weights:
     """The k largest, and what is as large as the smallest of them (Fan et al. 2018)."""
-    place = max(logits.shape[1] - k, 0)
-    least = np.partition(logits, place, axis=1)[:, place, None]  # (B, 1)
-    return np.where(logits < least, -math.inf, logits)
+    place = max(weight.shape[1] - k, 0)
+    return _at_least(weight, np.partition(weight, place, axis=1)[:, place])
 
 
-def keep_top_p(logits: Logits, p: float) -> Logits:
+def keep_top_p(weight: Weights, p: float) -> Weights:
     """The fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
-    ordered = np.sort(logits, axis=1)[:, ::-1]
-    weight = np.exp(ordered - ordered[:, :1])  # of the likeliest: 1
-    total = weight.cumsum(axis=1)
-    before = total - weight  # of the likelier ids: 0 for the first
-    kept = np.count_nonzero(before < p * total[:, -1:], axis=1)  # (B,), 1 or more
-    least = ordered[np.arange(len(ordered)), kept - 1]
-    return np.where(logits < least[:, None], -math.inf, logits)
+    rising = np.sort(weight, axis=1)
+    total = rising.cumsum(axis=1)  # of each and the less likely
+    # out is what is outweighed p to 1 - p by the likelier: never the likeliest, the last
+    out = np.count_nonzero(total[:, :-1] <= (1 - p) * total[:, -1:], axis=1)  # (B,)
+    return _at_least(weight, rising[np.arange(len(rising)), out])
 
 
-def keep_min_p(logits: Logits, p: float) -> Logits:
+def keep_min_p(weight: Weights, p: float) -> Weights:
     """Ids at least p times as likely as the likeliest (Nguyen et al. 2024)."""
-    if p == 0:
-        return logits
-    least = logits.max(axis=1, keepdims=True) + math.log(p)  # (B, 1)
-    return np.where(logits < least, -math.inf, logits)
+    return _at_least(weight, p * weight.max(axis=1))
+
+
+def _at_least(weight: Weights, least: Weights) -> Weights:
+    """Weights (B, V) where they reach their row's least (B,), else 0."""
+    return weight * (weight >= least[:, None])
 
 
 def choose(logits: Logits, choice: Choice, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -125,18 +127,19 @@ def choose(logits: Logits, choice: Choice, uniform: NDArray[np.float64]) -> NDAr
         int64 (B,), never an id whose logit is -inf.
     """
     if choice.temperature == 0:
-        return logits.argmax(axis=1)
-    logits = apply_temperature(logits, choice.temperature)
+        return np.asarray(logits.argmax(axis=1))
+    weight = weights(logits, choice.temperature)
     if choice.top_k is not None:
-        logits = keep_top_k(logits, choice.top_k)
+        weight = keep_top_k(weight, choice.top_k)
     if choice.top_p < 1:
-        logits = keep_top_p(logits, choice.top_p)
+        weight = keep_top_p(weight, choice.top_p)
     if choice.min_p > 0:
-        logits = keep_min_p(logits, choice.min_p)
-    total = np.exp(logits).cumsum(axis=1)  # (B, V); the largest term is 1
+        weight = keep_min_p(weight, choice.min_p)
+    total = weight.cumsum(axis=1)  # (B, V)
     target = uniform[:, None] * total[:, -1:]  # (B, 1), below the last total
-    # the first id whose total is above the target: an id of probability 0 adds nothing to it
-    return (total > target).argmax(axis=1)
+    # the first id whose total is above the target: an id of weight 0 adds nothing to it
+    ids: NDArray[np.int64] = (total > target).argmax(axis=1)
+    return ids
 
 
 def sample(

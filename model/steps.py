@@ -144,6 +144,29 @@ class _Step(nn.Module):
         return logits[:, -1]
 
 
+class ColumnLinear(nn.Module):
+    """A Linear whose matrix is stored by column.
+
+    A product with one vector then adds up columns, which streams through memory faster than many
+    short dot products.
+
+    Args:
+        layer: that it stands for.
+    """
+
+    columns: Tensor
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.register_buffer("columns", layer.weight.data.t().contiguous())
+        self.bias = layer.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As the Linear's of (1, 1, D)."""
+        y: Tensor = torch.mm(x[0], self.columns)[None]  # half the overhead of `linear`
+        return y if self.bias is None else y + self.bias
+
+
 class PackedLinear(nn.Module):
     """A Linear whose matrix oneDNN has packed: two to three times as fast on 2 to 16 rows.
 
@@ -192,25 +215,22 @@ class QuickRMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """As the RMSNorm's."""
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         return x / norm.hypot(self.least) * self.gain  # sqrt(D) x / sqrt(|x|^2 + D eps)
 
 
 def _for_few(decoder: Decoder, rows: int) -> Decoder:
     """A copy whose layers are quick on so many rows of one token."""
     decoder = copy.deepcopy(decoder).requires_grad_(False)
-    can_pack = torch.backends.mkldnn.is_available()
+    can_pack = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     for parent in list(decoder.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, nn.Dropout):
                 setattr(parent, name, nn.Identity())
             elif isinstance(layer, nn.RMSNorm):
                 setattr(parent, name, QuickRMSNorm(layer))
-            elif isinstance(layer, nn.Linear):
-                if rows > 1 and can_pack and layer.weight.dtype == torch.float32:
-                    setattr(parent, name, PackedLinear(layer, rows))
-                else:
-                    # by column: a product with one vector then adds up columns, which streams
-                    # through memory faster than many short dot products
-                    layer.weight.data = layer.weight.data.t().contiguous().t()
+            elif isinstance(layer, nn.Linear) and rows == 1:
+                setattr(parent, name, ColumnLinear(layer))
+            elif isinstance(layer, nn.Linear) and can_pack and layer.weight.dtype == torch.float32:
+                setattr(parent, name, PackedLinear(layer, rows))
     return decoder

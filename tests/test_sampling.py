@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import (
     Choice,
-    apply_temperature,
     choose,
     keep_allowed,
     keep_min_p,
     keep_top_k,
     keep_top_p,
     sample,
+    weights,
 )
 from model.steps import RecordedSteps, decode_one, prefill
 from tests.tensors import opinionated
@@ -85,29 +85,32 @@ PROMPTS = [np.array([START, 5, 3]), np.array([START]), np.array([START, 3, 4, 5,
 
 def test_temperature_divides():
     logits = np.array([[2.0, 1.0, OUT]])
-    assert apply_temperature(logits, 0.5).tolist() == [[0.0, -2.0, OUT]]
+    assert np.array_equal(np.log(weights(logits, 0.5)[:, :2]), [[0.0, -2.0]])
+    assert weights(logits, 0.5)[0, 2] == 0
 
 
 def test_top_k_keeps_the_k_largest_and_ties():
-    logits = np.array([[1.0, 3.0, 2.0, 2.0], [4.0, 1.0, 2.0, 3.0]])
-    assert keep_top_k(logits, 2).tolist() == [[OUT, 3.0, 2.0, 2.0], [4.0, OUT, OUT, 3.0]]
-    assert np.array_equal(keep_top_k(logits, 99), logits)
+    weight = np.array([[1.0, 3.0, 2.0, 2.0], [4.0, 1.0, 2.0, 3.0]])
+    assert keep_top_k(weight, 2).tolist() == [[0, 3.0, 2.0, 2.0], [4.0, 0, 0, 3.0]]
+    assert np.array_equal(keep_top_k(weight, 99), weight)
 
 
 def test_top_p_keeps_the_least_set_that_reaches_p():
-    logits = np.log([[0.1, 0.5, 0.15, 0.25]])
-    kept = {p: np.isfinite(keep_top_p(logits, p)).tolist()[0] for p in (1e-9, 0.4, 0.6, 0.8, 1.0)}
+    weight = np.array([[0.1, 0.5, 0.15, 0.25]])
+    kept = {p: (keep_top_p(weight, p) > 0).tolist()[0] for p in (1e-9, 0.4, 0.6, 0.8, 1.0)}
     assert kept[1e-9] == kept[0.4] == [False, True, False, False]
     assert kept[0.6] == [False, True, False, True]
     assert kept[0.8] == [False, True, True, True]
     assert kept[1.0] == [True, True, True, True]
+    assert keep_top_p(weight, 0.6).tolist() == [[0, 0.5, 0, 0.25]]
+    assert keep_top_p(np.array([[0.2, 0.4, 0.2, 0.2]]), 0.5).all()  # ties
 
 
 def test_min_p_keeps_what_is_near_the_likeliest():
-    logits = np.log([[0.1, 0.5, 0.15, 0.25]])
-    assert np.isfinite(keep_min_p(logits, 0.4)).tolist() == [[False, True, False, True]]
-    assert np.array_equal(keep_min_p(logits, 0), logits)
-    assert np.isfinite(keep_min_p(logits, 1)).sum() == 1
+    weight = np.array([[0.1, 0.5, 0.15, 0.25]])
+    assert keep_min_p(weight, 0.4).tolist() == [[0, 0.5, 0, 0.25]]
+    assert np.array_equal(keep_min_p(weight, 0), weight)
+    assert np.count_nonzero(keep_min_p(weight, 1)) == 1
 
 
 def test_a_row_without_a_way_on_is_named():
