@@ -192,7 +192,8 @@ class PackedLinear(nn.Module):
 @torch.jit.script
 def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
     """W x + b; a script, since `trace` cannot write down the operation's empty list."""
-    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+    y: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+    return y
 
 
 class QuickRMSNorm(nn.Module):
