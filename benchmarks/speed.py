@@ -289,7 +289,8 @@ def main() -> None:
         runs["transformers"] = other
 
     print(
-        f"{'batch':>5} {'':12} {'threads':>7} {'tokens/s':>9} {'ms a step: median':>18} {'least':>7}"
+        f"{'batch':>5} {'':12} {'threads':>7} {'tokens/s':>9} {'ms a step: median':>18} "
+        f"{'least':>7}"
     )
     for batch in (1, 8):
         seconds: dict[tuple[str, int], list[float]] = {
