@@ -79,7 +79,8 @@ class Grammar:
             for follower in nexts:
                 self._followers[kind, vocabulary.ids(follower)] = True
         self._first = np.array(vocabulary.firsts)
-        self._numbers = np.arange(vocabulary.size)  # of which the values of a kind are the first
+        self._ids = {kind: vocabulary.ids(kind) for kind in Kind}
+        self._numbers = {kind: np.arange(vocabulary.counts[kind]) for kind in Kind}
 
     def start(self, batch: int) -> GrammarState:
         """The state of `batch` rows after Start."""
@@ -100,35 +101,31 @@ class Grammar:
 
     def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
         """(B, V) whether each id may come next. In every row at least one may."""
-        vocabulary = self.vocabulary
+        ids, numbers = self._ids, self._numbers
         mask = self._followers[state.kind]  # a copy: (B, V)
         latest = set(state.kind.tolist())
 
         if latest & _HEADS:
-            length = self._numbers[: vocabulary.counts[Kind.LENGTH]] + 1
-            mask[:, vocabulary.ids(Kind.LENGTH)] &= length < state.bar_length[:, None]
+            mask[:, ids[Kind.LENGTH]] &= numbers[Kind.LENGTH] + 1 < state.bar_length[:, None]
             # The first bar must tell its tempo; later only a change is told.
-            tempo = self._numbers[: vocabulary.counts[Kind.TEMPO]]
-            mask[:, vocabulary.ids(Kind.TEMPO)] &= tempo != state.tempo[:, None]
+            mask[:, ids[Kind.TEMPO]] &= numbers[Kind.TEMPO] != state.tempo[:, None]
             is_tempo_due = (state.tempo < 0) & np.isin(state.kind, (Kind.BAR, Kind.LENGTH))
             if is_tempo_due.any():
-                mask[is_tempo_due, vocabulary.ids(Kind.POSITION)] = False
-                mask[is_tempo_due, vocabulary.ids(Kind.BAR)] = False
+                mask[is_tempo_due, ids[Kind.POSITION]] = False
+                mask[is_tempo_due, ids[Kind.BAR]] = False
 
         if latest & _BEFORE_POSITION:
             # Positions rise, lie in the bar, and leave some note that could start.
             soonest = np.maximum(state.position + 1, state.free_at.min(axis=1) - state.bar_start)
-            position = self._numbers[: vocabulary.counts[Kind.POSITION]]
-            positions = mask[:, vocabulary.ids(Kind.POSITION)]
-            positions &= position >= soonest[:, None]
-            positions &= position < state.bar_length[:, None]
+            positions = mask[:, ids[Kind.POSITION]]
+            positions &= numbers[Kind.POSITION] >= soonest[:, None]
+            positions &= numbers[Kind.POSITION] < state.bar_length[:, None]
 
         if latest & _BEFORE_NOTE:
             # Notes rise within a position, and one that sounds cannot start.
             now = state.bar_start + state.position
-            note = self._numbers[: vocabulary.counts[Kind.NOTE]]
-            notes = mask[:, vocabulary.ids(Kind.NOTE)]
-            notes &= note > state.note[:, None]
+            notes = mask[:, ids[Kind.NOTE]]
+            notes &= numbers[Kind.NOTE] > state.note[:, None]
             notes &= state.free_at <= now[:, None]
         return mask
 
@@ -140,8 +137,9 @@ class Grammar:
         ids = np.asarray(ids, dtype=np.int64)
         state.kind = self.vocabulary.kind_of[ids]
         values = ids - self._first[state.kind]
-        for kind in set(state.kind.tolist()):  # in a batch of few rows there are few kinds
-            rows = np.flatnonzero(state.kind == kind)
+        kinds = state.kind.tolist()
+        for kind in set(kinds):  # in a batch of few rows there are few kinds
+            rows = np.array([row for row, its in enumerate(kinds) if its == kind])
             value = values[rows]
             match kind:
                 case Kind.BAR:

@@ -220,8 +220,8 @@ class MultiHeadAttention(nn.Module):
         d_v = n_embd // n_head if value_width is None else value_width
         self.n_head = n_head
         self.slot = slot
-        self.qk_norm = qk_norm
-        self.key_width = d_k
+        # each vector to RMS 1
+        self.qk_norm = nn.RMSNorm(d_k, elementwise_affine=False) if qk_norm else nn.Identity()
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
@@ -268,8 +268,7 @@ class MultiHeadAttention(nn.Module):
         both, value = self.w_qkv(x).split(self.widths, dim=-1)
         both = both.unflatten(-1, (2, self.n_head, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, T, d_k)
         value = value.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, H, T, d_v)
-        if self.qk_norm:
-            both = functional.rms_norm(both, (self.key_width,))  # each vector to RMS 1
+        both = self.qk_norm(both)
         if rotation is not None:
             both = rotate(both, rotation)
         query, key = both.unbind()  # what is done to queries is done to keys

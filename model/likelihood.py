@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.decoder import Decoder
-from model.sampling import PAD, Ids, Rebase
+from model.sampling import Rebase
+from model.steps import PAD, Ids
 
 Nats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
 from model.likelihood import Tally, tally_pieces
 from model.optim import MuonAdamW, warm_hold_fall
-from model.sampling import Ids
+from model.steps import Ids
 
 NOT_SCORED = -100  # a target that no loss counts
 # What weights must fit: all of a decoder's config but its dropout, and what the data tell.

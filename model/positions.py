@@ -71,8 +71,9 @@ class Rotary(nn.Module):
     def __init__(self, head_width: int, context_length: int) -> None:
         super().__init__()
         angle = _angles(head_width, context_length)  # (C, d/2)
-        self.register_buffer("cos", angle.cos(), persistent=False)
-        self.register_buffer("sin", angle.sin(), persistent=False)
+        cos, sin = angle.cos(), angle.sin()
+        self.register_buffer("cos", torch.cat((cos, cos), dim=-1), persistent=False)  # (C, d)
+        self.register_buffer("sin", torch.cat((-sin, sin), dim=-1), persistent=False)
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines for `rotate`.
@@ -81,7 +82,8 @@ class Rotary(nn.Module):
             positions: int64 (T,), or (B, T) where each row counts for itself; in [0, C).
 
         Returns:
-            Two float tensors (1, T, d/2) or (B, 1, T, d/2), which broadcast over heads.
+            Two float tensors (1, T, d) or (B, 1, T, d), which broadcast over heads: the cosines
+            twice, and the sines less than 0, then above.
         """
         return self.cos[positions].unsqueeze(-3), self.sin[positions].unsqueeze(-3)
 
@@ -99,8 +101,7 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
         (B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
     """
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    first, second = x.chunk(2, dim=-1)  # (B, H, T, d/2) each
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+    return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
 
 
 def _angles(width: int, context_length: int) -> Tensor:

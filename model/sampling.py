@@ -1,12 +1,10 @@
-"""From logits to sequences: filters, the cache's two verbs, and the loop that samples.
+"""From logits to sequences: filters, the choice of an id, and the loop that samples.
 
 Nothing here knows what a token means. What may come next is asked of a `Grammar`, and how a
 long history is shortened is asked of a function; the caller brings both.
 """
 
-import copy
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -14,17 +12,15 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.jit import trace
 
 from model.attention import KVCache
 from model.decoder import Decoder
+from model.steps import PAD, Ids, RecordedSteps, prefill, right_aligned
 
 State = TypeVar("State")  # of a grammar
 
-PAD = 0  # the id that fills the places without a token
-
-Ids = NDArray[np.integer[Any]]
+Logits = NDArray[np.floating[Any]]
+Weights = NDArray[np.float64]
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
 
@@ -71,51 +67,55 @@ class Choice:
             raise ValueError(f"min_p must be from 0 to 1, not {self.min_p}")
 
 
-# Filters: float (B, V) -> float (B, V) with -inf where an id is out. None touches the likeliest.
-
-
-def keep_allowed(logits: Tensor, allowed: Tensor) -> Tensor:
-    """Ids where `allowed`, bool (B, V), is True.
+def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
+    """Logits with -inf but where `allowed`, bool (B, V), is True.
 
     Raises:
         ValueError: a row in which nothing is allowed.
     """
-    if not bool(allowed.any(dim=-1).all()):
-        row = int((~allowed.any(dim=-1)).nonzero()[0])
-        raise ValueError(f"nothing is allowed to come next in row {row}")
-    return logits.masked_fill(~allowed, -math.inf)
+    any_allowed = allowed.any(axis=1)
+    if not any_allowed.all():
+        raise ValueError(f"nothing is allowed to come next in row {any_allowed.argmin()}")
+    masked: Logits = np.where(allowed, logits, -math.inf)
+    return masked
 
 
-def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """Logits over the temperature, above 0; the largest is set to 0 first, so none overflows."""
-    return (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+def weights(logits: Logits, temperature: float) -> Weights:
+    """exp(logits / temperature), above 0, in proportion to probability: of the likeliest 1."""
+    below = logits - logits.max(axis=1, keepdims=True)
+    weight: Weights = np.exp(np.divide(below, temperature, dtype=np.float64))
+    return weight
 
 
-def keep_top_k(logits: Tensor, k: int) -> Tensor:
+# Filters: weights (B, V) -> weights (B, V), 0 where an id is out. None touches the likeliest.
+
+
+def keep_top_k(weight: Weights, k: int) -> Weights:
     """The k largest, and what is as large as the smallest of them (Fan et al. 2018)."""
-    least = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]  # (B, 1)
-    return logits.masked_fill(logits < least, -math.inf)
+    place = max(weight.shape[1] - k, 0)
+    return _at_least(weight, np.partition(weight, place, axis=1)[:, place])
 
 
-def keep_top_p(logits: Tensor, p: float) -> Tensor:
+def keep_top_p(weight: Weights, p: float) -> Weights:
     """The fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
-    ordered = logits.sort(dim=-1, descending=True).values
-    probability = ordered.softmax(dim=-1)
-    before = probability.cumsum(dim=-1) - probability  # of the likelier ids: 0 for the first
-    kept = (before < p).sum(dim=-1, keepdim=True).clamp(min=1)  # (B, 1)
-    least = ordered.gather(-1, kept - 1)
-    return logits.masked_fill(logits < least, -math.inf)
+    rising = np.sort(weight, axis=1)
+    total = rising.cumsum(axis=1)  # of each and the less likely
+    # out is what is outweighed p to 1 - p by the likelier: never the likeliest, the last
+    out = np.count_nonzero(total[:, :-1] <= (1 - p) * total[:, -1:], axis=1)  # (B,)
+    return _at_least(weight, rising[np.arange(len(rising)), out])
 
 
-def keep_min_p(logits: Tensor, p: float) -> Tensor:
+def keep_min_p(weight: Weights, p: float) -> Weights:
     """Ids at least p times as likely as the likeliest (Nguyen et al. 2024)."""
-    if p == 0:
-        return logits
-    least = logits.amax(dim=-1, keepdim=True) + math.log(p)  # (B, 1)
-    return logits.masked_fill(logits < least, -math.inf)
+    return _at_least(weight, p * weight.max(axis=1))
 
 
-def choose(logits: Tensor, choice: Choice, uniform: Tensor) -> Tensor:
+def _at_least(weight: Weights, least: Weights) -> Weights:
+    """Weights (B, V) where they reach their row's least (B,), else 0."""
+    return weight * (weight >= least[:, None])
+
+
+def choose(logits: Logits, choice: Choice, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """One id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
 
     Args:
@@ -127,136 +127,19 @@ def choose(logits: Tensor, choice: Choice, uniform: Tensor) -> Tensor:
         int64 (B,), never an id whose logit is -inf.
     """
     if choice.temperature == 0:
-        return logits.argmax(dim=-1)
-    logits = apply_temperature(logits.double(), choice.temperature)
+        return np.asarray(logits.argmax(axis=1))
+    weight = weights(logits, choice.temperature)
     if choice.top_k is not None:
-        logits = keep_top_k(logits, choice.top_k)
+        weight = keep_top_k(weight, choice.top_k)
     if choice.top_p < 1:
-        logits = keep_top_p(logits, choice.top_p)
+        weight = keep_top_p(weight, choice.top_p)
     if choice.min_p > 0:
-        logits = keep_min_p(logits, choice.min_p)
-    total = logits.exp().cumsum(dim=-1)  # (B, V); the largest term is 1
+        weight = keep_min_p(weight, choice.min_p)
+    total = weight.cumsum(axis=1)  # (B, V)
     target = uniform[:, None] * total[:, -1:]  # (B, 1), below the last total
-    # the first id whose total is above the target: an id of probability 0 adds nothing to it
-    return torch.searchsorted(total, target, right=True).squeeze(-1)  # (B, 1) -> (B,)
-
-
-@torch.inference_mode()
-def prefill(
-    decoder: Decoder, prompts: Sequence[Ids], control: Ids | None = None
-) -> tuple[Tensor, KVCache]:
-    """Read prompts of any lengths in one pass.
-
-    Args:
-        decoder: in evaluation mode.
-        prompts: B arrays of ids, none empty, none longer than the context.
-        control: int (B, T), the side input beside `right_aligned(prompts)`; None = unknown.
-
-    Returns:
-        Logits (B, V) of the token after each prompt, and the cache that holds them.
-
-    Raises:
-        ValueError: an empty or too long prompt, or a decoder in training mode.
-    """
-    if decoder.training:
-        raise ValueError("the decoder is in training mode: call decoder.eval() first")
-    lengths = [len(prompt) for prompt in prompts]
-    if min(lengths, default=0) == 0:
-        raise ValueError("a prompt must hold at least one token")
-    cache = decoder.empty_cache(max(lengths) - torch.tensor(lengths))
-    device = cache.start.device
-    ids = torch.from_numpy(right_aligned(prompts)).to(device)  # (B, T)
-    beside = None if control is None else torch.from_numpy(control).to(device)
-    logits: Tensor = decoder(ids, cache, control=beside)
-    return logits[:, -1], cache  # (B, T, V) -> (B, V)
-
-
-def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
-    """int64 (B, T): prompts of any lengths with Pad at their left, so that all go on at the end."""
-    longest = max(map(len, prompts))
-    ids = np.full((len(prompts), longest), PAD, dtype=np.int64)
-    for row, prompt in zip(ids, prompts, strict=True):
-        row[longest - len(prompt) :] = prompt
+    # the first id whose total is above the target: an id of weight 0 adds nothing to it
+    ids: NDArray[np.int64] = (total > target).argmax(axis=1)
     return ids
-
-
-@torch.inference_mode()
-def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, control: Ids | None = None) -> Tensor:
-    """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
-
-    `control`, int (B, 1), stands beside the ids; None = unknown.
-
-    Raises:
-        ValueError: the cache is full.
-    """
-    device = cache.start.device
-    column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]  # (B, 1)
-    beside = None if control is None else torch.from_numpy(control).to(device)
-    logits: Tensor = decoder(column, cache, control=beside)  # (B, 1, V)
-    return logits[:, -1]
-
-
-class RecordedSteps:
-    """`decode_one`, its tensor operations recorded once and run without the Python between them.
-
-    The decoder itself is run to record them (`torch.jit.trace`), so that there is no second
-    implementation to keep in step: the logits are those of `decode_one`, in half the time.
-
-    Args:
-        decoder: in evaluation mode; later changes of its weights are not seen.
-    """
-
-    def __init__(self, decoder: Decoder) -> None:
-        self.decoder = _by_column(decoder)
-        self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
-
-    @torch.inference_mode()
-    def __call__(self, ids: Ids, cache: KVCache, control: Ids | None = None) -> Tensor:
-        """As `decode_one`; the cache must not be full."""
-        device = cache.start.device
-        column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]
-        beside = torch.zeros_like(column) if control is None else torch.from_numpy(control)
-        length = torch.tensor(cache.length)
-        inputs = (column, beside.to(device), length, cache.key, cache.value, cache.start)
-        variant = (len(column), cache.padded)
-        if variant not in self.recorded:
-            self.recorded[variant] = self._record(cache, inputs)
-        logits = self.recorded[variant](*inputs)
-        cache.advance(1)
-        return logits
-
-    def _record(self, cache: KVCache, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-        """The operations of a step, of which `length` and the cache's tensors are arguments."""
-
-        has_control = self.decoder.control is not None
-
-        def step(
-            ids: Tensor, beside: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor
-        ) -> Tensor:
-            now = copy.copy(cache)
-            now.key, now.value, now.start = key, value, start
-            now.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-            logits: Tensor = self.decoder(ids, now, control=beside if has_control else None)
-            return logits[:, -1]
-
-        with warnings.catch_warnings():
-            # that sizes become constants, and that trace gives way to compile (which needs g++)
-            warnings.simplefilter("ignore")
-            recorded: Callable[..., Tensor] = trace(step, inputs, check_trace=False)  # type: ignore[no-untyped-call]
-        return recorded
-
-
-def _by_column(decoder: Decoder) -> Decoder:
-    """A copy whose matrices are stored by column.
-
-    A product with one vector then adds up columns, which streams through memory up to twice as
-    fast as many short dot products; with more vectors it costs the same.
-    """
-    decoder = copy.deepcopy(decoder).requires_grad_(False)
-    for layer in decoder.modules():
-        if isinstance(layer, torch.nn.Linear):
-            layer.weight.data = layer.weight.data.t().contiguous().t()
-    return decoder
 
 
 def sample(
@@ -318,9 +201,9 @@ def sample(
             prompts = _rebased(histories, ended, rebase, context)
             histories = [prompt.tolist() for prompt in prompts]  # what is forgotten takes no memory
             logits, cache = prefill(decoder, prompts, control(right_aligned(prompts)))
-        masked = keep_allowed(logits.float().cpu(), torch.from_numpy(allowed))
+        masked = keep_allowed(logits.float().cpu().numpy(), allowed)
         uniform = torch.rand(len(prompts), dtype=torch.float64, generator=generator)
-        ids = choose(masked, choice, uniform).numpy()
+        ids = choose(masked, choice, uniform.numpy())
         grammar.advance(state, ids)
         for row in np.flatnonzero(~ended):
             histories[row].append(int(ids[row]))

@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import (
     Choice,
-    RecordedSteps,
-    apply_temperature,
     choose,
-    decode_one,
     keep_allowed,
     keep_min_p,
     keep_top_k,
     keep_top_p,
-    prefill,
     sample,
+    weights,
 )
+from model.steps import RecordedSteps, decode_one, prefill
 from tests.tensors import opinionated
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12
@@ -86,41 +84,45 @@ PROMPTS = [np.array([START, 5, 3]), np.array([START]), np.array([START, 3, 4, 5,
 
 
 def test_temperature_divides():
-    logits = torch.tensor([[2.0, 1.0, OUT]])
-    assert apply_temperature(logits, 0.5).tolist() == [[0.0, -2.0, OUT]]
+    logits = np.array([[2.0, 1.0, OUT]])
+    assert np.array_equal(np.log(weights(logits, 0.5)[:, :2]), [[0.0, -2.0]])
+    assert weights(logits, 0.5)[0, 2] == 0
 
 
 def test_top_k_keeps_the_k_largest_and_ties():
-    logits = torch.tensor([[1.0, 3.0, 2.0, 2.0], [4.0, 1.0, 2.0, 3.0]])
-    assert keep_top_k(logits, 2).tolist() == [[OUT, 3.0, 2.0, 2.0], [4.0, OUT, OUT, 3.0]]
-    assert torch.equal(keep_top_k(logits, 99), logits)
+    weight = np.array([[1.0, 3.0, 2.0, 2.0], [4.0, 1.0, 2.0, 3.0]])
+    assert keep_top_k(weight, 2).tolist() == [[0, 3.0, 2.0, 2.0], [4.0, 0, 0, 3.0]]
+    assert np.array_equal(keep_top_k(weight, 99), weight)
 
 
 def test_top_p_keeps_the_least_set_that_reaches_p():
-    logits = torch.tensor([[0.1, 0.5, 0.15, 0.25]]).log()
-    kept = {p: keep_top_p(logits, p).isfinite().tolist()[0] for p in (1e-9, 0.4, 0.6, 0.8, 1.0)}
+    weight = np.array([[0.1, 0.5, 0.15, 0.25]])
+    kept = {p: (keep_top_p(weight, p) > 0).tolist()[0] for p in (1e-9, 0.4, 0.6, 0.8, 1.0)}
     assert kept[1e-9] == kept[0.4] == [False, True, False, False]
     assert kept[0.6] == [False, True, False, True]
     assert kept[0.8] == [False, True, True, True]
     assert kept[1.0] == [True, True, True, True]
+    assert keep_top_p(weight, 0.6).tolist() == [[0, 0.5, 0, 0.25]]
+    assert keep_top_p(np.array([[0.2, 0.4, 0.2, 0.2]]), 0.5).all()  # ties
 
 
 def test_min_p_keeps_what_is_near_the_likeliest():
-    logits = torch.tensor([[0.1, 0.5, 0.15, 0.25]]).log()
-    assert keep_min_p(logits, 0.4).isfinite().tolist() == [[False, True, False, True]]
-    assert torch.equal(keep_min_p(logits, 0), logits)
-    assert keep_min_p(logits, 1).isfinite().sum() == 1
+    weight = np.array([[0.1, 0.5, 0.15, 0.25]])
+    assert keep_min_p(weight, 0.4).tolist() == [[0, 0.5, 0, 0.25]]
+    assert np.array_equal(keep_min_p(weight, 0), weight)
+    assert np.count_nonzero(keep_min_p(weight, 1)) == 1
 
 
 def test_a_row_without_a_way_on_is_named():
-    allowed = torch.tensor([[True, False], [False, False]])
+    allowed = np.array([[True, False], [False, False]])
     with pytest.raises(ValueError, match="nothing is allowed to come next in row 1"):
-        keep_allowed(torch.zeros(2, 2), allowed)
+        keep_allowed(np.zeros((2, 2)), allowed)
 
 
 def test_the_inverse_of_the_distribution():
-    logits = torch.tensor([0.25, 0.0, 0.5, 0.25]).log().expand(6, 4)
-    uniform = torch.tensor([0.0, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 2**-53], dtype=torch.float64)
+    logits = np.log(np.tile([0.25, 1e-300, 0.5, 0.25], (6, 1)))
+    logits[:, 1] = OUT
+    uniform = np.array([0.0, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 2**-53])
     assert choose(logits, Choice(), uniform).tolist() == [0, 0, 2, 2, 3, 3]
     assert choose(logits, Choice(temperature=0), uniform).tolist() == [2] * 6
     assert choose(logits, Choice(temperature=1e-6), uniform).tolist() == [2] * 6
@@ -136,9 +138,9 @@ def test_the_inverse_of_the_distribution():
     st.sampled_from([0, 0.1, 1]),
 )
 def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k, p, min_p):
-    masked = keep_allowed(torch.tensor([logits]), torch.tensor([allowed]))
+    masked = keep_allowed(np.array([logits], dtype=np.float32), np.array([allowed]))
     choice = Choice(temperature, k, p, min_p)
-    assert allowed[int(choose(masked, choice, torch.tensor([u], dtype=torch.float64)))]
+    assert allowed[choose(masked, choice, np.array([u]))[0]]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +267,7 @@ def slow_sample(decoder, prompts, grammar, generator, choice, max_tokens):
             logits = torch.stack([decoder(torch.tensor([w]))[0, -1] for w in windows])
         logits[~torch.from_numpy(grammar.allowed(state))] = OUT
         uniform = torch.rand(len(rows), dtype=torch.float64, generator=generator)
-        ids = choose(logits, choice, uniform).numpy()
+        ids = choose(logits.numpy(), choice, uniform.numpy())
         grammar.advance(state, ids)
         for row, token in enumerate(ids):
             windows[row].append(int(token))
