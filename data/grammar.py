@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.vocabulary import Kind, Vocabulary, VocabularyError
+from data.vocabulary import CONTROLS, Kind, Vocabulary, VocabularyError
 
 
 @dataclass
@@ -191,11 +191,6 @@ class Grammar:
                 raise VocabularyError(f"{name} breaks the grammar at token {index + 1}")
             self.advance(state, ids[index + 1 : index + 2])
         return masks
-
-
-# Values of the side input: 0 unknown, 1 in the last bar, 2 in the one before it, and so on; the
-# last value is for all that is farther.
-CONTROLS = 18
 
 
 class BarLimit:
