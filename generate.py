@@ -33,7 +33,7 @@ from data.render import write_piano_roll
 from data.score import BAR, DRUMS, NOTE, Score, canonical
 from data.seed_notes import SeedError, parse_seed_notes
 from data.tokenizer import decode, encode
-from data.vocabulary import Vocabulary, VocabularyError
+from data.vocabulary import CONTROLS, Vocabulary, VocabularyError
 from data.windows import rebase
 from model.bundle import BundleError, load_bundle
 from model.decoder import Decoder
@@ -88,6 +88,8 @@ def load(path: str | Path) -> Model:
         raise BundleError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
+    if decoder.config.n_control not in (0, CONTROLS):
+        raise BundleError(f"{path}: its side input is not the one that this program gives")
     return Model(decoder, vocabulary, summary)
 
 

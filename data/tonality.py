@@ -51,7 +51,7 @@ def final_chord(score: Score) -> NDArray[np.void]:
     if not len(notes):
         return np.empty(0, NOTE)
     last = notes["onset"].max()
-    return notes[notes["onset"] + notes["duration"] > last]
+    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
 
 
 def root_of_triad(chord: NDArray[np.void]) -> int | None:
@@ -71,10 +71,10 @@ def root_of_triad(chord: NDArray[np.void]) -> int | None:
 
 
 def ends_on_tonic(score: Score) -> bool:
-    """Whether a piece ends on its tonic's triad, major (as a Picardy third) or minor, in root position.
+    """Whether a piece ends on the tonic's triad in root position, major or minor.
 
-    The key is that of the music before the last bar, so that an ending cannot speak for itself.
-    Where that has no key, as in a piece of one bar, it does not.
+    So a Picardy third counts. The key is that of the music before the last bar, so that an ending
+    cannot speak for itself; where that has no key, as in a piece of one bar, it does not.
     """
     try:
         key = estimate_key(score.first_bars(len(score.bars) - 1))
@@ -84,4 +84,4 @@ def ends_on_tonic(score: Score) -> bool:
 
 
 def _pitched(score: Score) -> NDArray[np.void]:
-    return score.notes[score.notes["program"] != DRUMS]
+    return np.asarray(score.notes[score.notes["program"] != DRUMS])

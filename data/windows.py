@@ -17,7 +17,7 @@ from data.tokenizer import bar_head_size, bar_indices, window_head
 from data.vocabulary import CONTROLS, Kind, Vocabulary
 
 NOT_SCORED = -100  # a target that no loss counts
-TOLD_SHARE = 0.25  # of the training windows, those beside which stands how far the end is
+TOLD_SHARE = 0.5  # of the training windows, those beside which stands how far the end is
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
 
