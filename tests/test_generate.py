@@ -250,6 +250,13 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
             generate.load(tmp_path / "odd.safetensors")
 
 
+def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
+    odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, n_control=3))
+    save_bundle(tmp_path / "odd.safetensors", odd, QUARTET.to_json(), {})
+    with pytest.raises(generate.BundleError, match=r"odd\.safetensors: its side input"):
+        generate.load(tmp_path / "odd.safetensors")
+
+
 @pytest.mark.parametrize("seed", [["--seed-notes", "C4 E4 G4 C5"], ["--seed-midi"], []])
 def test_a_model_of_performances_writes_seconds(tmp_path, capsys, seed):
     model = untrained(tmp_path / "pianist.safetensors", PIANIST)
