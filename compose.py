@@ -25,15 +25,16 @@ from data.live import Listener, LiveNote
 from data.midi import to_pretty_midi, write_midi
 from data.render import write_piano_roll
 from data.score import Score
-from data.seeds import Seed, excerpt, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
+from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokenizer import decode, encode
-from data.vocabulary import Vocabulary, VocabularyError
+from data.vocabulary import CONTROLS, Vocabulary, VocabularyError
 from data.windows import masks_of_pieces, rebase, unpacked
 from data.wishes import ANYTHING, Wishes
 from model.bundle import BundleError, load_bundle
 from model.decoder import Decoder
 from model.likelihood import token_nats
-from model.sampling import Choice, Ids, RecordedSteps, sample
+from model.sampling import Choice, sample
+from model.steps import Ids, RecordedSteps
 
 DEFAULT_CHOICE = Choice(temperature=1.0, top_p=0.95)
 DEFAULT_LENGTH = Length(bars=8)
@@ -89,7 +90,7 @@ class Piece:
             is_new = score.notes["program"] != self.kept_program
         bar = np.searchsorted(score.bar_starts, self.seed_steps, side="right") - 1
         new = dataclasses.replace(score, notes=score.notes[is_new])
-        new = excerpt(new, min(int(bar), len(score.bars) - 1), len(score.bars))
+        new = new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
         return dataclasses.replace(self, score=new, seed_steps=0, kept_program=None)
 
 
@@ -106,6 +107,8 @@ def load(path: str | Path) -> Model:
         raise BundleError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
+    if decoder.config.n_control not in (0, CONTROLS):
+        raise BundleError(f"{path}: its side input is not the one that this program gives")
     return Model(decoder, vocabulary, summary)
 
 

@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from data.grammar import BarLimit, Grammar, GrammarState
+from data.guide import Guide
+from data.horizon import GuideState, Length
 from data.score import Grid
 from data.vocabulary import Kind, Vocabulary
 from data.windows import rebase
@@ -34,6 +35,7 @@ from model.steps import Ids, RecordedSteps, prefill
 CHOICE = Choice(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
 LONG_BARS = 1000
+NO_END = Length(bars=10**6)  # none in sight
 
 
 def vocabulary(pitches: int) -> Vocabulary:
@@ -59,16 +61,15 @@ def random_decoder(words: Vocabulary, width: int) -> Decoder:
     return decoder
 
 
-class Chorale(BarLimit):
+class Chorale(Guide):
     """Four voices in quarter notes, bars of 4/4: a shape that a random model would not find.
 
     All rows go in step, from the first Position on: the shape is a cycle of masks, which
-    `BarLimit`'s are narrowed by.
+    `Guide`'s are narrowed by.
     """
 
-    def __init__(self, grammar: Grammar, bars: int) -> None:
-        super().__init__(grammar, bars)
-        words = grammar.vocabulary
+    def __init__(self, words: Vocabulary, bars: int) -> None:
+        super().__init__(words, Length(bars=bars))
         quarter = words.grid.steps_per_beat
         ids = []  # a bar: for each token those that may stand there
         for position in range(0, words.longest_bar, quarter):
@@ -83,11 +84,11 @@ class Chorale(BarLimit):
             mask[[*may_stand, words.first(Kind.PAD)]] = True  # Pad where the piece is over
         self.step = 0
 
-    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
-        """(B, V): of what `BarLimit` allows, what the shape has in this place."""
+    def allowed(self, state: GuideState) -> NDArray[np.bool_]:
+        """(B, V): of what `Guide` allows, what the shape has in this place."""
         return super().allowed(state) & self.shape[self.step % len(self.shape)]
 
-    def advance(self, state: GrammarState, ids: Ids) -> None:
+    def advance(self, state: GuideState, ids: Ids) -> None:
         """As the grammar's."""
         super().advance(state, ids)
         self.step += 1
@@ -103,42 +104,45 @@ def chorale_start(words: Vocabulary) -> Ids:
 class Timed:
     """A grammar whose own seconds are counted."""
 
-    def __init__(self, grammar: BarLimit) -> None:
+    def __init__(self, grammar: Guide) -> None:
         self.grammar = grammar
         self.seconds = 0.0
 
-    def start(self, batch: int) -> GrammarState:
+    def start(self, batch: int) -> GuideState:
         """As the grammar's."""
         return self.grammar.start(batch)
 
-    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
+    def allowed(self, state: GuideState) -> NDArray[np.bool_]:
         """As the grammar's."""
         began = time.perf_counter()
         mask = self.grammar.allowed(state)
         self.seconds += time.perf_counter() - began
         return mask
 
-    def advance(self, state: GrammarState, ids: Ids) -> None:
+    def advance(self, state: GuideState, ids: Ids) -> None:
         """As the grammar's."""
         began = time.perf_counter()
         self.grammar.advance(state, ids)
         self.seconds += time.perf_counter() - began
 
+    def control(self, state: GuideState, ids: Ids) -> Ids:
+        """As the grammar's."""
+        return self.grammar.control(state, ids)
+
 
 def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], float]:
     """A function from batch size to the seconds a token and step, grammar and all."""
-    grammar, steps = Grammar(words), RecordedSteps(decoder)
+    guide, steps = Guide(words, NO_END), RecordedSteps(decoder)
 
     def run(batch: int) -> float:
-        limit = BarLimit(grammar, bars=10**6)  # no End before that
         start = [np.array([words.first(Kind.START)])] * batch
         generator = torch.Generator().manual_seed(0)
         began = time.perf_counter()
         new = sample(
             decoder,
             start,
-            limit,
-            limit.start(batch),
+            guide,
+            guide.start(batch),
             generator=generator,
             choice=CHOICE,
             steps=steps,
@@ -228,7 +232,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
             layer(column)
 
     times = {"floor": best(weights.sum), "products": best(products), "step": best(step, 200)}
-    grammar = Timed(BarLimit(Grammar(words), bars=10**6))
+    grammar = Timed(Guide(words, NO_END))
     ids = [np.array([start])] * batch
     generator = torch.Generator().manual_seed(0)
     new = sample(
@@ -241,12 +245,9 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
 
 def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[float, float]]:
     """(seconds, peak memory in MB so far) of each tenth of a piece of so many bars, one call."""
-    grammar = Grammar(words)
-    chorale = Chorale(grammar, bars)
+    chorale = Chorale(words, bars)
     prompt = chorale_start(words)
-    state = grammar.start(1)
-    for token in prompt[1:]:
-        grammar.advance(state, np.array([token]))
+    state = chorale.begin(prompt, batch=1)
     new = sample(
         decoder,
         [prompt],

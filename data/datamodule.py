@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from data import streams, windows
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.streams import IdVocabulary, Stream, is_stream, open_stream
-from data.vocabulary import Vocabulary
+from data.vocabulary import CONTROLS, Vocabulary
 
 
 class TrainingBatch(TypedDict):
@@ -24,6 +24,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
+    control: Tensor  # int64 (B, T), the side input; 0 where nothing is known
 
 
 class TrainingSource(Protocol):
@@ -31,7 +32,7 @@ class TrainingSource(Protocol):
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """As `windows.TrainingWindows.batch`."""
 
 
@@ -117,6 +118,11 @@ class MusicDataModule(LightningDataModule):
         """Of the corpus."""
         return self.corpus.vocabulary
 
+    @property
+    def n_control(self) -> int:
+        """Values of the side input; 0 for other sequences, which have none."""
+        return 0 if isinstance(self.corpus, Stream) else CONTROLS
+
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """The prompt with which a piece goes on where the context is full."""
         if isinstance(self.corpus, Stream):
@@ -194,5 +200,6 @@ class _EndlessBatches(IterableDataset[TrainingBatch]):
         worker = get_worker_info()
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
         for step in itertools.count(self.first + number, count):
-            ids, targets = self.source.batch(self.seed, step, self.size, *self.rank)
-            yield {"ids": torch.from_numpy(ids), "targets": torch.from_numpy(targets)}
+            arrays = self.source.batch(self.seed, step, self.size, *self.rank)
+            ids, targets, control = map(torch.from_numpy, arrays)
+            yield {"ids": ids, "targets": targets, "control": control}

@@ -246,12 +246,7 @@ class Guide:
         if ids.shape[1] > 1:
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
-            is_known = follow >= 0
-            # what comes before the first bar counts as that bar's
-            in_first = state.place.bar_count[:, None] - 1
-            follow = np.where(
-                is_known, follow + np.minimum(begun_later, np.maximum(in_first, 0)), -1
-            )
+            follow = np.where(follow >= 0, follow + begun_later, -1)
         control: NDArray[np.int64] = np.minimum(follow, BARS_TOLD) + 1
         return control
 

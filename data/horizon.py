@@ -11,10 +11,10 @@ from data.grammar import GrammarState
 from data.keys import WishError
 from data.tokenizer import decode
 from data.tune import Tune, TuneState
-from data.vocabulary import Kind, Vocabulary
+from data.vocabulary import CONTROLS, Kind, Vocabulary
 
 NEVER = 1 << 40  # a step that no piece reaches
-BARS_TOLD = 16  # the control counts the bars that follow up to here
+BARS_TOLD = CONTROLS - 2  # the control counts the bars that follow up to here
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,7 @@ class Horizon:
         """(B,) bars after the one that each row is in; -1: unknown."""
         place = state.place
         if self.bars < NEVER:
-            count = np.maximum(place.bar_count, 1)
-            return np.asarray(np.maximum(self.bars - count, 0))
+            return np.asarray(np.maximum(self.bars - place.bar_count, 0))
         if self.length.seconds:
             left = state.limit - place.bar_start - place.bar_length
             follow = np.maximum(-(-left // np.maximum(state.whole_bar, 1)), 0)

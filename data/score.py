@@ -149,11 +149,12 @@ class Score:
         bar = np.clip(np.searchsorted(starts, steps, side="right") - 1, 0, len(self.bars) - 1)
         return np.asarray(seconds[bar] + (steps - starts[bar]) * seconds_per_step[bar])
 
-    def first_bars(self, count: int) -> Score:
-        """The notes that begin in the first `count` bars, and those bars."""
-        end = self.bar_starts[min(count, len(self.bars))]
-        notes = self.notes[self.notes["onset"] < end]
-        return canonical(notes, self.bars[:count], self.tempo_bpm[:count], self.grid)[0]
+    def excerpt(self, begin: int, end: int) -> Score:
+        """The notes that begin in bars number `begin` to `end` - 1, from 0, and those bars."""
+        starts, onset, end = self.bar_starts, self.notes["onset"], min(end, len(self.bars))
+        notes = self.notes[(onset >= starts[begin]) & (onset < starts[end])].copy()
+        notes["onset"] -= starts[begin]
+        return canonical(notes, self.bars[begin:end], self.tempo_bpm[begin:end], self.grid)[0]
 
 
 @dataclass(frozen=True)

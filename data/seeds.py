@@ -100,7 +100,7 @@ def seed_from_midi(
     if from_bar > max(last, 1):
         raise MidiError(f"{name}: no bar {from_bar}, its last with a note is {last}")
     begin = from_bar - 1 + upbeat if from_bar > 1 else 0
-    part = excerpt(score, begin, from_bar - 1 + upbeat + bars)
+    part = score.excerpt(begin, from_bar - 1 + upbeat + bars)
     if not len(part.notes):
         where = f"its first {bars} bars" if from_bar == 1 else f"{bars} bars from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
@@ -169,13 +169,3 @@ def _read(midi: Midi, grid: Grid) -> tuple[Score, str]:
     if not len(score.notes):
         raise MidiError(f"{name}: no notes in it")
     return score, name
-
-
-def excerpt(score: Score, begin: int, end: int) -> Score:
-    """The notes that begin in bars number `begin` to `end`, from 0, and those bars."""
-    end = min(end, len(score.bars))
-    begin_step, end_step = score.bar_starts[[begin, end]]
-    onset = score.notes["onset"]
-    notes = score.notes[(onset >= begin_step) & (onset < end_step)].copy()
-    notes["onset"] -= begin_step
-    return canonical(notes, score.bars[begin:end], score.tempo_bpm[begin:end], score.grid)[0]

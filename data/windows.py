@@ -14,9 +14,10 @@ from data.augment import transpositions
 from data.grammar import Grammar
 from data.store import Split
 from data.tokenizer import bar_head_size, bar_indices, window_head
-from data.vocabulary import Kind, Vocabulary
+from data.vocabulary import CONTROLS, Kind, Vocabulary
 
 NOT_SCORED = -100  # a target that no loss counts
+TOLD_SHARE = 0.5  # of the training windows, those beside which stands how far the end is
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
 
@@ -56,25 +57,31 @@ class TrainingWindows:
         last = np.searchsorted(self._starts, end - self._length)  # the first whose rest fits
         bar_after = np.append(first[1:], len(self._starts))
         self._first, self._last = first, np.clip(last, first, bar_after - 1)
+        self._bar_after = bar_after
         self._places = np.cumsum(np.maximum(end - begin, self._length))
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The windows of a training step, which depend on nothing but the arguments.
 
         `ranks` processes share what one process would see as a batch of `size * ranks`.
 
         Returns:
-            ids (size, T), Pad at the right end, and targets (size, T), the next id, or
-            NOT_SCORED where there is none or it restates the tempo.
+            ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
+            where there is none or it restates the tempo; and control (size, T), the side input:
+            of TOLD_SHARE of the windows how far the end is from each id, 1 in the last bar, else
+            and beside Pad 0.
         """
         rng = np.random.default_rng([seed, step])
         piece, bar = self._draw(rng, size * ranks)
         low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
         shift = rng.integers(low, high + 1)
+        is_told = rng.random(size * ranks) < TOLD_SHARE
         mine = slice(rank, None, ranks)
-        return self._cut(piece[mine], bar[mine], shift[mine])
+        ids, targets = self._cut(piece[mine], bar[mine], shift[mine])
+        control = self._from_end(ids, piece[mine], bar[mine]) * is_told[mine, None]
+        return ids, targets, control
 
     def _draw(
         self, rng: np.random.Generator, count: int
@@ -112,6 +119,14 @@ class TrainingWindows:
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
         return ids, targets
+
+    def _from_end(
+        self, ids: NDArray[np.int64], piece: NDArray[np.int64], bar: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """(B, T) the control of windows, all told: 1 in the last bar, Start as if a bar before."""
+        begun = (self._kind_of[ids] == Kind.BAR).cumsum(axis=1)
+        left = (self._bar_after[piece] - bar)[:, None] - begun
+        return np.asarray(np.minimum(left + 1, CONTROLS - 1) * (ids != 0))
 
 
 def rebase(

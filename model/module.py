@@ -61,6 +61,10 @@ class MusicData(Protocol):
     def vocabulary(self) -> Vocabulary:
         """Known once the datamodule is set up."""
 
+    @property
+    def n_control(self) -> int:
+        """Values of the side input; 0: there is none. Known as the vocabulary is."""
+
     def rebase(self, history: Ids) -> Ids:
         """The prompt that stands for all ids so far, as `model.likelihood.token_nats` wants it."""
 
@@ -70,6 +74,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
+    control: Tensor  # int64 (B, T), the side input; 0 where nothing is known
 
 
 class PieceBatch(TypedDict):
@@ -135,7 +140,7 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         try:  # a mistake is told before the data is read
-            self._config(vocabulary_size=1)
+            self._config(vocabulary_size=1, n_control=0)
         except ValueError as error:
             raise RunError(str(error)) from None
         self.seed = 0
@@ -153,9 +158,9 @@ class MusicModule(LightningModule):
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return interval
 
-    def _config(self, vocabulary_size: int) -> DecoderConfig:
+    def _config(self, vocabulary_size: int, n_control: int) -> DecoderConfig:
         shape = {name: self.hparams[name] for name in (*SHAPE, "dropout")}
-        return DecoderConfig(vocabulary_size, **shape)
+        return DecoderConfig(vocabulary_size, n_control=n_control, **shape)
 
     def configure_model(self) -> None:
         """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
@@ -163,15 +168,15 @@ class MusicModule(LightningModule):
             return
         vocabulary = self.data.vocabulary
         try:
-            self.decoder = Decoder(self._config(vocabulary.size))
+            self.decoder = Decoder(self._config(vocabulary.size, self.data.n_control))
         except ValueError as error:
             raise RunError(str(error)) from None
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Logits (B, T, V) of int64 ids (B, T)."""
-        logits: Tensor = self.decoder(ids)
+    def forward(self, ids: Tensor, control: Tensor | None = None) -> Tensor:
+        """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
+        logits: Tensor = self.decoder(ids, control=control)
         return logits
 
     # Training
@@ -192,7 +197,8 @@ class MusicModule(LightningModule):
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """Cross-entropy in nats, mean over the scored tokens of the batch."""
-        logits, targets = self(batch["ids"]), batch["targets"]
+        control = batch["control"] if self.decoder.control is not None else None
+        logits, targets = self(batch["ids"], control), batch["targets"]
         total = functional.cross_entropy(
             logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
             targets.flatten(),  # (B, T) -> (B T)
@@ -308,8 +314,9 @@ class MusicModule(LightningModule):
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep the vocabulary: without it the weights mean nothing."""
+        """Keep what the data told, without which the weights mean nothing."""
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
+        checkpoint["n_control"] = self.data.n_control
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another model, or that were trained on other tokens.
@@ -334,4 +341,9 @@ class MusicModule(LightningModule):
             raise RunError(
                 "the checkpoint was trained with another vocabulary than the data has now: "
                 "use the data it was trained on, or train afresh under another --run"
+            )
+        if checkpoint.get("n_control", 0) != self.data.n_control:
+            raise RunError(
+                "the checkpoint was trained with another side input than the data has now: "
+                "train afresh under another --run"
             )

@@ -111,6 +111,12 @@ def with_header(path, decoder, **changes):
     return path
 
 
+def test_a_file_from_before_there_was_a_side_input(tmp_path, decoder):
+    config = {name: value for name, value in vars(CONFIG).items() if name != "n_control"}
+    path = with_header(tmp_path / "old.safetensors", decoder, config=json.dumps(config))
+    assert load_bundle(path)[0].config == CONFIG
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -13,7 +13,7 @@ from lightning.pytorch import LightningModule, Trainer
 from data.augment import transposition, transposition_range
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
-from data.grammar import Grammar
+from data.grammar import BarLimit, Grammar
 from data.score import BAR, NOTE, canonical
 from data.store import Split, SplitWriter, token_arrays
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
@@ -105,8 +105,8 @@ WINDOWS = all_windows()
 @settings(max_examples=50)
 def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
-    ids, targets = source.batch(seed, step, size)
-    assert ids.shape == targets.shape == (size, CONTEXT)
+    ids, targets, control = source.batch(seed, step, size)
+    assert ids.shape == targets.shape == control.shape == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
         assert (row.tobytes(), target.tobytes()) in WINDOWS
 
@@ -114,7 +114,7 @@ def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
 @given(step=st.integers(0, 2**40))
 @settings(max_examples=50)
 def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_target(split, step):
-    ids, targets = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, step, 8)
+    ids, targets, _ = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, step, 8)
     kinds = VOCABULARY.kind_of[ids]
     for kind in kinds.tolist():
         if kind[0] == Kind.START:
@@ -132,11 +132,25 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
     assert (targets[:, :-1][scored] == ids[:, 1:][scored]).all()
 
 
+def test_what_training_tells_of_the_end_is_what_sampling_tells(split, monkeypatch):
+    monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
+    ids, targets, control = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, 0, 64)
+    grammar = Grammar(VOCABULARY)
+    for row, target, told in zip(ids, targets, control, strict=True):
+        number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
+        window = row[row > 0]
+        is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
+        state = grammar.start(1)
+        state.bar_count[:] = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
+        sampled = BarLimit(grammar, int(is_bar.sum())).control(state, window[None])
+        np.testing.assert_array_equal(told[row > 0], sampled[0])
+
+
 def test_every_window_and_key_comes_up(split):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     seen = set()
     for step in range(400):
-        ids, targets = source.batch(0, step, 64)
+        ids, targets, _ = source.batch(0, step, 64)
         seen |= {(i.tobytes(), t.tobytes()) for i, t in zip(ids, targets, strict=True)}
     assert seen == set(WINDOWS)
 
@@ -230,12 +244,12 @@ def data(tmp_path_factory):
 
 def first_batches(data, count):
     batches = list(itertools.islice(iter(data.train_dataloader()), count))
-    return [torch.stack([batch["ids"], batch["targets"]]) for batch in batches]
+    return [torch.stack([batch[n] for n in ("ids", "targets", "control")]) for batch in batches]
 
 
 def test_training_batches_go_on_where_training_is(data, monkeypatch):
     batches = first_batches(data, 8)
-    assert batches[0].shape == (2, 4, 32)
+    assert batches[0].shape == (3, 4, 32)
     assert batches[0].dtype == torch.int64
     assert len({batch.numpy().tobytes() for batch in batches}) == 8
     at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)
@@ -258,7 +272,7 @@ class Recorder(LightningModule):
         self.seen, self.scored = [], []
 
     def training_step(self, batch, batch_idx):
-        self.seen.append(torch.stack([batch["ids"], batch["targets"]]))
+        self.seen.append(torch.stack([batch[n] for n in ("ids", "targets", "control")]))
         return self.weight.sum()
 
     def validation_step(self, batch, batch_idx):

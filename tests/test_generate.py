@@ -14,6 +14,7 @@ import generate
 from data.midi import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from model.bundle import BundleError, save_bundle
+from model.decoder import Decoder, DecoderConfig
 from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, vocabulary_for
 
@@ -252,6 +253,13 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
         save_bundle(tmp_path / "odd.safetensors", model.decoder, text, {})
         with pytest.raises(BundleError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
+
+
+def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
+    odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, n_control=3))
+    save_bundle(tmp_path / "odd.safetensors", odd, QUARTET.to_json(), {})
+    with pytest.raises(BundleError, match=r"odd\.safetensors: its side input"):
+        generate.load(tmp_path / "odd.safetensors")
 
 
 @pytest.mark.parametrize("seed", [["--seed-notes", "C4 E4 G4 C5"], ["--seed-midi"], []])

@@ -14,7 +14,7 @@ from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
 from model.likelihood import token_nats
-from model.module import MusicModule, PieceBatch, TrainingBatch
+from model.module import MusicModule, PieceBatch, RunError, TrainingBatch
 from tests.tensors import last_half
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
@@ -55,11 +55,13 @@ class Endless(IterableDataset):
             ids, targets = torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
             ids, targets = ids.clone(), targets.clone()
             ids[1, -2:], targets[1, -2:] = 0, -100
-            yield {"ids": ids, "targets": targets}
+            yield {"ids": ids, "targets": targets, "control": (ids % 3) * (ids > 0)}
 
 
 class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
+
+    n_control = 0
 
     def __init__(self, together: int = 2) -> None:
         super().__init__()
@@ -219,6 +221,41 @@ def test_another_vocabulary_is_refused(run):
 
     with pytest.raises(ValueError, match="trained with another vocabulary"):
         trainer(path, 1).validate(module(), datamodule=Other(), ckpt_path=path / "last.ckpt")
+
+
+class TwoSided(Toy):
+    """The same, with a side input that is never 2."""
+
+    n_control = 4
+
+    def train_dataloader(self) -> DataLoader:
+        told = Endless(self.trainer.global_step)
+        return DataLoader(told, batch_size=None, collate_fn=self.tell)
+
+    @staticmethod
+    def tell(batch: TrainingBatch) -> TrainingBatch:
+        return {**batch, "control": 3 * (batch["targets"] == END) + (batch["ids"] == START)}
+
+
+def test_a_side_input_is_learnt_where_the_data_have_one(tmp_path):
+    student = module()
+    trainer(tmp_path, 3).fit(student, datamodule=TwoSided())
+    assert student.decoder.config.n_control == 4
+    is_learnt = student.decoder.control.weight.detach().any(dim=1)
+    assert is_learnt.tolist() == [True, True, False, False]
+    plain = module()
+    trainer(tmp_path, 3).fit(plain, datamodule=Toy())
+    assert plain.decoder.control is None
+
+
+@pytest.mark.parametrize(("kept", "now"), [(Toy, TwoSided), (TwoSided, Toy)])
+def test_another_side_input_is_refused(tmp_path, kept, now):
+    teacher = trainer(tmp_path, 1)
+    teacher.fit(module(), datamodule=kept())
+    teacher.save_checkpoint(tmp_path / "last.ckpt")
+    with pytest.raises(RunError, match="another side input") as caught:
+        trainer(tmp_path, 1).validate(module(), datamodule=now(), ckpt_path=tmp_path / "last.ckpt")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_run_without_end_is_refused(tmp_path):

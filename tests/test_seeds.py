@@ -8,7 +8,7 @@ from data.midi import to_pretty_midi, write_midi
 from data.quantise import MidiError
 from data.score import BAR, DRUMS, NOTE, canonical
 from data.seed_notes import SeedError
-from data.seeds import excerpt, seed_from_midi, seed_from_notes, tune_from_midi, voice_of
+from data.seeds import seed_from_midi, seed_from_notes, tune_from_midi, voice_of
 from data.wishes import Wishes
 from tests.models import QUARTET, tune
 from tests.music import GRID, piece
@@ -23,7 +23,7 @@ def test_bars_are_counted_without_the_upbeat(tmp_path, upbeat):
     assert seed.end_step == seed.score.bar_starts[-1]
     later = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2, from_bar=2)
     begin = int(score.bar_starts[1 + upbeat])
-    assert later.score == excerpt(score, 1 + upbeat, 3 + upbeat)
+    assert later.score == score.excerpt(1 + upbeat, 3 + upbeat)
     here = (score.notes["onset"] >= begin) & (score.notes["onset"] < begin + 96)
     assert later.score.notes["pitch"].tolist() == score.notes["pitch"][here].tolist()
     assert later.score.notes["onset"][0] == 0

@@ -4,7 +4,6 @@ import numpy as np
 import torch
 
 from benchmarks import speed
-from data.grammar import Grammar
 from data.tokenizer import decode
 from model.sampling import sample
 
@@ -16,12 +15,9 @@ def test_the_comparison_has_512_ids():
 def test_the_chorale_is_four_voices_in_quarter_notes():
     words = speed.vocabulary(pitches=20)
     decoder = speed.random_decoder(words, width=8)
-    grammar = Grammar(words)
-    state = grammar.start(2)
+    chorale = speed.Chorale(words, bars=3)
     prompt = speed.chorale_start(words)
-    for token in prompt[1:]:
-        grammar.advance(state, np.full(2, token))
-    chorale = speed.Chorale(grammar, bars=3)
+    state = chorale.begin(prompt, batch=2)
     generator = torch.Generator().manual_seed(0)
     new = np.stack(list(sample(decoder, [prompt] * 2, chorale, state, generator=generator)), axis=1)
     assert not np.array_equal(*new)

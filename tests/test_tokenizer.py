@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.augment import transposition, transposition_range
-from data.grammar import BarLimit, Grammar
+from data.grammar import Grammar
 from data.score import BAR, DRUMS, NOTE, SECONDS, Score, canonical
 from data.tokenizer import bar_head_size, bar_indices, bar_tempos, decode, encode, window_head
 from data.vocabulary import Kind, Vocabulary, VocabularyError
@@ -198,24 +198,6 @@ def test_no_transposition_moves_a_drum(score, semitones):
     assert np.array_equal(vocabulary.is_drum_note[ids[is_note]], score.notes["program"] == DRUMS)
     stays = ~is_note | vocabulary.is_drum_note[ids]
     assert np.array_equal(moved[stays], ids[stays])
-
-
-@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
-def test_a_bar_limit_ends_pieces_in_that_bar(vocabulary):
-    rng = np.random.default_rng(4)
-    limit = BarLimit(Grammar(vocabulary), 3)
-    state = limit.start(300)
-    rows = [np.full(300, vocabulary.first(Kind.START))]
-    for _ in range(600):
-        allowed = limit.allowed(state)
-        assert allowed.any(axis=1).all()
-        rank = np.where(vocabulary.kind_of == Kind.EXTEND, 0.01, 1) * rng.random(allowed.shape)
-        rows.append((allowed * rank).argmax(axis=1))
-        limit.advance(state, rows[-1])
-    bars = [len(decode(limit.ending(row), vocabulary).bars) for row in np.stack(rows, axis=1)]
-    if vocabulary in (SMALL, SMALL_SECONDS):
-        assert set(bars) == {3}
-    assert min(bars) == 3
 
 
 @given(scores(*BOTH))

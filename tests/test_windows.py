@@ -7,9 +7,9 @@ from data.augment import transposition, transposition_range
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.store import Split
 from data.tokenizer import bar_indices, bar_tempos, encode
-from data.vocabulary import Kind
-from data.windows import NOT_SCORED, TrainingWindows, masks_of_pieces, rebase, unpacked
-from tests.music import random_score, vocabulary_for
+from data.vocabulary import CONTROLS, Kind
+from data.windows import NOT_SCORED, TOLD_SHARE, TrainingWindows, masks_of_pieces, rebase, unpacked
+from tests.music import piece, random_score, vocabulary_for
 
 CONTEXT = 48
 
@@ -52,7 +52,7 @@ def test_every_window_is_a_stretch_of_a_piece_in_some_key(performances):
                 stretch = moved[start : start + CONTEXT + 1]
                 spelt[tuple(stretch[:CONTEXT])] = tuple(stretch[1:])
     for step in range(20):
-        ids, targets = windows.batch(0, step, 16)
+        ids, targets, _ = windows.batch(0, step, 16)
         for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
             read = [token for token in row if token != vocabulary.first(Kind.PAD)]
             scored = [token for token in target if token != NOT_SCORED]
@@ -70,6 +70,49 @@ def test_a_short_bar_after_a_long_one_is_seen():
     seen = np.unique(np.concatenate([source.batch(0, step, 8)[1] for step in range(50)]))
     last = vocabulary.first(Kind.NOTE) + 11
     assert last in seen
+
+
+def test_how_far_the_end_is_counted_by_hand(monkeypatch):
+    """Two bars of a whole note and one of two halves: what stands beside each token."""
+    notes = [(0, 48, 60, 80, 0), (48, 48, 62, 80, 0), (96, 24, 64, 80, 0), (120, 24, 65, 80, 0)]
+    tune = piece(notes, bars=[(4, 4, 48)] * 3)
+    vocabulary = vocabulary_for(tune)
+    split = split_of([encode(tune, vocabulary)], vocabulary)
+    monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
+    whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
+    # Start; Bar Tempo Position Note Duration; Bar Position Note Duration; Bar ... End; Pad
+    assert whole.tolist() == [[4, *[3] * 5, *[2] * 4, *[1] * 7, 1, *[0] * 6]]
+    seen = {tuple(row) for row in TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]}
+    assert seen == {
+        (4, 3, 3, 3, 3, 3, 2, 2, 2),
+        (2, 2, 2, 2, 2, 1, 1, 1, 1),  # Bar, the tempo restated, Position Note Duration; Bar ...
+        (1, 1, 1, 1, 1, 1, 1, 1, 1),  # the last bar: Bar, the tempo restated, two notes, End
+    }
+
+
+def test_far_from_the_end_all_bars_are_alike(monkeypatch):
+    monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
+    notes = [(48 * bar, 48, 60 + bar % 12, 80, 0) for bar in range(30)]
+    tune = piece(notes, bars=[(4, 4, 48)] * 30)
+    vocabulary = vocabulary_for(tune)
+    split = split_of([encode(tune, vocabulary)], vocabulary)
+    (control,) = TrainingWindows(split, vocabulary, 200, 0).batch(0, 0, 1)[2]
+    far = CONTROLS - 1
+    expected = [far, far, *np.repeat([min(30 - bar, far) for bar in range(30)], 4), 1]
+    assert control[: len(expected)].tolist() == expected
+
+
+def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, monkeypatch):
+    _, vocabulary, split = performances
+    windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
+    ids, targets, control = windows.batch(0, 0, 4000)
+    is_told = control.any(axis=1)
+    np.testing.assert_array_equal(control > 0, (ids > 0) & is_told[:, None])
+    error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 4000)
+    assert abs(is_told.mean() - TOLD_SHARE) < 4 * error
+    monkeypatch.setattr("data.windows.TOLD_SHARE", 0)
+    plain = windows.batch(0, 0, 4000)
+    np.testing.assert_array_equal(plain, [ids, targets, np.zeros_like(ids)])
 
 
 def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):

@@ -1,0 +1,130 @@
+"""How often pieces end as pieces do: chorales that a model samples, beside those it learnt from.
+
+    python -m benchmarks.endings
+    python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
+
+Pieces are sampled from nothing, with the choice that generate.py makes by default, each as many
+bars long as a training piece drawn at random. A model that knows how far the end is (see
+`CONTROLS` in data/vocabulary.py) is sampled twice, from the same random numbers: told, and with
+every value of that input read as unknown. Then it only stops where the bars are full.
+
+    tonic      ends on the triad of the tonic in root position, major or minor; the key is that
+               of the music before the last bar (data/tonality.py), and the key finder errs
+    triad      ends on any major or minor triad in root position
+    quarter    the whole final chord sounds for a quarter note or longer
+    quarters   how long it sounds, in quarter notes
+    onsets     points in time, in the last bar, at which notes begin
+
+Shares are in percent; after each figure its standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from data.corpus import Corpus
+from data.score import Score
+from data.tokenizer import decode
+from data.tonality import ends_on_tonic, final_chord, root_of_triad
+from evaluate import corpus_of
+from generate import DEFAULT_CHECKPOINT, Length, Model, at_least_one, compose, load
+
+MOST_ROWS = 32  # sampled side by side
+DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
+
+
+def features(score: Score) -> dict[str, float]:
+    """The figures of one piece, by name; where they are shares, 0 or 100."""
+    chord = final_chord(score)
+    last = chord["onset"].max()
+    sounds = int((chord["onset"] + chord["duration"]).min() - last)  # steps
+    onsets = score.notes["onset"]
+    quarter = score.grid.steps_per_beat
+    return {
+        "tonic": 100 * ends_on_tonic(score),
+        "triad": 100 * (root_of_triad(chord) is not None),
+        "quarter": 100 * (sounds >= quarter),
+        "quarters": sounds / quarter,
+        "onsets": len(np.unique(onsets[onsets >= score.bar_starts[-2]])),
+    }
+
+
+def untold(model: Model) -> Model:
+    """The model with every value of its side input read as unknown."""
+    decoder = copy.deepcopy(model.decoder)
+    assert decoder.control is not None
+    decoder.control.weight.data[:] = decoder.control.weight.data[0]
+    return replace(model, decoder=decoder)
+
+
+def sampled(model: Model, bars: Sequence[int], seed: int, label: str) -> list[Score]:
+    """A piece of each of these lengths; those of one length are sampled side by side."""
+    batches = []
+    for length, count in sorted(Counter(bars).items()):
+        batches += [(length, min(MOST_ROWS, left)) for left in range(count, 0, -MOST_ROWS)]
+    pieces = []
+    for number, (length, count) in enumerate(tqdm(batches, label, unit="batch")):
+        new = compose(model, length=Length(bars=length), samples=count, random_seed=seed + number)
+        pieces += [piece.score for piece in new]
+    return pieces
+
+
+def pieces_of(corpus: Corpus, split: str) -> list[Score]:
+    """The pieces of a split."""
+    held = corpus.split(split)
+    return [decode(held.piece(number), corpus.vocabulary) for number in range(len(held))]
+
+
+def print_row(label: str, scores: Sequence[Score]) -> None:
+    """Means and their standard errors."""
+    rows = [features(score) for score in scores]
+    print(f"{label:24}{len(rows):>7}", end="")
+    for name, digits in DIGITS.items():
+        values = np.array([row[name] for row in rows], dtype=np.float64)
+        error = values.std() / np.sqrt(len(values))
+        print(f"{values.mean():>7.{digits}f} ±{error:<4.{digits}f}", end="")
+    print(flush=True)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        *("--checkpoint", "-c"), default=[DEFAULT_CHECKPOINT], nargs="+", help="one or more"
+    )
+    parser.add_argument("--pieces", type=at_least_one, default=200, help="sampled in each row")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
+    arguments = parser.parse_args()
+    torch.set_grad_enabled(False)
+
+    models = {path: load(path) for path in arguments.checkpoint}
+    corpus = corpus_of(next(iter(models.values())), None, arguments.datasets)
+    print(f"{'':24}{'pieces':>7}" + "".join(f"{name:>13}" for name in DIGITS))
+    learnt = pieces_of(corpus, "train")
+    print_row("corpus, train", learnt)
+    for split in ("valid", "test"):
+        print_row(f"corpus, {split}", pieces_of(corpus, split))
+    lengths = [len(score.bars) for score in learnt]
+    bars = np.random.default_rng(arguments.seed).choice(lengths, arguments.pieces).tolist()
+    for path, model in models.items():
+        print(path)
+        if model.decoder.control is None:
+            print_row("  no side input", sampled(model, bars, arguments.seed, "no side input"))
+        else:
+            print_row("  told", sampled(model, bars, arguments.seed, "told"))
+            print_row("  not told", sampled(untold(model), bars, arguments.seed, "not told"))
+
+
+if __name__ == "__main__":
+    main()

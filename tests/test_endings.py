@@ -1,0 +1,63 @@
+"""The whole way of the side input: windows tell it, a decoder learns it, sampling asks for it."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from benchmarks.endings import untold
+from compose import Model, compose
+from data.horizon import Length
+from data.tokenizer import encode
+from data.vocabulary import CONTROLS
+from data.windows import NOT_SCORED, TrainingWindows
+from model.decoder import Decoder, DecoderConfig
+from model.sampling import Choice
+from tests.music import piece, vocabulary_for
+from tests.test_windows import split_of
+
+LAST, OTHER = 67, 60
+
+
+def tune(bar_count):
+    """A whole note a bar; the last one is another."""
+    notes = [(48 * bar, 48, OTHER, 80, 0) for bar in range(bar_count - 1)]
+    return piece([*notes, (48 * (bar_count - 1), 48, LAST, 80, 0)], bars=[(4, 4, 48)] * bar_count)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Trained for a few seconds on tunes of 2 to 16 bars."""
+    tunes = [tune(count) for count in range(2, 17)]
+    vocabulary = vocabulary_for(*tunes)
+    split = split_of([encode(score, vocabulary) for score in tunes], vocabulary)
+    windows = TrainingWindows(split, vocabulary, 32, reach=0)
+    torch.manual_seed(0)
+    config = DecoderConfig(
+        vocabulary.size, n_layer=2, n_head=2, n_embd=32, context_length=32, n_control=CONTROLS
+    )
+    decoder = Decoder(config)
+    optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
+    for step in range(200):
+        ids, targets, control = map(torch.from_numpy, windows.batch(0, step, 16))
+        logits = decoder(ids, control=control)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=NOT_SCORED
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return Model(decoder.eval(), vocabulary, {})
+
+
+def share_that_end_well(model, bars):
+    """Of sampled pieces, those whose last bar is as in training, and no other bar is."""
+    pieces = compose(model, length=Length(bars=bars), samples=32, choice=Choice())
+    wanted = [OTHER] * (bars - 1) + [LAST]
+    return np.mean([piece.score.notes["pitch"].tolist() == wanted for piece in pieces])
+
+
+@pytest.mark.parametrize("bars", [2, 5, 8, 14])  # the last past the context
+def test_a_model_that_is_told_ends_where_it_is_asked_to_and_as_it_has_learnt(model, bars):
+    assert share_that_end_well(model, bars) > 0.9
+    assert share_that_end_well(untold(model), bars) < 0.5

@@ -1,0 +1,146 @@
+"""Keys and endings: by hand on small pieces, and on chorales beside music21's own answer."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import bach
+from data.score import DRUMS, NOTE, Grid
+from data.tonality import PROFILES, Key, ends_on_tonic, estimate_key, final_chord, root_of_triad
+from tests.music import EMPTY, piece, scores
+
+C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
+
+
+def line(pitches, start=0, duration=12, program=0):
+    """Rows for `piece`: one note after another."""
+    return [
+        (start + duration * number, duration, pitch, 80, program)
+        for number, pitch in enumerate(pitches)
+    ]
+
+
+def chord(*pitches, start=0, duration=48):
+    return [(start, duration, pitch, 80, 0) for pitch in pitches]
+
+
+def bars(count):
+    return [(4, 4, 48)] * count
+
+
+@pytest.mark.parametrize("mode", PROFILES)
+@pytest.mark.parametrize("tonic", range(12))
+def test_notes_that_sound_as_long_as_a_key_likes_them_are_in_that_key(mode, tonic):
+    lengths = np.roll(np.rint(100 * PROFILES[mode]), tonic).astype(int)
+    notes = [(0, length, 60 + pitch, 80, 0) for pitch, length in enumerate(lengths.tolist())]
+    assert estimate_key(piece(notes)) == Key(tonic, mode)
+
+
+def test_it_is_time_that_counts_and_not_how_many_notes():
+    scale = line(C_MAJOR) + chord(60, 64, 67, start=84)
+    assert estimate_key(piece(scale, bars(3))) == Key(0, "major")
+    other = chord(57, 60, 64, start=84, duration=96)  # two bars of A minor after the same scale
+    assert estimate_key(piece(line(C_MAJOR) + other, bars(4))) == Key(9, "minor")
+
+
+@given(scores(), st.integers(0, 11))
+def test_a_piece_moved_is_in_the_key_moved(score, shift):
+    notes = score.notes[score.notes["pitch"] < 128 - shift]
+    moved = notes.copy()
+    moved["pitch"] += shift * (notes["program"] != DRUMS)
+    args = score.bars.tolist(), 120.0
+    try:
+        key = estimate_key(piece(notes, *args))
+    except ValueError:
+        with pytest.raises(ValueError, match="no key"):
+            estimate_key(piece(moved, *args))
+        return
+    found = estimate_key(piece(moved, *args))
+    assert (found.tonic - key.tonic) % 12 == shift or _ties(notes)
+    assert found.mode == key.mode or _ties(notes)
+
+
+def _ties(notes):
+    """Whether some keys could fit equally well: the notes look the same in another key."""
+    pitched = notes[notes["program"] != DRUMS]
+    heard = np.bincount(pitched["pitch"] % 12, pitched["duration"], 12)
+    return any(np.array_equal(heard, np.roll(heard, shift)) for shift in range(1, 12))
+
+
+def test_drums_have_no_key():
+    beat = [(12 * step, 12, 37, 80, DRUMS) for step in range(16)]
+    assert estimate_key(piece(line(C_MAJOR) + chord(60, 64, 67, start=84) + beat, bars(4))) == (
+        estimate_key(piece(line(C_MAJOR) + chord(60, 64, 67, start=84), bars(4)))
+    )
+    for silent in (EMPTY, piece(beat, bars(4)), piece(chord(*range(60, 72)))):
+        with pytest.raises(ValueError, match="no key"):
+            estimate_key(silent)
+
+
+def test_the_final_chord_is_what_sounds_at_the_last_onset():
+    notes = [(0, 24, 48, 80, 0), (0, 12, 64, 80, 0), (12, 6, 62, 80, 0), (18, 30, 60, 80, 0)]
+    drum = (24, 12, 36, 80, DRUMS)  # later, but no pitch
+    assert final_chord(piece([*notes, drum]))["pitch"].tolist() == [48, 60]
+    assert len(final_chord(EMPTY)) == 0
+
+
+@pytest.mark.parametrize(
+    ("pitches", "root"),
+    [
+        ((48, 55, 64, 72), 0),  # C E G
+        ((48, 63, 67), 0),  # C Eb G
+        ((48, 64, 60), 0),  # no fifth
+        ((43, 59, 62, 67), 7),
+        ((52, 60, 67), None),  # E in the bass
+        ((48, 55, 60), None),  # no third
+        ((48, 63, 64, 67), None),  # both thirds
+        ((48, 64, 67, 70), None),  # a seventh
+        ((48, 60), None),
+        ((), None),
+    ],
+)
+def test_a_triad_in_root_position(pitches, root):
+    notes = np.array(chord(*pitches), dtype=NOTE)
+    assert root_of_triad(notes) == root
+
+
+def test_an_ending_on_the_tonic():
+    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)  # three bars of C major
+    endings = {
+        "tonic": ((48, 64, 67), True),
+        "Picardy third of another key": ((57, 61, 64), False),
+        "minor": ((48, 63, 67), True),
+        "dominant": ((43, 59, 62), False),
+        "first inversion": ((52, 60, 67), False),
+    }
+    for name, (pitches, is_tonic) in endings.items():
+        score = piece(before + chord(*pitches, start=144), bars(4))
+        assert ends_on_tonic(score) == is_tonic, name
+    # However long it sounds, the last bar does not decide what the key is.
+    long = piece(before + chord(57, 60, 64, start=144, duration=4800), bars(4))
+    assert estimate_key(long) == Key(9, "minor")
+    assert not ends_on_tonic(long)
+    assert not ends_on_tonic(piece(chord(48, 64, 67)))  # nothing before it
+    assert not ends_on_tonic(EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "is_tonic"),
+    [
+        ("bwv66.6", Key(6, "minor"), True),  # a Picardy third
+        ("bwv269", Key(7, "major"), True),
+        ("bwv277", Key(2, "minor"), True),
+        ("bwv253", Key(9, "major"), True),
+        ("bwv10.7", Key(7, "minor"), True),
+        ("bwv153.5", Key(9, "minor"), False),  # phrygian, on E
+    ],
+)
+def test_chorales_as_music21_hears_them(name, key, is_tonic):
+    (path,) = [path for path in bach.entries() if path.name == f"{name}.mxl"]
+    printed = bach.read_entry(path)
+    score = bach.chorale_score(printed, Grid())
+    assert estimate_key(score) == key
+    heard = printed.analyze("key.krumhanslkessler")
+    assert (heard.tonic.pitchClass, heard.mode) == key
+    assert ends_on_tonic(score) == is_tonic
