@@ -13,7 +13,9 @@ from lightning.pytorch import LightningModule, Trainer
 from data.augment import transposition, transposition_range
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
-from data.grammar import BarLimit, Grammar
+from data.grammar import Grammar
+from data.guide import Guide
+from data.horizon import Length
 from data.score import BAR, NOTE, canonical
 from data.store import Split, SplitWriter, token_arrays
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
@@ -135,14 +137,15 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
 def test_what_training_tells_of_the_end_is_what_sampling_tells(split, monkeypatch):
     monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
     ids, targets, control = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, 0, 64)
-    grammar = Grammar(VOCABULARY)
     for row, target, told in zip(ids, targets, control, strict=True):
         number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
         window = row[row > 0]
         is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
-        state = grammar.start(1)
-        state.bar_count[:] = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
-        sampled = BarLimit(grammar, int(is_bar.sum())).control(state, window[None])
+        guide = Guide(VOCABULARY, Length(bars=int(is_bar.sum())))
+        state = guide.start(1)
+        begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
+        state.place.bar_count[:] = begun
+        sampled = guide.control(state, window[None])
         np.testing.assert_array_equal(told[row > 0], sampled[0])
 
 

@@ -445,8 +445,8 @@ def test_the_bars_of_other_lengths_are_reckoned():
     one_bar = [bar, position, note, duration, PIANIST.first(Kind.VELOCITY)]
     ids = np.array([[PIANIST.first(Kind.START), *one_bar, *one_bar]])
     for length, expected in (
-        (Length(seconds=4), [4] + [4] * 5 + [3] * 5),  # of four seconds two follow the second
-        (Length(notes=6), [6] + [6] * 5 + [5] * 5),  # of six notes, one a bar, four
+        (Length(seconds=4), [5] + [4] * 5 + [3] * 5),  # of four seconds two follow the second
+        (Length(notes=6), [7] + [6] * 5 + [5] * 5),  # of six notes, one a bar, four
         (Length(endless=True), [0] * 11),
         (Length(), [0] * 11),
     ):
