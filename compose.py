@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from data.audio import write_wav
+from data.bearings import Bearings
 from data.guide import Guide
 from data.horizon import GuideState, Length
 from data.live import Listener, LiveNote
@@ -27,7 +28,7 @@ from data.render import write_piano_roll
 from data.score import Score
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokenizer import decode, encode
-from data.vocabulary import CONTROLS, Vocabulary, VocabularyError
+from data.vocabulary import Vocabulary, VocabularyError
 from data.windows import masks_of_pieces, rebase, unpacked
 from data.wishes import ANYTHING, Wishes
 from model.bundle import BundleError, load_bundle
@@ -59,6 +60,15 @@ class Model:
     def rebase(self, history: Ids) -> Ids:
         """The prompt with which a piece goes on where the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
+
+    def beside(self, ids: Ids) -> NDArray[np.bool_]:
+        """(B, T, S) what the decoder is told beside windows (B, T); of the end nothing."""
+        return self.bearings.of(ids)
+
+    @cached_property
+    def bearings(self) -> Bearings:
+        """Of its vocabulary."""
+        return Bearings(self.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ def load(path: str | Path) -> Model:
         raise BundleError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
-    if decoder.config.n_control not in (0, CONTROLS):
+    if decoder.config.n_beside != Bearings(vocabulary).size:
         raise BundleError(f"{path}: its side input is not the one that this program gives")
     return Model(decoder, vocabulary, summary)
 
@@ -180,7 +190,7 @@ def ranked(model: Model, pieces: list[Piece]) -> list[Piece]:
     """
     ids = [piece.ids for piece in pieces]
     masks = [unpacked(mask, model.vocabulary) for mask in masks_of_pieces(ids, model.vocabulary)]
-    nats = token_nats(model.decoder, ids, masks, rebase=model.rebase)
+    nats = token_nats(model.decoder, ids, masks, rebase=model.rebase, beside=model.beside)
     judged = []
     for piece, each in zip(pieces, nats, strict=True):
         notes = int((piece.score.notes["onset"] >= piece.seed_steps).sum())

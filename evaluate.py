@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import operator
 from collections.abc import Iterable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from data.ngrams import NAMES, nats_per_note, train
 from data.quantise import MidiError
 from data.render import token_labels, write_attention
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
-from data.windows import WholePieces, rebase
+from data.windows import WholePieces
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load
 from model.bundle import BundleError
 from model.likelihood import Tally, tally_pieces
@@ -55,14 +55,14 @@ def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
 def score_pieces(model: Model, pieces: WholePieces) -> Tally:
     """The exact nats of whole pieces (see model/likelihood.py)."""
     vocabulary = model.vocabulary
-    context_length = model.decoder.config.context_length
     tallies = (
         tally_pieces(
             model.decoder,
             **batch,
             kind_of=vocabulary.kind_of,
             n_kinds=len(vocabulary.kind_names),
-            rebase=partial(rebase, context_length=context_length, vocabulary=vocabulary),
+            rebase=model.rebase,
+            beside=model.beside,
         )
         for batch in pieces
     )
@@ -125,7 +125,8 @@ def opening_ids(
 
 def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None:
     """The attention maps of all layers and heads over `ids`, as a picture."""
-    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None])[:, 0]  # (L, H, T, T)
+    beside = torch.from_numpy(model.beside(ids[None]))
+    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], beside=beside)[:, 0]
     labels = token_labels(ids, model.vocabulary, first_bar)
     write_attention(maps.numpy(), labels, model.decoder.attention_names, out)
 

@@ -5,7 +5,7 @@
 
 Pieces are sampled from nothing, with the choice that generate.py makes by default, each as many
 bars long as a training piece drawn at random. A model that knows how far the end is (see
-`CONTROLS` in data/vocabulary.py) is sampled twice, from the same random numbers: told, and with
+`BARS_TOLD` in data/bearings.py) is sampled twice, from the same random numbers: told, and with
 every value of that input read as unknown. Then it only stops where the bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from data.bearings import BARS_TOLD
 from data.corpus import Corpus
 from data.score import Score
 from data.tokenizer import decode
@@ -58,10 +59,10 @@ def features(score: Score) -> dict[str, float]:
 
 
 def untold(model: Model) -> Model:
-    """The model with every value of its side input read as unknown."""
+    """The model with every count of bars to follow read as unknown."""
     decoder = copy.deepcopy(model.decoder)
-    assert decoder.control is not None
-    decoder.control.weight.data[:] = decoder.control.weight.data[0]
+    assert decoder.beside is not None
+    decoder.beside.weight.data[:, : BARS_TOLD + 1] = 0
     return replace(model, decoder=decoder)
 
 
@@ -119,11 +120,8 @@ def main() -> None:
     bars = np.random.default_rng(arguments.seed).choice(lengths, arguments.pieces).tolist()
     for path, model in models.items():
         print(path)
-        if model.decoder.control is None:
-            print_row("  no side input", sampled(model, bars, arguments.seed, "no side input"))
-        else:
-            print_row("  told", sampled(model, bars, arguments.seed, "told"))
-            print_row("  not told", sampled(untold(model), bars, arguments.seed, "not told"))
+        print_row("  told", sampled(model, bars, arguments.seed, "told"))
+        print_row("  not told", sampled(untold(model), bars, arguments.seed, "not told"))
 
 
 if __name__ == "__main__":

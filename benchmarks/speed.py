@@ -125,9 +125,9 @@ class Timed:
         self.grammar.advance(state, ids)
         self.seconds += time.perf_counter() - began
 
-    def control(self, state: GuideState, ids: Ids) -> Ids:
+    def beside(self, state: GuideState, ids: Ids) -> NDArray[np.bool_]:
         """As the grammar's."""
-        return self.grammar.control(state, ids)
+        return self.grammar.beside(state, ids)
 
 
 def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], float]:

@@ -225,6 +225,7 @@ def main() -> int:
     parser.add_argument("--workers", type=_workers, help="processes (default: the cores there are)")
     kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
     kinds.add_argument("--grid", default="beats", choices=("beats", "seconds"))
+    kinds.add_argument("--steps-per-beat", type=int, default=12, help="(default: 12)")
     kinds.add_argument("--instruments", default="original", choices=MODES)
     kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
     kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
 import torch
@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from data import streams, windows
+from data.bearings import Bearings
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.streams import IdVocabulary, Stream, is_stream, open_stream
-from data.vocabulary import CONTROLS, Vocabulary
+from data.vocabulary import Vocabulary
 
 
 class TrainingBatch(TypedDict):
@@ -24,7 +25,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
-    control: Tensor  # int64 (B, T), the side input; 0 where nothing is known
+    beside: Tensor  # bool (B, T, S), the side input
 
 
 class TrainingSource(Protocol):
@@ -32,7 +33,7 @@ class TrainingSource(Protocol):
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """As `windows.TrainingWindows.batch`."""
 
 
@@ -50,6 +51,7 @@ class MusicDataModule(LightningDataModule):
         num_workers: processes that prepare training windows; 0 means none beside training.
         vocabulary_size: how many ids there are in other sequences; music knows by itself.
         grid: beats, or seconds for performances that keep to none.
+        steps_per_beat: of a grid of beats: how finely a quarter note is divided.
         instruments: original, family (16 of General MIDI, and drums) or piano.
         programs: keep only these, 128 for drums.
         tracks: keep only these, by name, or by number from 1 among the tracks with notes.
@@ -69,6 +71,7 @@ class MusicDataModule(LightningDataModule):
         num_workers: int = 0,
         vocabulary_size: int | None = None,
         grid: Literal["beats", "seconds"] = "beats",
+        steps_per_beat: int = 12,
         instruments: Literal["original", "family", "piano"] = "original",
         programs: list[int] | None = None,
         tracks: list[int | str] | None = None,
@@ -119,9 +122,15 @@ class MusicDataModule(LightningDataModule):
         return self.corpus.vocabulary
 
     @property
-    def n_control(self) -> int:
-        """Values of the side input; 0 for other sequences, which have none."""
-        return 0 if isinstance(self.corpus, Stream) else CONTROLS
+    def n_beside(self) -> int:
+        """S, columns of the side input; 0 for other sequences, which have none."""
+        return 0 if isinstance(self.corpus, Stream) else Bearings(self.corpus.vocabulary).size
+
+    def beside(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """(B, T, S) the side input beside windows (B, T); nothing is said of the end."""
+        if isinstance(self.corpus, Stream):
+            return np.empty((*ids.shape, 0), dtype=bool)
+        return Bearings(self.corpus.vocabulary).of(ids)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """The prompt with which a piece goes on where the context is full."""
@@ -201,5 +210,5 @@ class _EndlessBatches(IterableDataset[TrainingBatch]):
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
         for step in itertools.count(self.first + number, count):
             arrays = self.source.batch(self.seed, step, self.size, *self.rank)
-            ids, targets, control = map(torch.from_numpy, arrays)
-            yield {"ids": ids, "targets": targets, "control": control}
+            ids, targets, beside = map(torch.from_numpy, arrays)
+            yield {"ids": ids, "targets": targets, "beside": beside}

@@ -12,8 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.bearings import Bearings
 from data.grammar import Grammar
-from data.horizon import BARS_TOLD, NEVER, GuideState, Horizon, Length
+from data.horizon import NEVER, GuideState, Horizon, Length
 from data.keys import WishError
 from data.score import Score
 from data.tune import Tune
@@ -65,6 +66,7 @@ class Guide:
         self.vocabulary = vocabulary
         self.length = length or Length()
         self.grammar = Grammar(vocabulary)
+        self.bearings = Bearings(vocabulary)
         self._tempo = wishes.tempo_number(vocabulary)
         self._meter = wishes.meter_number(vocabulary)
         self._tune = self._keep(tune, wishes) if tune is not None else None
@@ -230,25 +232,32 @@ class Guide:
         size = int(notes[-1]) + 1 if len(notes) else 0
         return np.append(ids[:size], self.vocabulary.first(Kind.END))
 
-    def control(self, state: GuideState, ids: ArrayLike) -> NDArray[np.int64]:
-        """(B, T) what the model is told beside each id: how many bars follow the id's own.
+    def beside(self, state: GuideState, ids: ArrayLike) -> NDArray[np.bool_]:
+        """(B, T, S) what the model is told beside each id it reads: bearings, and what follows.
 
-        0 = unknown, 1 = its bar is the last, 2 = one more follows, and so on up to BARS_TOLD + 1:
-        BARS_TOLD or more. Where the length is in seconds or notes, the bars are reckoned from the
-        bars or the notes so far.
+        Where the length is in seconds or notes, the bars that follow are reckoned from the bars or
+        the notes so far. The bearings of one id, T = 1, go on from those of all that was read
+        since more ids than one were.
 
         Args:
             state: where the last of the ids leads to.
-            ids: (B, T) the latest ids of each row.
+            ids: (B, T) the latest ids of each row, Pad at the left end.
         """
         ids = np.asarray(ids)
         follow = self.horizon.bars_to_follow(state)[:, None]
-        if ids.shape[1] > 1:
+        if ids.shape[1] > 1 or state.walk is None:
+            state.walk = self.bearings.start(len(ids))
+            for column in ids.T:
+                self.bearings.advance(state.walk, column)
+            beside = self.bearings.of(ids)
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
             follow = np.where(follow >= 0, follow + begun_later, -1)
-        control: NDArray[np.int64] = np.minimum(follow, BARS_TOLD) + 1
-        return control
+        else:
+            self.bearings.advance(state.walk, ids[:, 0])
+            beside = self.bearings.at(state.walk, ids[:, 0])
+        self.bearings.tell(beside, np.where(ids == 0, -1, follow))
+        return beside
 
     # The state.
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from data.bearings import BARS_TOLD, Walk
 from data.grammar import GrammarState
 from data.keys import WishError
 from data.tokenizer import decode
 from data.tune import Tune, TuneState
-from data.vocabulary import CONTROLS, Kind, Vocabulary
+from data.vocabulary import Kind, Vocabulary
 
 NEVER = 1 << 40  # a step that no piece reaches
-BARS_TOLD = CONTROLS - 2  # the control counts the bars that follow up to here
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class GuideState:
         new_notes: (B,) notes begun after the prompt.
         bar_notes, past_notes: (B,) notes begun in this bar, and in those before it.
         tune: how far the rows are through the tune that is kept.
+        walk: where the rows stand in what the model has read; None before it reads.
     """
 
     place: GrammarState
@@ -70,6 +71,7 @@ class GuideState:
     bar_notes: NDArray[np.int64]
     past_notes: NDArray[np.int64]
     tune: TuneState | None
+    walk: Walk | None = None
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class Horizon:
             a_bar = state.past_notes / np.maximum(place.bar_count - 1, 1)
             beyond = self.length.notes - state.new_notes - np.maximum(a_bar - state.bar_notes, 0)
             follow = np.ceil(np.maximum(beyond, 0) / np.maximum(a_bar, 1e-9))
-            told: NDArray[np.int64] = np.minimum(follow, BARS_TOLD).astype(np.int64)
+            told = np.minimum(follow, BARS_TOLD).astype(np.int64)
             return np.where(state.past_notes > 0, told, -1)
         return np.full(len(place.kind), -1)
 

@@ -163,7 +163,7 @@ class StreamWindows:
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """As `data.windows.TrainingWindows.batch`; of the end nothing is told."""
         rng = np.random.default_rng([seed, step])
         place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
@@ -174,7 +174,8 @@ class StreamWindows:
         window = self._stream.ids[np.minimum(source, end - 1)].astype(np.int64)
         is_beyond = source >= end
         ids = np.where(is_beyond, 0, window)[:, :-1]
-        return ids, np.where(is_beyond, NOT_SCORED, window)[:, 1:], np.zeros_like(ids)
+        targets = np.where(is_beyond, NOT_SCORED, window)[:, 1:]
+        return ids, targets, np.empty((*ids.shape, 0), dtype=bool)
 
 
 class WholeSequences:

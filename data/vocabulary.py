@@ -28,10 +28,6 @@ COMMON_METERS = (
     *((n, 8) for n in (3, 5, 6, 7, 9, 12)),
 )
 
-# Values of the side input, which stands beside each token and is no part of the piece: 0 unknown,
-# 1 in the last bar, 2 in the one before it, and so on; the last value is for all that is farther.
-CONTROLS = 18
-
 
 class Kind(IntEnum):
     """The kinds of token, in the order of their ids."""

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.augment import transpositions
+from data.bearings import Bearings
 from data.grammar import Grammar
 from data.store import Split
 from data.tokenizer import bar_head_size, bar_indices, window_head
-from data.vocabulary import CONTROLS, Kind, Vocabulary
+from data.vocabulary import Kind, Vocabulary
 
 NOT_SCORED = -100  # a target that no loss counts
 TOLD_SHARE = 0.5  # of the training windows, those beside which stands how far the end is
@@ -47,6 +48,7 @@ class TrainingWindows:
         self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
         self._reach = reach
+        self._bearings = Bearings(vocabulary)
         self._tables = transpositions(vocabulary, reach)
 
         begin, end = split.piece_offsets[:-1], split.piece_offsets[1:]
@@ -62,16 +64,15 @@ class TrainingWindows:
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """The windows of a training step, which depend on nothing but the arguments.
 
         `ranks` processes share what one process would see as a batch of `size * ranks`.
 
         Returns:
             ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
-            where there is none or it restates the tempo; and control (size, T), the side input:
-            of TOLD_SHARE of the windows how far the end is from each id, 1 in the last bar, else
-            and beside Pad 0.
+            where there is none or it restates the tempo; and beside (size, T, S), the side input:
+            bearings, and in TOLD_SHARE of the windows how many bars follow.
         """
         rng = np.random.default_rng([seed, step])
         piece, bar = self._draw(rng, size * ranks)
@@ -80,8 +81,10 @@ class TrainingWindows:
         is_told = rng.random(size * ranks) < TOLD_SHARE
         mine = slice(rank, None, ranks)
         ids, targets = self._cut(piece[mine], bar[mine], shift[mine])
-        control = self._from_end(ids, piece[mine], bar[mine]) * is_told[mine, None]
-        return ids, targets, control
+        beside = self._bearings.of(ids)
+        follow = self._follow(ids, piece[mine], bar[mine])
+        self._bearings.tell(beside, np.where(is_told[mine, None], follow, -1))
+        return ids, targets, beside
 
     def _draw(
         self, rng: np.random.Generator, count: int
@@ -120,13 +123,13 @@ class TrainingWindows:
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
         return ids, targets
 
-    def _from_end(
+    def _follow(
         self, ids: NDArray[np.int64], piece: NDArray[np.int64], bar: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """(B, T) the control of windows, all told: 1 in the last bar, Start as if a bar before."""
+        """(B, T) how many bars follow each id's own, Start as if a bar before; beside Pad -1."""
         begun = (self._kind_of[ids] == Kind.BAR).cumsum(axis=1)
-        left = (self._bar_after[piece] - bar)[:, None] - begun
-        return np.asarray(np.minimum(left + 1, CONTROLS - 1) * (ids != 0))
+        follow = (self._bar_after[piece] - bar)[:, None] - begun
+        return np.where(ids != 0, follow, -1)
 
 
 def rebase(

@@ -17,7 +17,7 @@ from torch import Tensor
 from model.decoder import Decoder, DecoderConfig
 
 FORMAT = "etude"
-VERSION = "2"
+VERSION = "3"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 
@@ -105,7 +105,7 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         raise BundleError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
     tables = {
         "embedding.weight": (config.vocabulary_size, config.n_embd),
-        "control.weight": (config.n_control, config.n_embd) if config.n_control else None,
+        "beside.weight": (config.n_embd, config.n_beside) if config.n_beside else None,
     }
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)

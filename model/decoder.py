@@ -24,6 +24,7 @@ _CHOICES = {
     "qk_norm": (False, True),
     "bias": (False, True),
 }
+BESIDE_STD = 0.3  # of the side input's weights at first; some twenty of its columns are 1 at once
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
-    n_control: int = 0  # values of a side input that stands beside each token; 0: there is none
+    n_beside: int = 0  # S, columns of a side input that stands beside each token; 0: there is none
 
     def __post_init__(self) -> None:
-        if type(self.n_control) is not int or not 0 <= self.n_control <= 2**20:
+        if type(self.n_beside) is not int or not 0 <= self.n_beside <= 2**20:
             raise ValueError(
-                f"n_control must be a whole number from 0 to {2**20}, not {self.n_control!r}"
+                f"n_beside must be a whole number from 0 to {2**20}, not {self.n_beside!r}"
             )
         for name in ("vocabulary_size", "n_layer", "n_head", "n_embd", "context_length"):
             value = getattr(self, name)
@@ -186,8 +187,8 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
-        # what is not part of the sequence but known of it, such as how far its end is
-        self.control = nn.Embedding(config.n_control, config.n_embd) if config.n_control else None
+        # what is known of each token beside its id, such as when it is and how far the end
+        self.beside = nn.Linear(config.n_beside, config.n_embd, False) if config.n_beside else None
         self.positions = _positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
@@ -196,15 +197,17 @@ class Decoder(nn.Module):
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         self.apply(_initialise)
         for name, weight in self.named_parameters():
-            if name.endswith(("w_o.weight", "w_2.weight", "head.weight", "control.weight")):
+            if name.endswith(("w_o.weight", "w_2.weight", "head.weight")):
                 nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
+        if self.beside is not None:
+            nn.init.normal_(self.beside.weight, std=BESIDE_STD)
 
     def forward(
         self,
         ids: Tensor,
         cache: KVCache | None = None,
         mask: Tensor | None = None,
-        control: Tensor | None = None,
+        beside: Tensor | None = None,
     ) -> Tensor:
         """Logits of the token after each of `ids`.
 
@@ -213,14 +216,13 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            control: int64 (B, T) in [0, n_control), the side input; None = 0, which says that
-                nothing is known.
+            beside: bool or float (B, T, S), the side input of a decoder that has one.
 
         Returns:
             float (B, T, V).
 
         Raises:
-            ValueError: more tokens than the context holds, or a side input that it has no use for.
+            ValueError: more tokens than the context holds, or a side input amiss.
         """
         T = ids.shape[1]
         S = T if cache is None else cache.length + T
@@ -237,10 +239,11 @@ class Decoder(nn.Module):
                 is_token = cache.not_padding(T)  # (B, 1, 1, S)
                 mask = is_token if mask is None else mask & is_token  # (B, 1, T, S)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
-        if self.control is not None:
-            x = x + self.control(torch.zeros_like(ids) if control is None else control)
-        elif control is not None:
-            raise ValueError("this decoder has no side input")
+        width = 0 if beside is None else beside.shape[-1]
+        if width != self.config.n_beside:
+            raise ValueError(f"the side input has {width} columns, not {self.config.n_beside}")
+        if self.beside is not None and beside is not None:
+            x = x + self.beside(beside.to(x.dtype))  # (B, T, S) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)
@@ -268,12 +271,14 @@ class Decoder(nn.Module):
         return [f"layer {n + 1}{which}" for n in range(self.config.n_layer) for which in twice]
 
     @torch.no_grad()
-    def attention_maps(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+    def attention_maps(
+        self, ids: Tensor, mask: Tensor | None = None, beside: Tensor | None = None
+    ) -> Tensor:
         """Who looks at whom: the weights of every attention layer while it reads `ids`.
 
         Args:
             ids: int64 (B, T).
-            mask: as in `forward`.
+            mask, beside: as in `forward`.
 
         Returns:
             float (L, B, H, T, T), L = n_layer * n_attention in the order of reading; each row
@@ -288,7 +293,7 @@ class Decoder(nn.Module):
         layers = [layer for layer in self.modules() if isinstance(layer, MultiHeadAttention)]
         hooks = [layer.register_forward_pre_hook(look) for layer in layers]
         try:
-            self(ids, mask=mask)
+            self(ids, mask=mask, beside=beside)
         finally:
             for hook in hooks:
                 hook.remove()

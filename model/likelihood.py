@@ -11,7 +11,7 @@ the next window and is not scored again. At least half a context must remain in 
 scored token after the first window has at least that much past.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,10 @@ from torch import Tensor
 
 from model.decoder import Decoder
 from model.sampling import Rebase
-from model.steps import PAD, Ids
+from model.steps import PAD, Beside, Ids
 
 Nats = NDArray[np.float64]
+Reading = Callable[[Ids], Beside]  # ids that are read -> the side input beside them
 
 
 def token_nats(
@@ -33,6 +34,7 @@ def token_nats(
     allowed: Sequence[NDArray[np.bool_]],
     *,
     rebase: Rebase,
+    beside: Reading | None = None,
     batch_tokens: int = 8192,
 ) -> list[Nats]:
     """Minus the log-probability of every token after Start.
@@ -44,6 +46,8 @@ def token_nats(
             1 .. T-1.
         rebase: from all ids before a place, 1-D, to the prompt from which its window is read:
             at least half the context and shorter than it.
+        beside: from ids (B, T), windows with Pad at their right end, to the side input beside
+            them, (B, T, S); None for decoders that have none.
         batch_tokens: the most ids, padding included, that one pass of the decoder reads.
 
     Returns:
@@ -67,7 +71,7 @@ def token_nats(
         windows.extend(_windows(index, piece, decoder.config.context_length, rebase))
     nats = [np.full(len(piece) - 1, np.nan) for piece in pieces]
     for batch in _batches(windows, batch_tokens):
-        logits = _forward(decoder, batch)  # (B, T, V)
+        logits = _forward(decoder, batch, beside)  # (B, T, V)
         for row, window in zip(logits, batch, strict=True):
             place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
             admitted = torch.from_numpy(allowed[window.piece][place]).to(row.device)
@@ -119,12 +123,14 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
 
 
 @torch.no_grad()
-def _forward(decoder: Decoder, batch: list[_Window]) -> Tensor:
+def _forward(decoder: Decoder, batch: list[_Window], beside: Reading | None) -> Tensor:
     """Logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
-    logits: Tensor = decoder(torch.from_numpy(ids).to(decoder.head.weight.device))
+    device = decoder.head.weight.device
+    told = None if beside is None else torch.from_numpy(beside(ids)).to(device)
+    logits: Tensor = decoder(torch.from_numpy(ids).to(device), beside=told)
     return logits
 
 
@@ -183,16 +189,17 @@ def tally_pieces(
     kind_of: NDArray[np.integer[Any]],
     n_kinds: int,
     rebase: Rebase,
+    beside: Reading | None = None,
 ) -> Tally:
     """Score whole pieces, or none, and add up their nats.
 
     Args:
-        decoder, pieces, allowed, rebase: as in `token_nats`.
+        decoder, pieces, allowed, rebase, beside: as in `token_nats`.
         notes: how many notes each piece has.
         kind_of: int (V,), the kind of each id, in [0, K).
         n_kinds: K.
     """
-    nats = token_nats(decoder, pieces, allowed, rebase=rebase)
+    nats = token_nats(decoder, pieces, allowed, rebase=rebase, beside=beside)
     kinds = [kind_of[piece[1:]] for piece in pieces]
     no_nats, no_kinds = np.empty(0), np.empty(0, dtype=np.int64)  # there may be no piece
     return summarise(

@@ -23,7 +23,7 @@ NOT_SCORED = -100  # a target that no loss counts
 SHAPE = tuple(
     field.name
     for field in fields(DecoderConfig)
-    if field.name not in ("vocabulary_size", "n_control", "dropout")
+    if field.name not in ("vocabulary_size", "n_beside", "dropout")
 )
 
 
@@ -62,8 +62,11 @@ class MusicData(Protocol):
         """Known once the datamodule is set up."""
 
     @property
-    def n_control(self) -> int:
-        """Values of the side input; 0: there is none. Known as the vocabulary is."""
+    def n_beside(self) -> int:
+        """Columns of the side input; 0: there is none. Known as the vocabulary is."""
+
+    def beside(self, ids: Ids) -> NDArray[np.bool_]:
+        """bool (B, T, S): the side input beside windows (B, T), Pad at their right end."""
 
     def rebase(self, history: Ids) -> Ids:
         """The prompt that stands for all ids so far, as `model.likelihood.token_nats` wants it."""
@@ -74,7 +77,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
-    control: Tensor  # int64 (B, T), the side input; 0 where nothing is known
+    beside: Tensor  # bool (B, T, S), the side input
 
 
 class PieceBatch(TypedDict):
@@ -140,7 +143,7 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         try:  # a mistake is told before the data is read
-            self._config(vocabulary_size=1, n_control=0)
+            self._config(vocabulary_size=1, n_beside=0)
         except ValueError as error:
             raise RunError(str(error)) from None
         self.seed = 0
@@ -158,9 +161,9 @@ class MusicModule(LightningModule):
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return interval
 
-    def _config(self, vocabulary_size: int, n_control: int) -> DecoderConfig:
+    def _config(self, vocabulary_size: int, n_beside: int) -> DecoderConfig:
         shape = {name: self.hparams[name] for name in (*SHAPE, "dropout")}
-        return DecoderConfig(vocabulary_size, n_control=n_control, **shape)
+        return DecoderConfig(vocabulary_size, n_beside=n_beside, **shape)
 
     def configure_model(self) -> None:
         """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
@@ -168,15 +171,15 @@ class MusicModule(LightningModule):
             return
         vocabulary = self.data.vocabulary
         try:
-            self.decoder = Decoder(self._config(vocabulary.size, self.data.n_control))
+            self.decoder = Decoder(self._config(vocabulary.size, self.data.n_beside))
         except ValueError as error:
             raise RunError(str(error)) from None
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
 
-    def forward(self, ids: Tensor, control: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
-        logits: Tensor = self.decoder(ids, control=control)
+        logits: Tensor = self.decoder(ids, beside=beside)
         return logits
 
     # Training
@@ -197,8 +200,7 @@ class MusicModule(LightningModule):
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """Cross-entropy in nats, mean over the scored tokens of the batch."""
-        control = batch["control"] if self.decoder.control is not None else None
-        logits, targets = self(batch["ids"], control), batch["targets"]
+        logits, targets = self(batch["ids"], batch["beside"]), batch["targets"]
         total = functional.cross_entropy(
             logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
             targets.flatten(),  # (B, T) -> (B T)
@@ -294,6 +296,7 @@ class MusicModule(LightningModule):
             kind_of=vocabulary.kind_of,
             n_kinds=len(vocabulary.kind_names),
             rebase=self.data.rebase,
+            beside=self.data.beside,
         )
 
     def _log_tally(self, split: str) -> None:
@@ -316,7 +319,7 @@ class MusicModule(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what the data told, without which the weights mean nothing."""
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
-        checkpoint["n_control"] = self.data.n_control
+        checkpoint["n_beside"] = self.data.n_beside
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another model, or that were trained on other tokens.
@@ -342,7 +345,7 @@ class MusicModule(LightningModule):
                 "the checkpoint was trained with another vocabulary than the data has now: "
                 "use the data it was trained on, or train afresh under another --run"
             )
-        if checkpoint.get("n_control", 0) != self.data.n_control:
+        if checkpoint.get("n_beside", 0) != self.data.n_beside:
             raise RunError(
                 "the checkpoint was trained with another side input than the data has now: "
                 "train afresh under another --run"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from model.attention import KVCache
 from model.decoder import Decoder
-from model.steps import PAD, Ids, RecordedSteps, prefill, right_aligned
+from model.steps import PAD, Beside, Ids, RecordedSteps, prefill, right_aligned
 
 State = TypeVar("State")  # of a grammar
 
@@ -36,10 +36,11 @@ class Grammar(Protocol[State]):
     def advance(self, state: State, ids: Ids) -> None:
         """Take one id (B,) a row, changing the state in place."""
 
-    def control(self, state: State, ids: Ids) -> Ids:
-        """int (B, T): the side input beside ids (B, T) that end where the rows stand.
+    def beside(self, state: State, ids: Ids) -> Beside:
+        """bool (B, T, S): the side input beside ids (B, T) that end where the rows stand.
 
-        Asked only for decoders that have one.
+        Asked only for decoders that have one, and once for all that they read: for prompts, Pad
+        at their left, with which rows begin or begin anew, then for each id that follows.
         """
 
 
@@ -186,21 +187,21 @@ def sample(
     ended = _only_pad(allowed)
     steps = RecordedSteps(decoder) if steps is None else steps
 
-    def control(ids: Ids) -> Ids | None:
-        return None if decoder.control is None else grammar.control(state, ids)
+    def beside(ids: Ids) -> Beside | None:
+        return None if decoder.beside is None else grammar.beside(state, ids)
 
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
     while not ended.all():
         if cache is None and max(map(len, histories)) <= context:
             prompts = [np.array(history) for history in histories]
-            logits, cache = prefill(decoder, prompts, control(right_aligned(prompts)))
+            logits, cache = prefill(decoder, prompts, beside(right_aligned(prompts)))
         elif cache is not None and cache.length < context:
-            logits = steps(ids, cache, control(ids[:, None]))
+            logits = steps(ids, cache, beside(ids[:, None]))
         else:
             prompts = _rebased(histories, ended, rebase, context)
             histories = [prompt.tolist() for prompt in prompts]  # what is forgotten takes no memory
-            logits, cache = prefill(decoder, prompts, control(right_aligned(prompts)))
+            logits, cache = prefill(decoder, prompts, beside(right_aligned(prompts)))
         masked = keep_allowed(logits.float().cpu().numpy(), allowed)
         uniform = torch.rand(len(prompts), dtype=torch.float64, generator=generator)
         ids = choose(masked, choice, uniform.numpy())

@@ -17,18 +17,19 @@ from model.decoder import Decoder
 PAD = 0  # the id that fills the places without a token
 
 Ids = NDArray[np.integer[Any]]
+Beside = NDArray[np.bool_]
 
 
 @torch.inference_mode()
 def prefill(
-    decoder: Decoder, prompts: Sequence[Ids], control: Ids | None = None
+    decoder: Decoder, prompts: Sequence[Ids], beside: Beside | None = None
 ) -> tuple[Tensor, KVCache]:
     """Read prompts of any lengths in one pass.
 
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty, none longer than the context.
-        control: int (B, T), the side input beside `right_aligned(prompts)`; None = unknown.
+        beside: bool (B, T, S), the side input beside `right_aligned(prompts)`, if there is one.
 
     Returns:
         Logits (B, V) of the token after each prompt, and the cache that holds them.
@@ -44,8 +45,7 @@ def prefill(
     cache = decoder.empty_cache(max(lengths) - torch.tensor(lengths))
     device = cache.start.device
     ids = torch.from_numpy(right_aligned(prompts)).to(device)  # (B, T)
-    beside = None if control is None else torch.from_numpy(control).to(device)
-    logits: Tensor = decoder(ids, cache, control=beside)
+    logits: Tensor = decoder(ids, cache, beside=_on(device, beside))
     return logits[:, -1], cache  # (B, T, V) -> (B, V)
 
 
@@ -59,19 +59,22 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, control: Ids | None = None) -> Tensor:
+def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, beside: Beside | None = None) -> Tensor:
     """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
 
-    `control`, int (B, 1), stands beside the ids; None = unknown.
+    `beside`, bool (B, 1, S), is the side input of a decoder that has one.
 
     Raises:
         ValueError: the cache is full.
     """
     device = cache.start.device
     column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]  # (B, 1)
-    beside = None if control is None else torch.from_numpy(control).to(device)
-    logits: Tensor = decoder(column, cache, control=beside)  # (B, 1, V)
+    logits: Tensor = decoder(column, cache, beside=_on(device, beside))  # (B, 1, V)
     return logits[:, -1]
+
+
+def _on(device: torch.device, beside: Beside | None) -> Tensor | None:
+    return None if beside is None else torch.from_numpy(beside).to(device)
 
 
 class RecordedSteps:
@@ -91,13 +94,13 @@ class RecordedSteps:
         self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
 
     @torch.inference_mode()
-    def __call__(self, ids: Ids, cache: KVCache, control: Ids | None = None) -> Tensor:
+    def __call__(self, ids: Ids, cache: KVCache, beside: Beside | None = None) -> Tensor:
         """As `decode_one`; the cache must not be full."""
         if cache.start.device.type != "cpu":
-            return decode_one(self.decoder, ids, cache, control)
+            return decode_one(self.decoder, ids, cache, beside)
         column = torch.from_numpy(np.asarray(ids, dtype=np.int64))[:, None]
-        beside = torch.zeros_like(column) if control is None else torch.from_numpy(control)
-        inputs = (column, beside, torch.tensor(cache.length), cache.key, cache.value, cache.start)
+        told = torch.empty(len(column), 1, 0) if beside is None else torch.from_numpy(beside)
+        inputs = (column, told, torch.tensor(cache.length), cache.key, cache.value, cache.start)
         variant = (len(column), cache.padded)
         if variant not in self.recorded:
             self.recorded[variant] = self._record(cache, inputs)
@@ -139,8 +142,7 @@ class _Step(nn.Module):
         cache = copy.copy(self.cache)
         cache.key, cache.value, cache.start = key, value, start
         cache.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-        control = None if self.decoder.control is None else beside
-        logits: Tensor = self.decoder(ids, cache, control=control)  # (B, 1, V)
+        logits: Tensor = self.decoder(ids, cache, beside=beside)  # (B, 1, V)
         return logits[:, -1]
 
 

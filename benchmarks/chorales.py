@@ -1,0 +1,161 @@
+"""The four-part chorales of the literature: its grid of sixteenths, its splits and its unit.
+
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/short --trainer.max_steps 2000
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
+
+The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
+and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
+each voice a program of its own and repeated pitches one note, as the source cannot tell them
+apart. train.py trains on that folder (all options but ours are its own), and what it learnt is
+reported as the literature does: total nats of a split, End with them and untransposed, over four
+voices times its sixteenths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+import train
+from compose import Model, load
+from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
+from data.corpus import Corpus
+from data.midi import write_midi
+from data.score import BAR, NOTE, Grid, Score, canonical
+from data.store import folder_beside
+from data.tokenizer import decode
+from data.windows import WholePieces
+from evaluate import corpus_of, score_pieces
+
+GRID = Grid(steps_per_beat=4)
+FOLDER = Path("datasets/jsb/midi")  # what configs/chorales.yaml trains on
+VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
+REST = -1
+
+
+def score_of(grid: NDArray[np.int64]) -> Score:
+    """(T, 4) pitches, a row a sixteenth -> the piece in bars of 4/4 from its first row on.
+
+    A pitch that follows itself in a voice goes on sounding.
+    """
+    rows = []
+    for program, pitches in zip(VOICES, grid.T, strict=True):
+        changes = np.flatnonzero(np.diff(pitches, prepend=pitches[0] + 1))  # (N,)
+        lengths = np.diff(changes, append=len(pitches))
+        rows += [
+            (onset, length, pitches[onset], VELOCITY, program)
+            for onset, length in zip(changes, lengths, strict=True)
+            if pitches[onset] != REST
+        ]
+    notes = np.array(rows, dtype=NOTE)
+    bar_steps = GRID.bar_steps(4, 4)
+    bars = np.full(-(-len(grid) // bar_steps), 0, dtype=BAR)
+    bars["numerator"], bars["denominator"], bars["length"] = 4, 4, bar_steps
+    return canonical(notes, bars, np.full(len(bars), TEMPO_BPM), GRID)[0]
+
+
+def grid_of(score: Score) -> NDArray[np.int64]:
+    """The inverse of `score_of`, up to a rest of all voices at the end."""
+    notes = score.notes
+    grid = np.full((int((notes["onset"] + notes["duration"]).max()), len(VOICES)), REST)
+    for note in notes:
+        voice = np.searchsorted(VOICES, note["program"])
+        grid[note["onset"] : note["onset"] + note["duration"], voice] = note["pitch"]
+    return grid
+
+
+def write_corpus(source: Path, folder: Path) -> None:
+    """The pieces of the JSON file as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays."""
+    if folder.exists():
+        return
+    with folder_beside(folder) as beside:
+        for split, pieces in json.loads(source.read_text(encoding="utf-8")).items():
+            (beside / split).mkdir()
+            for number, piece in enumerate(pieces):
+                path = beside / split / f"{number:03}.mid"
+                write_midi(score_of(np.array(piece)), path)
+
+
+def check(source: Path, corpus: Corpus) -> dict[str, int]:
+    """Asserts that tokens and files hold the source cell for cell; the sixteenths of each split."""
+    pieces = json.loads(source.read_text(encoding="utf-8"))
+    sixteenths = {}
+    for name in pieces:
+        split = corpus.split(name)
+        assert len(split) == len(pieces[name]), f"{name}: {len(split)} of {len(pieces[name])}"
+        for index, file in enumerate(split.names):
+            grid = np.array(pieces[name][int(Path(file).stem)])
+            score = decode(split.piece(index), corpus.vocabulary)
+            assert np.array_equal(grid_of(score), grid), f"{file}: not what the source says"
+        sixteenths[name] = sum(map(len, pieces[name]))
+    return sixteenths
+
+
+def print_scores(model: Model, corpus: Corpus, sixteenths: dict[str, int], split: str) -> None:
+    """The figures of a split."""
+    began = time.perf_counter()
+    tally = score_pieces(model, WholePieces(corpus.split(split), corpus.vocabulary))
+    total, cells = float(tally.nats.sum()), len(VOICES) * sixteenths[split]
+    parameters = sum(weight.numel() for weight in model.decoder.parameters())
+    rows = [
+        ("nats a voice and sixteenth", f"{total / cells:.4f}"),
+        *(
+            (f"  {name}", f"{float(nats) / cells:.4f}")
+            for name, nats in zip(model.vocabulary.kind_names, tally.nats, strict=True)
+            if nats > 0
+        ),
+        ("nats a note", f"{tally.per_note:.4f}"),
+        ("nats a token", f"{tally.per_token:.4f}"),
+        ("parameters", f"{parameters:,}"),
+        ("trained for", f"{model.summary['step']:,} steps"),
+        ("scored in", f"{time.perf_counter() - began:.1f} s"),
+    ]
+    print(f"{split}: {len(corpus.split(split))} pieces, {cells:,} voice-sixteenths")
+    for label, figure in rows:
+        print(f"{label:28}{figure:>12}")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("source", type=Path, help="Jsb16thSeparated.json")
+    parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
+    parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
+    parser.add_argument("-c", "--checkpoint", help="a model that is trained, to be scored alone")
+    parser.add_argument("--split", default="valid", help="to report on (default: valid)")
+    arguments, others = parser.parse_known_args(argv)
+    if not arguments.source.is_file():
+        fail(f"{arguments.source}: no such file; it is Jsb16thSeparated.json that is wanted")
+    if others and arguments.checkpoint:
+        fail(f"{' '.join(others)}: options of a training run, but none is asked for")
+    write_corpus(arguments.source, FOLDER)
+    checkpoint = arguments.checkpoint or arguments.run / train.MODEL_NAME
+    if not arguments.checkpoint:
+        if arguments.run.exists():
+            fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")
+        began = time.perf_counter()
+        options = ["--config", arguments.config, "--run", str(arguments.run)]
+        train.main(["fit", *options, "--data.path", str(FOLDER), *others])
+        print(f"trained in {time.perf_counter() - began:.0f} s")
+    model = load(checkpoint)
+    corpus = corpus_of(model, str(FOLDER), "datasets")
+    print_scores(model, corpus, check(arguments.source, corpus), arguments.split)
+
+
+def fail(message: str) -> NoReturn:
+    """Says what is wrong in one line and leaves with exit code 2."""
+    print(f"chorales: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
