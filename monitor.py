@@ -110,9 +110,7 @@ class MusicMonitor(Callback):
         ids = corpus.split("valid").piece(0)[: min(self.tokens, decoder.config.context_length)]
         on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
         beside = torch.from_numpy(model.beside(ids[None])).to(on_device.device)
-        maps = (
-            decoder.attention_maps(on_device, beside=beside)[:, 0].float().cpu().numpy()
-        )  # (L, H, T, T)
+        maps = decoder.attention_maps(on_device, beside=beside)[:, 0]  # (L, H, T, T)
         labels = token_labels(ids, corpus.vocabulary)
         picture = draw_attention(maps.float().cpu().numpy(), labels, decoder.attention_names)
         writer.add_figure("attention/maps", picture, step, close=False)

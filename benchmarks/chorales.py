@@ -1,7 +1,7 @@
 """The four-part chorales of the literature: its grid of sixteenths, its splits and its unit.
 
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json
-    python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/short --trainer.max_steps 2000
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
 
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice

@@ -282,8 +282,8 @@ def _first_reaching(
     apart = int(times.max(initial=0)) + 3
     row_starts = apart * np.arange(len(times))[:, None]
     wanted = np.minimum(least, apart - 2) + apart * rows
-    places: NDArray[np.int64] = np.searchsorted((times + row_starts).ravel(), wanted)
-    return places - times.shape[1] * rows
+    places = np.searchsorted((times + row_starts).ravel(), wanted)
+    return np.asarray(places - times.shape[1] * rows)
 
 
 def _spread(
