@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Iterator
 from typing import Literal, Protocol, TypedDict
 
@@ -34,6 +35,9 @@ class TrainingSource(Protocol):
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """As `windows.TrainingWindows.batch`."""
+
+    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
+        """As `windows.TrainingWindows.describe`."""
 
 
 class MusicDataModule(LightningDataModule):
@@ -131,14 +135,18 @@ class MusicDataModule(LightningDataModule):
 
     def train_dataloader(self) -> _FromHere:
         """Endless batches (`TrainingBatch`)."""
+        return _FromHere(self, self._training_source())
+
+    def describe(self, step: int) -> list[str]:
+        """What was in a training batch, by its number, a window each: for people."""
+        return self._training_source().describe(self.seed, step, self.batch_size, *self.rank)
+
+    def _training_source(self) -> TrainingSource:
         corpus = self.corpus
         if isinstance(corpus, Stream):
-            return _FromHere(self, streams.StreamWindows(corpus, self.context_length))
-        reach = self.options.transpose
-        train = corpus.split("train")
-        return _FromHere(
-            self, windows.TrainingWindows(train, corpus.vocabulary, self.context_length, reach)
-        )
+            return streams.StreamWindows(corpus, self.context_length)
+        train, reach = corpus.split("train"), self.options.transpose
+        return windows.TrainingWindows(train, corpus.vocabulary, self.context_length, reach)
 
     def val_dataloader(self) -> windows.WholePieces | streams.WholeSequences:
         """The pieces held out to choose by (`windows.PieceBatch`)."""
@@ -179,7 +187,19 @@ class _FromHere:
         data = self.data
         first = data.next_step()
         batches = _EndlessBatches(self.source, data.seed, data.batch_size, data.rank, first)
-        return iter(DataLoader(batches, batch_size=None, num_workers=data.num_workers))
+        loader = DataLoader(
+            batches,
+            batch_size=None,
+            num_workers=data.num_workers,
+            worker_init_fn=_leave_signals_to_training,
+        )
+        return iter(loader)
+
+
+def _leave_signals_to_training(_: int) -> None:
+    """What stops a group of processes must not take the batches that the step still needs."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _EndlessBatches(IterableDataset[TrainingBatch]):

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
 from model.likelihood import Tally, tally_pieces
+from model.memory import free_bytes, gibibytes, least_weight_bytes, least_window_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.steps import Ids
 
@@ -25,6 +26,15 @@ SHAPE = tuple(
     for field in fields(DecoderConfig)
     if field.name not in ("vocabulary_size", "n_control", "dropout")
 )
+# What can be trained with at all: rates beyond 1 take a weight further than it is large.
+LIMITS = (
+    ("learning_rate", 1e-12, 1),
+    ("muon_learning_rate", 1e-12, 1),
+    ("weight_decay", 0, 1),
+    ("warm_up", 0, 1),
+    ("cool_down", 0, 1),
+)
+SHOWN = 8  # windows of a batch in an error's line
 
 
 class RunError(ValueError):
@@ -65,8 +75,15 @@ class MusicData(Protocol):
     def n_control(self) -> int:
         """Values of the side input; 0: there is none. Known as the vocabulary is."""
 
+    @property
+    def batch_size(self) -> int:
+        """Training windows a step and device."""
+
     def rebase(self, history: Ids) -> Ids:
         """The prompt that stands for all ids so far, as `model.likelihood.token_nats` wants it."""
+
+    def describe(self, step: int) -> list[str]:
+        """What was in a training batch, by its number, a window each: for people."""
 
 
 class TrainingBatch(TypedDict):
@@ -110,7 +127,7 @@ class MusicModule(LightningModule):
         cool_down: share of the run, at its end, in which the rates fall to 0.
 
     Raises:
-        RunError: a value that no decoder can have.
+        RunError: a value that no decoder can have, or that nothing can be learnt with.
     """
 
     decoder: Decoder
@@ -143,7 +160,10 @@ class MusicModule(LightningModule):
             self._config(vocabulary_size=1, n_control=0)
         except ValueError as error:
             raise RunError(str(error)) from None
-        self.seed = 0
+        for name, least, most in LIMITS:
+            if not least <= self.hparams[name] <= most:  # nan is not, either
+                raise RunError(f"{name} must be from {least} to {most}, not {self.hparams[name]}")
+        self.seed: int | None = None
         self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
         self.since = self.paused = 0.0
 
@@ -168,11 +188,27 @@ class MusicModule(LightningModule):
             return
         vocabulary = self.data.vocabulary
         try:
-            self.decoder = Decoder(self._config(vocabulary.size, self.data.n_control))
+            config = self._config(vocabulary.size, self.data.n_control)
         except ValueError as error:
             raise RunError(str(error)) from None
+        if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
+            self._check_memory(config)
+        self.decoder = Decoder(config)
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
+
+    def _check_memory(self, config: DecoderConfig) -> None:
+        """Refuse what can never fit, rather than have the system kill the process."""
+        weights, windows = least_weight_bytes(config), self.data.batch_size
+        batch = windows * least_window_bytes(config)
+        free = free_bytes(self.device)
+        if free is not None and weights + batch > free:
+            raise RunError(
+                f"training takes {gibibytes(weights + batch)} of memory or more, and "
+                f"{gibibytes(free)} are free: {gibibytes(weights)} for weights, gradients and "
+                f"what the optimizer keeps, {gibibytes(batch)} for a batch of {windows} windows; "
+                f"lower model.n_layer, model.n_embd, model.context_length or data.batch_size"
+            )
 
     def forward(self, ids: Tensor, control: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
@@ -183,7 +219,8 @@ class MusicModule(LightningModule):
 
     def on_fit_start(self) -> None:
         """Remember the seed of the run, from which that of every step follows."""
-        self.seed = torch.initial_seed()
+        if self.seed is None:  # a run that goes on has it from its checkpoint
+            self.seed = torch.initial_seed()
 
     def on_train_start(self) -> None:
         """Start the clock."""
@@ -192,6 +229,7 @@ class MusicModule(LightningModule):
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
         part = batch_idx % self.trainer.accumulate_grad_batches  # of the batches of one step
+        assert self.seed is not None
         place = [self.seed, self.global_step, part, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
 
@@ -207,11 +245,29 @@ class MusicModule(LightningModule):
         )
         scored = targets != NOT_SCORED
         loss = total / scored.sum().clamp(min=1)
+        if not loss.isfinite():
+            largest = logits.detach().float().abs().max().item()
+            raise RunError(self._what_broke(f"the loss is {loss.item()}", largest, batch_idx))
         notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
         self.log("train/loss", loss, prog_bar=True)
         self.log("train/nats_per_note", total.detach() / notes.clamp(min=1), prog_bar=True)
         self.tokens += targets.numel()
         return loss
+
+    def _what_broke(self, what: str, largest: float, batch_idx: int) -> str:
+        """A line for people: where it broke, and what was in the batch."""
+        each = self.trainer.accumulate_grad_batches
+        windows = self.data.describe(self.global_step * each + batch_idx % each)
+        rest = f" and {len(windows) - SHOWN} more" if len(windows) > SHOWN else ""
+        broken = [name for name, weight in self.named_parameters() if not weight.isfinite().all()]
+        told = f"{broken[0]} is not finite" if broken else "all weights are finite"
+        (optimizer,) = self.trainer.optimizers
+        rates = " and ".join(f"{group['lr']:.3g}" for group in optimizer.param_groups[:2])
+        return (
+            f"step {self.global_step + 1}: {what} (largest logit {largest:.3g}; {told}; rates "
+            f"{rates}); in the batch: {', '.join(windows[:SHOWN])}{rest}. The checkpoint before "
+            f"is untouched: train afresh with lower rates, or look at these pieces"
+        )
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the norm of all gradients and the rate, at the steps that are logged."""
@@ -314,7 +370,18 @@ class MusicModule(LightningModule):
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what the data told, without which the weights mean nothing."""
+        """Keep what the data told, without which the weights mean nothing, and the seed.
+
+        Raises:
+            RunError: the weights are no numbers; the checkpoint before stays.
+        """
+        for name, weight in self.named_parameters():
+            if not weight.isfinite().all():
+                raise RunError(
+                    f"step {self.global_step} made {name} no longer finite: the checkpoint before "
+                    f"is untouched; train afresh with lower rates"
+                )
+        checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
         checkpoint["n_control"] = self.data.n_control
 
@@ -338,12 +405,15 @@ class MusicModule(LightningModule):
                 f"give it those settings, or train afresh under another --run"
             )
         if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
+            size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
             raise RunError(
-                "the checkpoint was trained with another vocabulary than the data has now: "
-                "use the data it was trained on, or train afresh under another --run"
+                f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
+                f"has now ({self.data.vocabulary.size}): use the data it was trained on, or train "
+                f"afresh under another --run"
             )
         if checkpoint.get("n_control", 0) != self.data.n_control:
             raise RunError(
                 "the checkpoint was trained with another side input than the data has now: "
                 "train afresh under another --run"
             )
+        self.seed = checkpoint.get("seed")

@@ -68,7 +68,7 @@ def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
     for name in ("loss", "nats_per_note", "gradient_norm", "learning_rate", "tokens_per_second"):
         assert f"train/{name}" in tags["scalars"]
     for name in ("loss", "nats_per_note", "nats_note", "nats_duration", "nats_end"):
-        assert [event.step for event in shown.Scalars(f"valid/{name}")] == [9, 19]
+        assert [event.step for event in shown.Scalars(f"valid/{name}")] == [10, 20]
 
 
 def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
@@ -83,7 +83,7 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     assert decoder.config.vocabulary_size == 30
     assert summary["valid_nats_per_note"] < 0.9 * math.log(30)
     shown = EventAccumulator("runs/smoke").Reload()
-    assert [event.step for event in shown.Scalars("valid/nats_id")] == [9, 19]
+    assert [event.step for event in shown.Scalars("valid/nats_id")] == [10, 20]
     assert not shown.Tags()["audio"]  # there is nothing to hear
     with pytest.raises(SystemExit) as stop:
         generate.main(["--checkpoint", "runs/smoke/model.safetensors"])
@@ -283,7 +283,7 @@ def test_a_checkpoint_cut_short_is_refused(folder, capsys):
 def test_the_last_weights_are_validated_wherever_they_fall(folder):
     fit(folder, "--trainer.max_steps", 13)
     shown = EventAccumulator("runs/smoke").Reload()
-    assert [event.step for event in shown.Scalars("valid/loss")] == [9, 12]
+    assert [event.step for event in shown.Scalars("valid/loss")] == [10, 13]
     last = torch.load("runs/smoke/checkpoints/last.ckpt", weights_only=True)
     assert last["global_step"] == 13
 
