@@ -31,7 +31,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from model.bundle import save_bundle
-from model.module import RunError
+from model.checks import RunError
 
 MODEL_NAME = "model.safetensors"
 FOLDER = "checkpoints"

@@ -17,8 +17,8 @@ from data.audio import render_audio
 from data.corpus import Corpus
 from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
+from model.checks import RunError
 from model.decoder import Decoder
-from model.module import RunError
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 

@@ -33,7 +33,8 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
-from model.module import MusicModule, RunError
+from model.checks import RunError, told_if_memory_ran_out
+from model.module import MusicModule
 from monitor import MusicMonitor, RunLogger, StepProgress
 
 
@@ -159,6 +160,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(128 + signal.SIGTERM)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
+    except (MemoryError, RuntimeError) as error:
+        if (told := told_if_memory_ran_out(error)) is None:
+            raise
+        fail(told)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
+from model.checks import RunError, broken_loss, check_memory, check_ranges, check_weights
 from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
 from model.likelihood import Tally, tally_pieces
-from model.memory import free_bytes, gibibytes, least_weight_bytes, least_window_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.steps import Ids
 
@@ -26,19 +26,6 @@ SHAPE = tuple(
     for field in fields(DecoderConfig)
     if field.name not in ("vocabulary_size", "n_control", "dropout")
 )
-# What can be trained with at all: rates beyond 1 take a weight further than it is large.
-LIMITS = (
-    ("learning_rate", 1e-12, 1),
-    ("muon_learning_rate", 1e-12, 1),
-    ("weight_decay", 0, 1),
-    ("warm_up", 0, 1),
-    ("cool_down", 0, 1),
-)
-SHOWN = 8  # windows of a batch in an error's line
-
-
-class RunError(ValueError):
-    """A run that cannot go as it was asked to; the message is one line, for people."""
 
 
 class Vocabulary(Protocol):
@@ -160,9 +147,7 @@ class MusicModule(LightningModule):
             self._config(vocabulary_size=1, n_control=0)
         except ValueError as error:
             raise RunError(str(error)) from None
-        for name, least, most in LIMITS:
-            if not least <= self.hparams[name] <= most:  # nan is not, either
-                raise RunError(f"{name} must be from {least} to {most}, not {self.hparams[name]}")
+        check_ranges(self.hparams)
         self.seed: int | None = None
         self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
         self.since = self.paused = 0.0
@@ -192,23 +177,10 @@ class MusicModule(LightningModule):
         except ValueError as error:
             raise RunError(str(error)) from None
         if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
-            self._check_memory(config)
+            check_memory(config, self.data.batch_size, self.device)
         self.decoder = Decoder(config)
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
-
-    def _check_memory(self, config: DecoderConfig) -> None:
-        """Refuse what can never fit, rather than have the system kill the process."""
-        weights, windows = least_weight_bytes(config), self.data.batch_size
-        batch = windows * least_window_bytes(config)
-        free = free_bytes(self.device)
-        if free is not None and weights + batch > free:
-            raise RunError(
-                f"training takes {gibibytes(weights + batch)} of memory or more, and "
-                f"{gibibytes(free)} are free: {gibibytes(weights)} for weights, gradients and "
-                f"what the optimizer keeps, {gibibytes(batch)} for a batch of {windows} windows; "
-                f"lower model.n_layer, model.n_embd, model.context_length or data.batch_size"
-            )
 
     def forward(self, ids: Tensor, control: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
@@ -246,28 +218,19 @@ class MusicModule(LightningModule):
         scored = targets != NOT_SCORED
         loss = total / scored.sum().clamp(min=1)
         if not loss.isfinite():
-            largest = logits.detach().float().abs().max().item()
-            raise RunError(self._what_broke(f"the loss is {loss.item()}", largest, batch_idx))
+            raise self._broken_loss(loss, logits, batch_idx)
         notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
         self.log("train/loss", loss, prog_bar=True)
         self.log("train/nats_per_note", total.detach() / notes.clamp(min=1), prog_bar=True)
         self.tokens += targets.numel()
         return loss
 
-    def _what_broke(self, what: str, largest: float, batch_idx: int) -> str:
-        """A line for people: where it broke, and what was in the batch."""
+    def _broken_loss(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
         each = self.trainer.accumulate_grad_batches
         windows = self.data.describe(self.global_step * each + batch_idx % each)
-        rest = f" and {len(windows) - SHOWN} more" if len(windows) > SHOWN else ""
-        broken = [name for name, weight in self.named_parameters() if not weight.isfinite().all()]
-        told = f"{broken[0]} is not finite" if broken else "all weights are finite"
-        (optimizer,) = self.trainer.optimizers
-        rates = " and ".join(f"{group['lr']:.3g}" for group in optimizer.param_groups[:2])
-        return (
-            f"step {self.global_step + 1}: {what} (largest logit {largest:.3g}; {told}; rates "
-            f"{rates}); in the batch: {', '.join(windows[:SHOWN])}{rest}. The checkpoint before "
-            f"is untouched: train afresh with lower rates, or look at these pieces"
-        )
+        rates = [group["lr"] for group in self.trainer.optimizers[0].param_groups[:2]]
+        weights = self.named_parameters()
+        return broken_loss(self.global_step + 1, loss, logits, weights, rates, windows)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the norm of all gradients and the rate, at the steps that are logged."""
@@ -375,12 +338,7 @@ class MusicModule(LightningModule):
         Raises:
             RunError: the weights are no numbers; the checkpoint before stays.
         """
-        for name, weight in self.named_parameters():
-            if not weight.isfinite().all():
-                raise RunError(
-                    f"step {self.global_step} made {name} no longer finite: the checkpoint before "
-                    f"is untouched; train afresh with lower rates"
-                )
+        check_weights(self.named_parameters(), self.global_step)
         checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
         checkpoint["n_control"] = self.data.n_control
