@@ -158,6 +158,10 @@ class Checkpoints(Checkpoint):
             self._save_model(trainer, pl_module, {})
         self._keep(trainer)
 
+    def on_exception(self, trainer: Trainer, *_: Any) -> None:
+        """Ends the workers of training, which Lightning leaves waiting if it is validating."""
+        trainer.fit_loop.teardown()
+
     def _leave_validation_if_told(self, trainer: Trainer) -> None:
         # Other processes may be at another batch; and what ends here anyway comes to its end.
         is_last = trainer.global_step >= trainer.max_steps > 0

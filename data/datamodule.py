@@ -19,6 +19,8 @@ from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.streams import IdVocabulary, Stream, is_stream, open_stream
 from data.vocabulary import CONTROLS, Vocabulary
 
+GRACE_SECONDS = 30  # that a worker which is told to end goes on
+
 
 class TrainingBatch(TypedDict):
     """Windows side by side."""
@@ -198,8 +200,8 @@ class _FromHere:
 
 def _leave_signals_to_training(_: int) -> None:
     """What stops a group of processes must not take the batches that the step still needs."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(GRACE_SECONDS))
 
 
 class _EndlessBatches(IterableDataset[TrainingBatch]):

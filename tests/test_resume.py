@@ -212,13 +212,11 @@ def test_what_the_undisturbed_run_shows(whole):
 
 def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, monkeypatch):
     figures = iter([3.0, 2.0, 4.0])
-    on_validation_end = checkpoints.Checkpoints.on_validation_end
 
-    def worsening(self, trainer, pl_module):
-        trainer.callback_metrics["valid/nats_per_note"] = torch.tensor(next(figures))
-        on_validation_end(self, trainer, pl_module)
+    def worsening(self, split):
+        self.log("valid/nats_per_note", next(figures))
 
-    monkeypatch.setattr(checkpoints.Checkpoints, "on_validation_end", worsening)
+    monkeypatch.setattr(MusicModule, "_log_tally", worsening)
     train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1))
     assert checkpoint(folder, "best")["global_step"] == 6
     assert checkpoint(folder)["global_step"] == 9
@@ -227,13 +225,17 @@ def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, m
 
 def test_a_run_is_kept_between_validations_too(folder, monkeypatch):
     kept = []
-    monkeypatch.setattr(
-        checkpoints.WholeFiles, "save_checkpoint", lambda self, state, path: kept.append(path.name)
-    )
+    save_checkpoint = checkpoints.WholeFiles.save_checkpoint
+
+    def noted(self, checkpoint, path, storage_options=None):
+        kept.append((path.name, checkpoint["global_step"]))
+        save_checkpoint(self, checkpoint, path)
+
+    monkeypatch.setattr(checkpoints.WholeFiles, "save_checkpoint", noted)
     often = {"checkpoint__minutes": 0, "trainer__val_check_interval": 100, "trainer__max_steps": 4}
     train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1, **often))
-    # after steps 1, 2 and 3, and at the end, which is validated
-    assert kept == ["last.ckpt"] * 3 + ["best.ckpt", "last.ckpt"]
+    between = [("last.ckpt", 1), ("last.ckpt", 2), ("last.ckpt", 3)]
+    assert kept == [*between, ("best.ckpt", 4), ("last.ckpt", 4)]
 
 
 @pytest.mark.parametrize("content", ["half", "nothing", "zip", "code"])
