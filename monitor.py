@@ -17,8 +17,8 @@ from data.audio import render_audio
 from data.corpus import Corpus
 from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
+from model.checks import RunError
 from model.decoder import Decoder
-from model.module import RunError
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 
@@ -26,16 +26,27 @@ SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 class RunLogger(TensorBoardLogger):
     """Logs to a run's own folder, without the charts that say nothing here.
 
+    Figures stand at the number of steps made. What the folder has of later steps than those that
+    this run begins with, from one that was killed, TensorBoard then no longer shows.
+
     Args:
         folder: of the run.
+        steps_made: before it goes on; 0 where it begins.
     """
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder.parent, name=folder.name, version="", default_hp_metric=False)
+    def __init__(self, folder: Path, steps_made: int = 0) -> None:
+        super().__init__(
+            folder.parent,
+            name=folder.name,
+            version="",
+            default_hp_metric=False,
+            purge_step=steps_made + 1 if steps_made else 0,
+        )
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """As Lightning's, less the epoch: there is but one."""
-        super().log_metrics({n: v for n, v in metrics.items() if n != "epoch"}, step)
+        """As Lightning's, less the epoch: there is but one; and it counts steps from 0."""
+        named = {name: value for name, value in metrics.items() if name != "epoch"}
+        super().log_metrics(named, None if step is None else step + 1)
 
 
 class StepProgress(TQDMProgressBar):
@@ -78,6 +89,10 @@ class MusicMonitor(Callback):
         self.bars = bars
         self.tokens = tokens
         self.latest = 0  # the step at which a piece was logged
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Takes as logged what was due before the run was stopped."""
+        self.latest = trainer.global_step
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Logs where it is due."""

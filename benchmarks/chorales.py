@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import train
+from checkpoints import MODEL_NAME
 from compose import Model, load
 from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus import Corpus
@@ -138,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if others and arguments.checkpoint:
         fail(f"{' '.join(others)}: options of a training run, but none is asked for")
     write_corpus(arguments.source, FOLDER)
-    checkpoint = arguments.checkpoint or arguments.run / train.MODEL_NAME
+    checkpoint = arguments.checkpoint or arguments.run / MODEL_NAME
     if not arguments.checkpoint:
         if arguments.run.exists():
             fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol, TypedDict
 
@@ -18,6 +19,8 @@ from data.bearings import Bearings
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.streams import IdVocabulary, Stream, is_stream, open_stream
 from data.vocabulary import Vocabulary
+
+GRACE_SECONDS = 30  # that a worker which is told to end goes on
 
 
 class TrainingBatch(TypedDict):
@@ -35,6 +38,9 @@ class TrainingSource(Protocol):
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """As `windows.TrainingWindows.batch`."""
+
+    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
+        """As `windows.TrainingWindows.describe`."""
 
 
 class MusicDataModule(LightningDataModule):
@@ -140,14 +146,18 @@ class MusicDataModule(LightningDataModule):
 
     def train_dataloader(self) -> _FromHere:
         """Endless batches (`TrainingBatch`)."""
+        return _FromHere(self, self._training_source())
+
+    def describe(self, step: int) -> list[str]:
+        """What was in a training batch, by its number, a window each: for people."""
+        return self._training_source().describe(self.seed, step, self.batch_size, *self.rank)
+
+    def _training_source(self) -> TrainingSource:
         corpus = self.corpus
         if isinstance(corpus, Stream):
-            return _FromHere(self, streams.StreamWindows(corpus, self.context_length))
-        reach = self.options.transpose
-        train = corpus.split("train")
-        return _FromHere(
-            self, windows.TrainingWindows(train, corpus.vocabulary, self.context_length, reach)
-        )
+            return streams.StreamWindows(corpus, self.context_length)
+        train, reach = corpus.split("train"), self.options.transpose
+        return windows.TrainingWindows(train, corpus.vocabulary, self.context_length, reach)
 
     def val_dataloader(self) -> windows.WholePieces | streams.WholeSequences:
         """The pieces held out to choose by (`windows.PieceBatch`)."""
@@ -188,7 +198,19 @@ class _FromHere:
         data = self.data
         first = data.next_step()
         batches = _EndlessBatches(self.source, data.seed, data.batch_size, data.rank, first)
-        return iter(DataLoader(batches, batch_size=None, num_workers=data.num_workers))
+        loader = DataLoader(
+            batches,
+            batch_size=None,
+            num_workers=data.num_workers,
+            worker_init_fn=_leave_signals_to_training,
+        )
+        return iter(loader)
+
+
+def _leave_signals_to_training(_: int) -> None:
+    """What stops a group of processes must not take the batches that the step still needs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(GRACE_SECONDS))
 
 
 class _EndlessBatches(IterableDataset[TrainingBatch]):

@@ -156,7 +156,7 @@ class StreamWindows:
 
     def __init__(self, stream: Stream, context_length: int) -> None:
         self._stream, self._length = stream, context_length + 1
-        members = np.array(stream.members["train"])
+        members = self._numbers = np.array(stream.members["train"])
         self._begin, self._end = stream.begins[members], stream.begins[members + 1]
         places = np.maximum(self._end - self._begin - self._length + 1, 1)
         self._places = np.cumsum(places)
@@ -165,10 +165,7 @@ class StreamWindows:
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """As `data.windows.TrainingWindows.batch`; of the end nothing is told."""
-        rng = np.random.default_rng([seed, step])
-        place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
-        member = np.searchsorted(self._places, place, side="right")
-        first = self._begin[member] + place - np.append(0, self._places)[member]
+        member, first = self._choose(seed, step, size, rank, ranks)
         source = first[:, None] + np.arange(self._length)  # (B, W)
         end = self._end[member][:, None]
         window = self._stream.ids[np.minimum(source, end - 1)].astype(np.int64)
@@ -176,6 +173,22 @@ class StreamWindows:
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond, NOT_SCORED, window)[:, 1:]
         return ids, targets, np.empty((*ids.shape, 0), dtype=bool)
+
+    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
+        """As `data.windows.TrainingWindows.describe`: which sequence, from which of its ids."""
+        member, first = self._choose(seed, step, size, rank, ranks)
+        place = first - self._begin[member] + 1
+        numbers = self._numbers[member] + 1
+        return [f"sequence {n} from id {p}" for n, p in zip(numbers, place, strict=True)]
+
+    def _choose(
+        self, seed: int, step: int, size: int, rank: int, ranks: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(size,) of each: the sequence, as counted here, and where in all ids it is begun."""
+        rng = np.random.default_rng([seed, step])
+        place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
+        member = np.searchsorted(self._places, place, side="right")
+        return member, self._begin[member] + place - np.append(0, self._places)[member]
 
 
 class WholeSequences:

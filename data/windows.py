@@ -74,17 +74,33 @@ class TrainingWindows:
             where there is none or it restates the tempo; and beside (size, T, S), the side input:
             bearings, and in TOLD_SHARE of the windows how many bars follow.
         """
+        piece, bar, shift, is_told = self._choose(seed, step, size, rank, ranks)
+        ids, targets = self._cut(piece, bar, shift)
+        beside = self._bearings.of(ids)
+        self._bearings.tell(beside, np.where(is_told[:, None], self._follow(ids, piece, bar), -1))
+        return ids, targets, beside
+
+    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
+        """Where each window of a `batch` comes from, for people: piece, bar, semitones moved."""
+        piece, bar, shift, _ = self._choose(seed, step, size, rank, ranks)
+        names = [self._split.names[index] for index in piece]
+        number = bar - self._first[piece] + 1
+        return [
+            f"{name} from bar {first}" + (f" moved by {moved:+d}" if moved else "")
+            for name, first, moved in zip(names, number, shift, strict=True)
+        ]
+
+    def _choose(
+        self, seed: int, step: int, size: int, rank: int, ranks: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """(size,) of each: the piece, the bar, the semitones, whether the end is told."""
         rng = np.random.default_rng([seed, step])
         piece, bar = self._draw(rng, size * ranks)
         low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
         shift = rng.integers(low, high + 1)
         is_told = rng.random(size * ranks) < TOLD_SHARE
         mine = slice(rank, None, ranks)
-        ids, targets = self._cut(piece[mine], bar[mine], shift[mine])
-        beside = self._bearings.of(ids)
-        follow = self._follow(ids, piece[mine], bar[mine])
-        self._bearings.tell(beside, np.where(is_told[mine, None], follow, -1))
-        return ids, targets, beside
+        return piece[mine], bar[mine], shift[mine], is_told[mine]
 
     def _draw(
         self, rng: np.random.Generator, count: int

@@ -48,7 +48,7 @@ def save_bundle(
         "summary": json.dumps(summary),
     }
     weights = {name: t.detach().cpu().contiguous() for name, t in decoder.state_dict().items()}
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f"{path.name}.part")  # one that a killed run left is overwritten
     try:
         with beside.open("wb") as file:
             file.write(save(weights, metadata))

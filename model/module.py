@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
+from model.checks import RunError, broken_loss, check_memory, check_ranges, check_weights
 from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
 from model.likelihood import Tally, tally_pieces
 from model.optim import MuonAdamW, warm_hold_fall
@@ -25,10 +26,6 @@ SHAPE = tuple(
     for field in fields(DecoderConfig)
     if field.name not in ("vocabulary_size", "n_beside", "dropout")
 )
-
-
-class RunError(ValueError):
-    """A run that cannot go as it was asked to; the message is one line, for people."""
 
 
 class Vocabulary(Protocol):
@@ -68,8 +65,15 @@ class MusicData(Protocol):
     def beside(self, ids: Ids) -> NDArray[np.bool_]:
         """bool (B, T, S): the side input beside windows (B, T), Pad at their right end."""
 
+    @property
+    def batch_size(self) -> int:
+        """Training windows a step and device."""
+
     def rebase(self, history: Ids) -> Ids:
         """The prompt that stands for all ids so far, as `model.likelihood.token_nats` wants it."""
+
+    def describe(self, step: int) -> list[str]:
+        """What was in a training batch, by its number, a window each: for people."""
 
 
 class TrainingBatch(TypedDict):
@@ -113,7 +117,7 @@ class MusicModule(LightningModule):
         cool_down: share of the run, at its end, in which the rates fall to 0.
 
     Raises:
-        RunError: a value that no decoder can have.
+        RunError: a value that no decoder can have, or that nothing can be learnt with.
     """
 
     decoder: Decoder
@@ -146,7 +150,8 @@ class MusicModule(LightningModule):
             self._config(vocabulary_size=1, n_beside=0)
         except ValueError as error:
             raise RunError(str(error)) from None
-        self.seed = 0
+        check_ranges(self.hparams)
+        self.seed: int | None = None
         self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
         self.since = self.paused = 0.0
 
@@ -171,9 +176,12 @@ class MusicModule(LightningModule):
             return
         vocabulary = self.data.vocabulary
         try:
-            self.decoder = Decoder(self._config(vocabulary.size, self.data.n_beside))
+            config = self._config(vocabulary.size, self.data.n_beside)
         except ValueError as error:
             raise RunError(str(error)) from None
+        if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
+            check_memory(config, self.data.batch_size, self.device)
+        self.decoder = Decoder(config)
         is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
         self.register_buffer("is_note", is_note, persistent=False)
 
@@ -186,7 +194,8 @@ class MusicModule(LightningModule):
 
     def on_fit_start(self) -> None:
         """Remember the seed of the run, from which that of every step follows."""
-        self.seed = torch.initial_seed()
+        if self.seed is None:  # a run that goes on has it from its checkpoint
+            self.seed = torch.initial_seed()
 
     def on_train_start(self) -> None:
         """Start the clock."""
@@ -195,6 +204,7 @@ class MusicModule(LightningModule):
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
         part = batch_idx % self.trainer.accumulate_grad_batches  # of the batches of one step
+        assert self.seed is not None
         place = [self.seed, self.global_step, part, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
 
@@ -209,11 +219,20 @@ class MusicModule(LightningModule):
         )
         scored = targets != NOT_SCORED
         loss = total / scored.sum().clamp(min=1)
+        if not loss.isfinite():
+            raise self._broken_loss(loss, logits, batch_idx)
         notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
         self.log("train/loss", loss, prog_bar=True)
         self.log("train/nats_per_note", total.detach() / notes.clamp(min=1), prog_bar=True)
         self.tokens += targets.numel()
         return loss
+
+    def _broken_loss(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
+        each = self.trainer.accumulate_grad_batches
+        windows = self.data.describe(self.global_step * each + batch_idx % each)
+        rates = [group["lr"] for group in self.trainer.optimizers[0].param_groups[:2]]
+        weights = self.named_parameters()
+        return broken_loss(self.global_step + 1, loss, logits, weights, rates, windows)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the norm of all gradients and the rate, at the steps that are logged."""
@@ -317,7 +336,13 @@ class MusicModule(LightningModule):
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what the data told, without which the weights mean nothing."""
+        """Keep what the data told, without which the weights mean nothing, and the seed.
+
+        Raises:
+            RunError: the weights are no numbers; the checkpoint before stays.
+        """
+        check_weights(self.named_parameters(), self.global_step)
+        checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
         checkpoint["n_beside"] = self.data.n_beside
 
@@ -341,12 +366,15 @@ class MusicModule(LightningModule):
                 f"give it those settings, or train afresh under another --run"
             )
         if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
+            size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
             raise RunError(
-                "the checkpoint was trained with another vocabulary than the data has now: "
-                "use the data it was trained on, or train afresh under another --run"
+                f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
+                f"has now ({self.data.vocabulary.size}): use the data it was trained on, or train "
+                f"afresh under another --run"
             )
         if checkpoint.get("n_beside", 0) != self.data.n_beside:
             raise RunError(
                 "the checkpoint was trained with another side input than the data has now: "
                 "train afresh under another --run"
             )
+        self.seed = checkpoint.get("seed")

@@ -13,8 +13,9 @@ from lightning.pytorch import LightningDataModule, Trainer, seed_everything
 from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
+from model.checks import RunError
 from model.likelihood import token_nats
-from model.module import MusicModule, PieceBatch, RunError, TrainingBatch
+from model.module import MusicModule, PieceBatch, TrainingBatch
 from tests.tensors import last_half
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
@@ -62,6 +63,7 @@ class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
 
     n_control = 0
+    batch_size = 2
 
     def __init__(self, together: int = 2) -> None:
         super().__init__()

@@ -1,0 +1,124 @@
+"""What a run is refused for, or stopped: each in a line that says what, where, and what to do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.decoder import DecoderConfig
+from model.memory import free_bytes, least_weight_bytes, least_window_bytes
+
+# What can be trained with at all: at a rate above 1 a step takes a weight further than it is large.
+RANGES = (
+    ("learning_rate", 1e-12, 1),
+    ("muon_learning_rate", 1e-12, 1),
+    ("weight_decay", 0, 1),
+    ("warm_up", 0, 1),
+    ("cool_down", 0, 1),
+)
+SHOWN = 8  # windows of a batch in an error's line
+
+
+class RunError(ValueError):
+    """A run that cannot go as it was asked to; the message is one line, for people."""
+
+
+def check_ranges(settings: Mapping[str, Any]) -> None:
+    """Refuse rates and the like out of any sense, nan among them.
+
+    Raises:
+        RunError: which.
+    """
+    for name, least, most in RANGES:
+        if not least <= settings[name] <= most:
+            raise RunError(f"model.{name} must be from {least} to {most}, not {settings[name]}")
+
+
+def check_memory(config: DecoderConfig, windows: int, device: torch.device) -> None:
+    """Refuse what can never fit, rather than have the system kill the process without a word.
+
+    Args:
+        config: of the decoder that is to be trained.
+        windows: side by side in a batch.
+        device: that it is to be trained on.
+
+    Raises:
+        RunError: it takes more memory than is free; how much, and for what.
+    """
+    weights, batch = least_weight_bytes(config), windows * least_window_bytes(config)
+    free = free_bytes(device)
+    if free is not None and weights + batch > free:
+        raise RunError(
+            f"training takes {_gibibytes(weights + batch)} of memory or more, and "
+            f"{_gibibytes(free)} are free: {_gibibytes(weights)} for weights, gradients and what "
+            f"the optimizer keeps, {_gibibytes(batch)} for a batch of {windows} windows; lower "
+            f"model.n_layer, model.n_embd, model.context_length or data.batch_size"
+        )
+
+
+def _gibibytes(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB"
+
+
+def check_weights(weights: Iterable[tuple[str, Tensor]], step: int) -> None:
+    """Refuse to keep weights that are no numbers.
+
+    Args:
+        weights: with their names.
+        step: that made them.
+
+    Raises:
+        RunError: the first that is not finite.
+    """
+    if name := _broken(weights):
+        raise RunError(
+            f"step {step} made {name} no longer finite: the checkpoint before is untouched; "
+            f"train afresh with lower rates"
+        )
+
+
+def broken_loss(
+    step: int,
+    loss: Tensor,
+    logits: Tensor,
+    weights: Iterable[tuple[str, Tensor]],
+    rates: Sequence[float],
+    windows: Sequence[str],
+) -> RunError:
+    """What is told where the loss is no number.
+
+    Args:
+        step: that was to be made.
+        loss: float ().
+        logits: float (B, T, V), of which it is.
+        weights: that gave them, with their names.
+        rates: of the optimizer, for the step.
+        windows: where each of the batch comes from.
+    """
+    rest = f" and {len(windows) - SHOWN} more" if len(windows) > SHOWN else ""
+    name = _broken(weights)
+    told = f"{name} is not finite" if name else "all weights are finite"
+    return RunError(
+        f"step {step}: the loss is {loss.item()} (largest logit {logits.abs().max().item():.3g}; "
+        f"{told}; rates {' and '.join(f'{rate:.3g}' for rate in rates)}); in the batch: "
+        f"{', '.join(windows[:SHOWN])}{rest}. The checkpoint before is untouched: train afresh "
+        f"with lower rates, or look at these pieces"
+    )
+
+
+def _broken(weights: Iterable[tuple[str, Tensor]]) -> str | None:
+    return next((name for name, weight in weights if not weight.isfinite().all()), None)
+
+
+def told_if_memory_ran_out(error: BaseException) -> str | None:
+    """A line for torch's own errors of memory, by device; None where an error is another."""
+    first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+    signs = ("out of memory", "can't allocate memory", "not enough memory")
+    is_it = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    if not is_it and not any(sign in first for sign in signs):
+        return None
+    return (
+        f"the memory ran out ({first or 'of this machine'}): lower data.batch_size, "
+        f"model.context_length, model.n_layer or model.n_embd; the checkpoint before is untouched"
+    )

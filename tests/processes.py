@@ -1,0 +1,34 @@
+"""train.py in processes of their own, which may die."""
+
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+import train
+
+
+def run_apart(folder, words, prepare):
+    """Runs train.py in `folder`, after `prepare()`: a process that really gets its signals.
+
+    Gives the exit code, less than 0 for a signal, and the lines of what was said of errors. The
+    process is started by a server that has the imports done.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_live, args=(folder, words, prepare))
+    process.start()
+    process.join(300)  # one that waits for a worker would wait for ever
+    return process.exitcode, Path(folder, "errors").read_text().strip().splitlines()
+
+
+def _live(folder, words, prepare):
+    os.chdir(folder)
+    os.dup2(os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), sys.stderr.fileno())
+    torch.set_num_threads(1)
+    # Workers are forked, as under a shell: they would come from this kind of server otherwise.
+    multiprocessing.set_start_method("fork", force=True)
+    prepare()
+    train.main(words)

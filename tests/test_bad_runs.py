@@ -1,0 +1,208 @@
+"""Runs that cannot go on, or not as they were asked to: one line, exit code 2, nothing lost."""
+
+import math
+import resource
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+import train
+from model import checks, memory
+from model.decoder import Decoder, DecoderConfig
+from model.module import MusicModule
+from model.optim import MuonAdamW
+from tests.folders import write_tunes
+from tests.processes import run_apart
+
+SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
+LAST = Path("run", "checkpoints", "last.ckpt")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_tunes(tmp_path / "tunes", 8)
+
+
+def words(*options):
+    quiet = ("--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu")
+    config = ("--config", SMOKE, "--data.path", "tunes", "--run", "run")
+    return list(map(str, ("fit", *config, *quiet, *options)))
+
+
+def fit(*options):
+    train.main(words(*options))
+
+
+def told(capsys, *options):
+    """The line that is said of a run that exits with 2."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        fit(*options)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert stop.value.code == 2
+    return line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("learning_rate", "0"),
+        ("learning_rate", "-0.001"),
+        ("learning_rate", "nan"),
+        ("learning_rate", "inf"),
+        ("learning_rate", "60"),
+        ("muon_learning_rate", "0"),
+        ("muon_learning_rate", "1e9"),
+        ("weight_decay", "-1"),
+        ("warm_up", "nan"),
+        ("cool_down", "7"),
+    ],
+)
+def test_a_rate_out_of_any_sense_is_refused(folder, capsys, name, value):
+    line = told(capsys, f"--model.{name}", value)
+    assert f"model.{name} must be from" in line
+    assert str(float(value)) in line
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_a_loss_that_is_no_number_stops_and_tells_what_was_in_the_batch(
+    folder, capsys, monkeypatch, each
+):
+    forward, seen = MusicModule.forward, []
+
+    def overflowing(self, ids, control=None):
+        logits = forward(self, ids, control)
+        seen.append(ids)
+        return logits * (math.inf if self.training and len(seen) == 14 * each else 1)
+
+    monkeypatch.setattr(MusicModule, "forward", overflowing)
+    line = told(
+        capsys,
+        *("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3),
+        *("--data.transpose", 0, "--trainer.val_check_interval", 10),
+    )
+    assert "step 14: the loss is nan (largest logit " in line
+    assert "all weights are finite" in line
+    assert line.count(".mid from bar ") == 3
+    assert torch.load(LAST, weights_only=True)["global_step"] == 10
+    monkeypatch.undo()
+    monkeypatch.chdir(folder.parent)
+    fit("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3, "--data.transpose", 0,
+        "--ckpt_path", "last")  # fmt: skip
+    assert torch.load(LAST, weights_only=True)["global_step"] == 20
+
+
+def test_weights_that_are_no_numbers_take_no_checkpoints_place(folder, capsys, monkeypatch):
+    def broken(self, *_):
+        if self.global_step == 20:  # which ends the run
+            with torch.no_grad():
+                self.decoder.head.weight[0, 0] = math.nan
+
+    monkeypatch.setattr(MusicModule, "on_train_batch_end", broken)
+    line = told(capsys)
+    assert "step 20 made decoder.head.weight no longer finite" in line
+    kept = torch.load(LAST, weights_only=True)
+    assert kept["global_step"] == 10
+    assert kept["state_dict"]["decoder.head.weight"].isfinite().all()
+
+
+def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
+    fit("--trainer.max_steps", 10)
+    kept = LAST.read_bytes()
+    line = told(capsys, "--data.instruments", "piano", "--ckpt_path", "last")
+    assert "trained with another vocabulary" in line
+    assert LAST.read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--model.n_embd", 2**19, "--model.n_layer", 2**20], "for weights"),
+        (["--data.batch_size", 10**8], "for a batch of 100000000 windows"),
+    ],
+)
+def test_what_is_too_large_for_the_memory_is_told_before_it_is_tried(folder, capsys, options, what):
+    line = told(capsys, *options)
+    assert "GiB are free" in line
+    assert what in line
+    assert not LAST.exists()
+
+
+@pytest.mark.parametrize("shape", [{}, {"n_layer": 3, "bias": True, "positions": "learned"}])
+def test_the_bytes_of_the_weights_are_those_that_training_holds(shape):
+    config = DecoderConfig(50, n_embd=32, **{"n_layer": 2} | shape)
+    decoder = Decoder(config)
+    optimizer = MuonAdamW(decoder, 0.01, 0.05, 0.1)
+    ids = torch.zeros(1, 8, dtype=torch.long)
+    decoder(ids).sum().backward()
+    optimizer.step()
+    held = [*decoder.parameters(), *(p.grad for p in decoder.parameters())]
+    held += [t for kept in optimizer.state.values() for t in kept.values() if t.ndim]
+    assert sum(t.nbytes for t in held) == memory.least_weight_bytes(config)
+
+
+@pytest.mark.parametrize("shape", [{}, {"norm_position": "post", "norm": "layer"}])
+def test_a_window_leaves_at_least_what_is_counted_for_it(shape):
+    config = DecoderConfig(60, n_embd=64, n_layer=3, context_length=128, **shape)
+    decoder, ids = Decoder(config), torch.zeros(2, 128, dtype=torch.long)
+    mine = {weight.untyped_storage().data_ptr() for weight in decoder.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with hooks, torch.autocast("cpu", torch.bfloat16):
+        functional.cross_entropy(decoder(ids).float().flatten(0, 1), ids.flatten())
+    measured = sum(t.untyped_storage().nbytes() for at, t in kept.items() if at not in mine)
+    assert 1 < measured / (2 * memory.least_window_bytes(config)) < 4
+
+
+def little_memory(more):
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + more, in_use + more))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits need Linux")
+def test_memory_that_runs_out_is_told(folder):
+    large = words("--model.n_embd", 2048, "--model.n_layer", 4)
+    code, lines = run_apart(folder.parent, large, partial(little_memory, 2**29))
+    assert code == 2
+    assert len(lines) == 1
+    assert "the memory ran out" in lines[0]
+    assert "lower data.batch_size" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nMore"), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
+        (MemoryError(), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (RuntimeError(), False),
+    ],
+)
+def test_errors_of_memory_are_known_by_kind_or_words(error, is_memory):
+    line = checks.told_if_memory_ran_out(error)
+    assert (line is not None) == is_memory
+    assert line is None or ("\n" not in line and "the memory ran out" in line)
+
+
+def test_estimating_draws_no_random_numbers():
+    before = torch.random.get_rng_state()
+    memory.least_weight_bytes(DecoderConfig(50, n_embd=32))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_what_is_free_lies_within_the_machine():
+    free = memory.free_bytes(torch.device("cpu"))
+    assert free is None or 0 < free < 2**50
+    assert memory.free_bytes(torch.device("meta")) is None

@@ -1,0 +1,259 @@
+"""Runs that are killed, told to stop, or find the disk full; and what they are resumed to.
+
+The processes that die here do die: they are started by a server that has the imports done, and
+get the signal, or the limit on the size of files, at a moment that is fixed.
+"""
+
+import os
+import resource
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import checkpoints
+import train
+from model.bundle import load_bundle
+from model.module import MusicModule
+from tests.folders import write_tunes
+from tests.processes import run_apart
+
+SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
+STEPS, EVERY = 9, 3
+SETTINGS = {
+    "data.path": "tunes",
+    "data.batch_size": 1,
+    "data.num_workers": 1,
+    "model.dropout": 0.2,
+    "trainer.max_steps": STEPS,
+    "trainer.val_check_interval": EVERY,
+    "trainer.accumulate_grad_batches": 2,
+    "trainer.log_every_n_steps": 1,
+    "trainer.enable_progress_bar": "false",
+    "trainer.accelerator": "cpu",
+    "monitor.times": 3,
+    "monitor.bars": 1,
+    "monitor.tokens": 4,
+}
+
+
+def arguments(run, **changes):
+    named = SETTINGS | {name.replace("__", "."): value for name, value in changes.items()}
+    options = [word for name, value in named.items() for word in (f"--{name}", str(value))]
+    return ["fit", "--config", str(SMOKE), *options, "--run", run, "--ckpt_path", "last"]
+
+
+def when(owner, name, is_time, act):
+    """Has `act` happen in the method of that name, before anything else, when it is time."""
+    method = getattr(owner, name)
+
+    def patched(self, *args, **kwargs):
+        if is_time(self, *args):
+            act()
+        return method(self, *args, **kwargs)
+
+    setattr(owner, name, patched)
+
+
+def signalled(number):
+    return partial(os.kill, os.getpid(), number)
+
+
+def at(step, part=0):
+    """In a hook of MusicModule: the given part of the batches of the step after `step`."""
+    return lambda self, _, index: self.global_step == step and index % 2 == part
+
+
+def killed_in_training():
+    when(MusicModule, "training_step", at(4, part=1), signalled(signal.SIGKILL))
+
+
+def killed_in_validation():
+    is_time = lambda self, *_: self.global_step == 2 * EVERY  # noqa: E731
+    when(MusicModule, "validation_step", is_time, signalled(signal.SIGKILL))
+
+
+def killed_as_a_checkpoint_takes_its_place():
+    is_time = lambda path, *_: path.name == "last.ckpt.part" and Path("run", "checkpoints", "last.ckpt").exists()  # noqa: E731, E501  # fmt: skip
+    when(type(Path()), "replace", is_time, signalled(signal.SIGKILL))
+
+
+def told_in_the_middle_of_a_step():
+    when(MusicModule, "training_step", at(4, part=0), signalled(signal.SIGTERM))
+
+
+def told_in_validation():
+    is_time = lambda self, *_: self.global_step == 2 * EVERY  # noqa: E731
+    when(MusicModule, "validation_step", is_time, signalled(signal.SIGTERM))
+
+
+def told_by_the_keyboard():
+    when(MusicModule, "backward", lambda self, *_: self.global_step == 7, signalled(signal.SIGINT))
+
+
+def no_larger_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that nothing disturbed, in which are tunes and their tokens."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_tunes(folder / "tunes", 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        train.main(arguments("run"))
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path, monkeypatch):
+    """A folder with the same tunes, to train in."""
+    for name in ("tunes", "datasets"):
+        (tmp_path / name).symlink_to(whole / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checkpoint(folder, name="last"):
+    return torch.load(folder / "run" / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def is_same(one, other):
+    """Whether two trees of dicts, lists and tensors are the same, to the bit."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(is_same(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return one == other
+
+
+def charts(folder):
+    """Of the run: the steps of each chart, and what is charted at each but the speed."""
+    shown = EventAccumulator(str(folder / "run"), size_guidance={"images": 0}).Reload()
+    tags = shown.Tags()
+    figures = {tag: [(e.step, e.value) for e in shown.Scalars(tag)] for tag in tags["scalars"]}
+    speed = figures.pop("train/tokens_per_second")
+    return (
+        figures,
+        [step for step, _ in speed],
+        {tag: [event.step for event in shown.Images(tag)] for tag in tags["images"]},
+    )
+
+
+def assert_nothing_happened(folder, whole):
+    """That a run ended as the undisturbed one: weights, optimizer, counts, model and charts."""
+    for name in ("last", "best"):
+        one, other = checkpoint(folder, name), checkpoint(whole, name)
+        for part in ("global_step", "state_dict", "optimizer_states", "lr_schedulers", "seed"):
+            assert is_same(one[part], other[part]), (name, part)
+        assert one["callbacks"]["Checkpoints"] == other["callbacks"]["Checkpoints"]
+    one, other = (load_bundle(at / "run" / "model.safetensors") for at in (folder, whole))
+    assert is_same(one[0].state_dict(), other[0].state_dict())
+    assert one[1:] == other[1:]  # vocabulary and summary
+    assert charts(folder) == charts(whole)
+    assert [path.name for path in folder.glob("run*")] == ["run"]
+    assert not list(folder.rglob("*.part"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fate", "exit_code", "kept"),
+    [
+        (killed_in_training, -signal.SIGKILL, EVERY),
+        (killed_in_validation, -signal.SIGKILL, EVERY),
+        (killed_as_a_checkpoint_takes_its_place, -signal.SIGKILL, EVERY),
+        (told_in_the_middle_of_a_step, 128 + signal.SIGTERM, 5),
+        (told_in_validation, 128 + signal.SIGTERM, 2 * EVERY),
+        (told_by_the_keyboard, 128 + signal.SIGINT, 8),
+    ],
+)
+def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
+    folder, whole, fate, exit_code, kept
+):
+    code, lines = run_apart(folder, arguments("run"), fate)
+    assert code == exit_code, lines
+    assert checkpoint(folder)["global_step"] == kept
+    if code > 0:
+        assert f"after step {kept}; --ckpt_path last goes on" in lines[-1]
+    train.main(arguments("run"))
+    assert_nothing_happened(folder, whole)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_and_the_checkpoint_before_stays_whole(folder, whole):
+    run_apart(folder, arguments("run"), killed_in_training)
+    last = folder / "run" / "checkpoints" / "last.ckpt"
+    before = last.read_bytes()
+    code, lines = run_apart(
+        folder, arguments("run"), partial(no_larger_files, last.stat().st_size - 1)
+    )
+    assert code == 2
+    assert len(lines) == 1
+    assert "best.ckpt cannot be written (File too large)" in lines[0]
+    assert last.read_bytes() == before
+    assert not list(folder.rglob("*.part"))
+    train.main(arguments("run"))
+    assert_nothing_happened(folder, whole)
+
+
+def test_what_the_undisturbed_run_shows(whole):
+    figures, speed, pictures = charts(whole)
+    steps = list(range(1, STEPS + 1))
+    assert [step for step, _ in figures["train/loss"]] == speed == steps
+    assert [step for step, _ in figures["valid/nats_per_note"]] == [3, 6, 9]
+    assert set(map(tuple, pictures.values())) == {(3, 6, 9)}
+
+
+def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, monkeypatch):
+    figures = iter([3.0, 2.0, 4.0])
+
+    def worsening(self, split):
+        self.log("valid/nats_per_note", next(figures))
+
+    monkeypatch.setattr(MusicModule, "_log_tally", worsening)
+    train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1))
+    assert checkpoint(folder, "best")["global_step"] == 6
+    assert checkpoint(folder)["global_step"] == 9
+    assert checkpoint(folder)["callbacks"]["Checkpoints"] == {"best": 2.0}
+
+
+def test_a_run_is_kept_between_validations_too(folder, monkeypatch):
+    kept = []
+    save_checkpoint = checkpoints.WholeFiles.save_checkpoint
+
+    def noted(self, checkpoint, path, storage_options=None):
+        kept.append((path.name, checkpoint["global_step"]))
+        save_checkpoint(self, checkpoint, path)
+
+    monkeypatch.setattr(checkpoints.WholeFiles, "save_checkpoint", noted)
+    often = {"checkpoint__minutes": 0, "trainer__val_check_interval": 100, "trainer__max_steps": 4}
+    train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1, **often))
+    between = [("last.ckpt", 1), ("last.ckpt", 2), ("last.ckpt", 3)]
+    assert kept == [*between, ("best.ckpt", 4), ("last.ckpt", 4)]
+
+
+@pytest.mark.parametrize("content", ["half", "nothing", "zip", "code"])
+def test_what_is_no_whole_checkpoint_is_refused_in_a_line(whole, tmp_path, capsys, content):
+    path = tmp_path / "given.ckpt"
+    file = (whole / "run" / "checkpoints" / "last.ckpt").read_bytes()
+    if content == "half":
+        path.write_bytes(file[: len(file) // 2])
+    elif content == "nothing":
+        path.write_bytes(b"")
+    elif content == "zip":
+        torch.save({"weights": torch.zeros(3)}, path)
+    else:
+        torch.save({"global_step": print}, path)
+    with pytest.raises(SystemExit) as stop:
+        train.main([*arguments("run"), "--ckpt_path", str(path)])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert stop.value.code == 2
+    assert len(lines) == 1
+    assert "given.ckpt" in lines[0]
+    assert "checkpoint" in lines[0]
