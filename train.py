@@ -29,10 +29,12 @@ from lightning.pytorch.cli import (
     LightningCLI,
     SaveConfigCallback,
 )
+from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
+from devices import LeaveTogether, check_nodes, check_strategy, is_lost_process, is_to_tell
 from model.bundle import save_bundle
 from model.module import MusicModule, RunError
 from monitor import MusicMonitor, RunLogger, StepProgress
@@ -157,14 +159,21 @@ class EtudeCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer, with its callbacks, logging to the run's folder."""
         config = self.config[self.subcommand]
-        callbacks = [*(self.config_init[self.subcommand].trainer.callbacks or []), SaveModel()]
+        check_strategy(config.trainer.strategy)
+        wished = self.config_init[self.subcommand].trainer.callbacks or []
+        callbacks = [*wished, SaveModel(), LeaveTogether()]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(StepProgress(refresh_rate=10))
         if self.subcommand != "fit":  # judging a run leaves its folder alone
             kwargs["logger"] = False
         elif config.trainer.logger is None:
             kwargs["logger"] = RunLogger(Path(config.run))
-        return super().instantiate_trainer(callbacks=callbacks, **kwargs)
+        try:
+            trainer = super().instantiate_trainer(callbacks=callbacks, **kwargs)
+        except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
+            raise RunError(str(error)) from None
+        check_nodes(trainer)
+        return trainer
 
 
 def fast_precision(accelerator: str) -> str:
@@ -198,14 +207,20 @@ def free_folder(run: Path) -> Path:
         number += 1
         folder = run.with_name(f"{run.name}-{number}")
     if folder != run:
-        print(f"{run} holds an earlier run, so this one goes to {folder}")
+        rank_zero_only(print)(f"{run} holds an earlier run, so this one goes to {folder}")
     return folder
 
 
 def fail(message: str) -> NoReturn:
-    """Says what is wrong in one line and leaves with exit code 2."""
-    print(f"train.py: {' '.join(message.split())}", file=sys.stderr)
+    """Says what is wrong in one line, from one process, and leaves with exit code 2."""
+    tell(" ".join(message.split()))
     sys.exit(2)
+
+
+def tell(message: str) -> None:
+    """Says why a run ends, if no other process of the run does."""
+    if is_to_tell():
+        print(f"train.py: {message}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -226,10 +241,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             args=None if argv is None else list(argv),
         )
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
-        print("train.py: stopped by SIGTERM; --ckpt_path last goes on", file=sys.stderr)
+        tell("stopped by SIGTERM; --ckpt_path last goes on")
         sys.exit(143)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
+    except RuntimeError as error:
+        if not is_lost_process(error):
+            raise
+        fail("another process of the run is gone; --ckpt_path last goes on")
 
 
 if __name__ == "__main__":
