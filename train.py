@@ -28,11 +28,13 @@ from lightning.pytorch.cli import (
     LightningCLI,
     SaveConfigCallback,
 )
+from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
+from devices import LeaveTogether, check_nodes, check_strategy, is_lost_process, is_to_tell
 from model.checks import RunError, told_if_memory_ran_out
 from model.module import MusicModule
 from monitor import MusicMonitor, RunLogger, StepProgress
@@ -88,7 +90,9 @@ class EtudeCLI(LightningCLI):
         if self.subcommand == "fit" and config.ckpt_path is None:
             folder = free_folder(Path(config.run))
             if folder != Path(config.run):
-                print(f"{config.run} holds an earlier run, so this one goes to {folder}")
+                rank_zero_only(print)(
+                    f"{config.run} holds an earlier run, so this one goes to {folder}"
+                )
             config.run = str(folder)
         checkpoints = Path(config.run) / FOLDER
         config.trainer.default_root_dir = config.run
@@ -105,14 +109,20 @@ class EtudeCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """The trainer, with its callbacks, logging to the run's folder."""
         config = self.config[self.subcommand]
-        callbacks = [*(self.config_init[self.subcommand].trainer.callbacks or [])]
+        check_strategy(config.trainer.strategy)
+        wished = self.config_init[self.subcommand].trainer.callbacks or []
+        callbacks = [*wished, LeaveTogether()]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(StepProgress(refresh_rate=10))
         if self.subcommand != "fit":  # judging a run leaves its folder alone
             kwargs["logger"] = False
         elif config.trainer.logger is None:
             kwargs["logger"] = RunLogger(Path(config.run), self.steps_made)
-        trainer = super().instantiate_trainer(callbacks=callbacks, **kwargs)
+        try:
+            trainer = super().instantiate_trainer(callbacks=callbacks, **kwargs)
+        except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
+            raise RunError(str(error)) from None
+        check_nodes(trainer)
         trainer.strategy.checkpoint_io = WholeFiles()
         if isinstance(trainer.val_check_interval, int):  # steps, where Lightning counts batches
             trainer.val_check_interval *= trainer.accumulate_grad_batches
@@ -130,9 +140,15 @@ def fast_precision(accelerator: str) -> str:
 
 
 def fail(message: str) -> NoReturn:
-    """Says what is wrong in one line and leaves with exit code 2."""
-    print(f"train.py: {' '.join(message.split())}", file=sys.stderr)
+    """Says what is wrong in one line, from one process, and leaves with exit code 2."""
+    tell(" ".join(message.split()))
     sys.exit(2)
+
+
+def tell(message: str) -> None:
+    """Says why a run ends, if no other process of the run does."""
+    if is_to_tell():
+        print(f"train.py: {message}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -153,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             args=None if argv is None else list(argv),
         )
     except StopError as stop:
-        print(f"train.py: {stop}; --ckpt_path last goes on", file=sys.stderr)
+        tell(f"{stop}; --ckpt_path last goes on")
         sys.exit(stop.exit_code)
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
         print("train.py: stopped by SIGTERM; --ckpt_path last goes on", file=sys.stderr)
@@ -161,6 +177,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
     except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and is_lost_process(error):
+            fail("another process of the run is gone; --ckpt_path last goes on")
         if (told := told_if_memory_ran_out(error)) is None:
             raise
         fail(told)

@@ -100,15 +100,27 @@ class MusicDataModule(LightningDataModule):
         self.seed, self.num_workers = seed, num_workers
         self.options = CorpusOptions.from_settings(self.hparams)
         self._corpus: Corpus | Stream | None = None
+        self.prepare_data_per_node = False  # nodes that share a disk would all build it
 
     def prepare_data(self) -> None:
-        """Builds the corpus where that has not been done; in one process only."""
+        """Builds the corpus where that has not been done; in one process of all."""
         print(self._open(progress=True).summary())
 
     def setup(self, stage: str | None = None) -> None:
-        """Opens the corpus; in every process."""
+        """Opens the corpus; in every process.
+
+        Raises:
+            CorpusError: it is not the one that the first process has.
+        """
         if self._corpus is None:
             self._corpus = self._open(progress=False)
+        mine = self.path if isinstance(self._corpus, Stream) else self._corpus.folder.name
+        first = self.trainer.strategy.broadcast(mine) if self.trainer else mine
+        if mine != first:
+            raise CorpusError(
+                f"this process found {mine}, the first one {first}: "
+                f"all have to see the same {self.path}"
+            )
 
     def _open(self, progress: bool) -> Corpus | Stream:
         if is_stream(self.path):

@@ -196,11 +196,10 @@ class WholeSequences:
 
     def __init__(self, stream: Stream, split: str, rank: int = 0, ranks: int = 1) -> None:
         self._stream = stream
-        members = np.array(stream.members[split], dtype=np.int64)
-        ends = np.cumsum(stream.begins[members + 1] - stream.begins[members])
-        batches = np.split(members, np.flatnonzero(np.diff(ends // EVALUATION_TOKENS)) + 1)
-        # every rank scores something, if only nothing, for they add up their figures together
-        self._batches = batches[rank::ranks] or [np.empty(0, dtype=np.int64)]
+        mine = np.array(stream.members[split], dtype=np.int64)[rank::ranks]
+        ends = np.cumsum(stream.begins[mine + 1] - stream.begins[mine])
+        # a rank without a sequence scores an empty batch, for they add up their figures together
+        self._batches = np.split(mine, np.flatnonzero(np.diff(ends // EVALUATION_TOKENS)) + 1)
 
     def __len__(self) -> int:
         return len(self._batches)

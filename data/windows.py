@@ -233,10 +233,10 @@ class WholePieces:
 
     def __init__(self, split: Split, vocabulary: Vocabulary, rank: int = 0, ranks: int = 1) -> None:
         self.split, self.vocabulary = split, vocabulary
-        number = split.piece_offsets[:-1] // EVALUATION_TOKENS
-        batches = np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1)
-        # every rank scores something, if only nothing, for they add up their figures together
-        self.batches = batches[rank::ranks] or [np.empty(0, dtype=np.int64)]
+        mine = np.arange(rank, len(split), ranks)
+        number = np.cumsum(np.diff(split.piece_offsets)[mine]) // EVALUATION_TOKENS
+        # a rank without a piece scores an empty batch, for they add up their figures together
+        self.batches = np.split(mine, np.flatnonzero(np.diff(number)) + 1)
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:

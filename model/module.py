@@ -209,7 +209,11 @@ class MusicModule(LightningModule):
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
-        """Cross-entropy in nats, mean over the scored tokens of the batch."""
+        """Cross-entropy in nats, mean over the scored tokens of the batch.
+
+        Of the batches of all ranks together: then the mean of the ranks' gradients, which DDP
+        takes, is the gradient that one process has of them as one batch.
+        """
         logits, targets = self(batch["ids"], batch["beside"]), batch["targets"]
         total = functional.cross_entropy(
             logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
@@ -218,14 +222,17 @@ class MusicModule(LightningModule):
             reduction="sum",
         )
         scored = targets != NOT_SCORED
-        loss = total / scored.sum().clamp(min=1)
-        if not loss.isfinite():
-            raise self._broken_loss(loss, logits, batch_idx)
+        if not total.isfinite():
+            raise self._broken_loss(total, logits, batch_idx)
         notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
-        self.log("train/loss", loss, prog_bar=True)
-        self.log("train/nats_per_note", total.detach() / notes.clamp(min=1), prog_bar=True)
+        sums = torch.stack((total.detach(), scored.sum(), notes))
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(sums)
+        nats, n_tokens, n_notes = sums[0], sums[1].clamp(min=1), sums[2].clamp(min=1)
+        self.log("train/loss", nats / n_tokens, prog_bar=True)
+        self.log("train/nats_per_note", nats / n_notes, prog_bar=True)
         self.tokens += targets.numel()
-        return loss
+        return total * self.trainer.world_size / n_tokens
 
     def _broken_loss(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
         each = self.trainer.accumulate_grad_batches

@@ -14,18 +14,19 @@ ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.py"), *ROOT.glob("data/*.py"), *ROOT.glob("model/*.py")]
 LIGHTNING = {
     *("data/datamodule.py", "model/module.py"),
-    *("checkpoints.py", "monitor.py", "train.py"),
+    *("checkpoints.py", "devices.py", "monitor.py", "train.py"),
 }
 MATPLOTLIB = {"data/render.py"}
 # Top-level files import each other only along this line.
 MAY_IMPORT = {
-    "train": {"checkpoints", "monitor"},
+    "train": {"checkpoints", "devices", "monitor"},
     "checkpoints": set(),
     "monitor": {"compose"},
     "evaluate": {"compose", "generate"},
     "report": {"evaluate"},
     "generate": {"compose"},
     "compose": set(),
+    "devices": set(),
 }
 
 

@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -257,17 +255,3 @@ def test_without_a_checkpoint_there_is_nothing_to_test(folder, capsys):
     code, lines = told(capsys, "test", *config)
     assert code == 2
     assert "last.ckpt" in lines[-1]
-
-
-@pytest.mark.slow
-def test_two_processes_train_one_model(folder):
-    command = [sys.executable, train.__file__, "fit", "--config", CONFIGS / "smoke.yaml"]
-    two = ["--trainer.devices", "2", "--trainer.accelerator", "cpu", "--trainer.strategy", "ddp"]
-    done = subprocess.run(
-        [*command, *two, "--data.path", folder, "--run", "runs/two"],
-        capture_output=True,
-        text=True,
-        timeout=300,  # a process that waits for the other would wait for ever
-    )
-    assert done.returncode == 0, done.stderr
-    assert generate.load("runs/two/model.safetensors").summary["step"] in (10, 20)
