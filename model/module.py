@@ -31,6 +31,16 @@ class RunError(ValueError):
     """A run that cannot go as it was asked to; the message is one line, for people."""
 
 
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Nats of int64 targets (B, T) under logits (B, T, V), summed over those that are scored."""
+    return functional.cross_entropy(
+        logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
+        targets.flatten(),  # (B, T) -> (B T)
+        ignore_index=NOT_SCORED,
+        reduction="sum",
+    )
+
+
 class Vocabulary(Protocol):
     """What a module asks of the vocabulary of its data."""
 
@@ -199,12 +209,7 @@ class MusicModule(LightningModule):
         """Cross-entropy in nats, mean over the scored tokens of the batch."""
         control = batch["control"] if self.decoder.control is not None else None
         logits, targets = self(batch["ids"], control), batch["targets"]
-        total = functional.cross_entropy(
-            logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
-            targets.flatten(),  # (B, T) -> (B T)
-            ignore_index=NOT_SCORED,
-            reduction="sum",
-        )
+        total = cross_entropy(logits, targets)
         scored = targets != NOT_SCORED
         loss = total / scored.sum().clamp(min=1)
         notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
