@@ -37,6 +37,7 @@ from model.decoder import Decoder, DecoderConfig
 from model.module import MusicModule, TrainingBatch, cross_entropy
 from model.optim import MuonAdamW
 from monitor import RunLogger, StepProgress
+from train import keep_memory
 
 CONTEXT = 512
 PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
@@ -347,6 +348,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
+    keep_memory()  # for all alike
     compare(DEFAULT, (0.0, DROPOUT), arguments.rounds, steps=8)
     compare(COMPARISON, (0.0, DROPOUT), arguments.rounds, steps=2)
     lightning(DEFAULT, DROPOUT, arguments.rounds, steps=30)
