@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.attention import KVCache, MultiHeadAttention, causal_mask
+from model.pointwise import Dropout, RMSNorm, squared_relu
 from model.positions import Learned, Rotary, Sinusoidal
 
 Positions = Literal["sinusoidal", "learned", "rotary"]
@@ -95,14 +96,10 @@ class FeedForward(nn.Module):
         return y
 
 
-def _squared_relu(x: Tensor) -> Tensor:
-    return x.relu().square()
-
-
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
-    "squared_relu": _squared_relu,
+    "squared_relu": squared_relu,
 }
 
 
@@ -122,7 +119,7 @@ class AddNorm(nn.Module):
         self.layer = layer
         self.norm = _norm(config)
         self.is_post = config.norm_position == "post"
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, *others: Any) -> Tensor:
         """float (B, T, D) -> (B, T, D); `others` are handed to f after x."""
@@ -136,7 +133,7 @@ class AddNorm(nn.Module):
 
 def _norm(config: DecoderConfig) -> nn.Module:
     """LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019)."""
-    return (nn.LayerNorm if config.norm == "layer" else nn.RMSNorm)(config.n_embd)
+    return (nn.LayerNorm if config.norm == "layer" else RMSNorm)(config.n_embd)
 
 
 class Block(nn.Module):
@@ -190,7 +187,7 @@ class Decoder(nn.Module):
         # what is known of each token beside its id, such as when it is and how far the end
         self.beside = nn.Linear(config.n_beside, config.n_embd, False) if config.n_beside else None
         self.positions = _positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
         # post-norm blocks end in a norm of their own
         self.norm = _norm(config) if config.norm_position == "pre" else nn.Identity()

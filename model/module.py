@@ -28,6 +28,16 @@ SHAPE = tuple(
 )
 
 
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Nats of int64 targets (B, T) under logits (B, T, V), summed over those that are scored."""
+    return functional.cross_entropy(
+        logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
+        targets.flatten(),  # (B, T) -> (B T)
+        ignore_index=NOT_SCORED,
+        reduction="sum",
+    )
+
+
 class Vocabulary(Protocol):
     """What a module asks of the vocabulary of its data."""
 
@@ -215,12 +225,7 @@ class MusicModule(LightningModule):
         takes, is the gradient that one process has of them as one batch.
         """
         logits, targets = self(batch["ids"], batch["beside"]), batch["targets"]
-        total = functional.cross_entropy(
-            logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
-            targets.flatten(),  # (B, T) -> (B T)
-            ignore_index=NOT_SCORED,
-            reduction="sum",
-        )
+        total = cross_entropy(logits, targets)
         scored = targets != NOT_SCORED
         if not total.isfinite():
             raise self._broken_loss(total, logits, batch_idx)

@@ -1,13 +1,69 @@
 """The optimizer and the schedule of its rate."""
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from model.decoder import Decoder
+
+
+class BatchedMuon(Muon):
+    """torch's, with matrices of like shape taken to orthogonal ones in one product."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update every matrix that has a gradient once."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            alike: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    alike[tuple(sorted(weight.shape))].append(weight)
+            for weights in alike.values():
+                self._update(weights, group)
+        return loss
+
+    def _update(self, weights: list[nn.Parameter], group: dict[str, Any]) -> None:
+        rate, inertia = group["lr"], group["momentum"]
+        updates = []
+        for weight in weights:
+            assert weight.grad is not None
+            state = self.state[weight]
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = torch.zeros_like(weight.grad)
+            momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - inertia)
+            update = weight.grad.lerp(momentum, inertia)  # Nesterov's
+            updates.append(_lying(update))
+        even = _orthogonal(torch.stack(updates), group["ns_coefficients"], group["ns_steps"])
+        for weight, update in zip(weights, even, strict=True):
+            rows, columns = weight.shape
+            weight.mul_(1 - rate * group["weight_decay"])
+            stretch = math.sqrt(max(1, rows / columns))
+            weight.add_(update if rows <= columns else update.mT, alpha=-rate * stretch)
+
+
+def _lying(matrix: Tensor) -> Tensor:
+    """The matrix, or its transpose if it is higher than wide."""
+    return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
+
+
+def _orthogonal(matrices: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
+    """Newton and Schulz's iteration (Jordan 2024): float (N, m, n), m <= n -> bf16 (N, m, n)."""
+    a, b, c = coefficients
+    x = matrices.bfloat16()
+    x.div_(torch.stack([one.norm() for one in x]).clamp(min=1e-7)[:, None, None])
+    for _ in range(steps):
+        gram = x.bmm(x.mT)
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x
 
 
 class MuonAdamW(Optimizer):
@@ -33,7 +89,7 @@ class MuonAdamW(Optimizer):
         weight_decay: float,
     ) -> None:
         matrices, tables, gains = split_parameters(decoder)
-        muon = Muon(matrices, lr=muon_learning_rate, weight_decay=weight_decay)
+        muon = BatchedMuon(matrices, lr=muon_learning_rate, weight_decay=weight_decay)
         groups: list[dict[str, Any]] = [{"params": tables}, {"params": gains, "weight_decay": 0.0}]
         adamw = AdamW(
             groups,

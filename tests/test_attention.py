@@ -83,6 +83,22 @@ def test_the_fused_kernel_says_the_same(causal, mask_of, shape):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("length", [2, 128, 300])
+def test_bands_of_causal_attention_are_the_whole(length):
+    torch.manual_seed(0)
+    shapes = ((2, 3, length, 4), (2, 3, length, 4), (2, 3, length, 5))
+    inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    weights = attention_weights(*inputs[:2], causal=True, scale=0.7)
+    results = []
+    for output in (
+        scaled_dot_product_attention(*inputs, causal=True, scale=0.7),
+        weights @ inputs[2],
+    ):
+        results.append([output, *torch.autograd.grad(output.square().sum(), inputs)])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
 def test_a_hidden_key_counts_for_nothing():
     query, key, value = torch.randn(3, 1, 2, 6, 4)
     mask = torch.ones(6, 6, dtype=torch.bool)

@@ -10,14 +10,14 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from model.decoder import Decoder, DecoderConfig
-from model.optim import MuonAdamW, split_parameters, warm_hold_fall
+from model.optim import BatchedMuon, MuonAdamW, split_parameters, warm_hold_fall
 
 IDS = torch.arange(12).remainder(7).view(2, 6)
 
 
-def make() -> tuple[Decoder, MuonAdamW]:
+def make(width: int = 8) -> tuple[Decoder, MuonAdamW]:
     torch.manual_seed(0)
-    decoder = Decoder(DecoderConfig(7, n_layer=2, n_head=2, n_embd=8))
+    decoder = Decoder(DecoderConfig(7, n_layer=2, n_head=2, n_embd=width))
     return decoder, MuonAdamW(decoder, 0.01, 0.05, 0.1)
 
 
@@ -51,7 +51,7 @@ def test_it_learns_and_moves_everything():
 
 
 def test_matrices_go_where_muon_takes_them_and_the_rest_where_adamw_does():
-    decoder, optimizer = make()
+    decoder, optimizer = make(width=32)  # on smaller ones bf16 products in a batch round unlike
     twin = copy.deepcopy(decoder)
     matrices, tables, gains = split_parameters(twin)
     muon = torch.optim.Muon(matrices, lr=0.05, weight_decay=0.1)
@@ -66,6 +66,22 @@ def test_matrices_go_where_muon_takes_them_and_the_rest_where_adamw_does():
             part.step()
     for ours, theirs in zip(decoder.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_matrices_in_a_batch_are_updated_as_torch_updates_each():
+    torch.manual_seed(0)
+    shapes = [(96, 32), (32, 32), (128, 32), (32, 128)] * 2
+    ours = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
+    theirs = copy.deepcopy(ours)
+    optimizers = BatchedMuon(ours, lr=0.1), torch.optim.Muon(theirs, lr=0.1)
+    for _ in range(3):
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=2e-3)  # bf16's rounding of 0.1
 
 
 def test_a_run_resumed_from_its_state_goes_on_exactly():

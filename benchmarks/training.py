@@ -1,0 +1,365 @@
+"""How fast a step of training is, beside transformers' GPT-2, and where its time goes.
+
+    python -m benchmarks.training
+    python -m benchmarks.training --rounds 9
+
+A step is what train.py does: forward, loss, backward, clipping, Muon and AdamW; GPT-2's is the
+same with AdamW alone. Weights and ids are random. Rounds take turns, so that what else the machine
+does hits all alike, the peak of its matrix products included; figures are medians of rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import repeat
+from pathlib import Path
+from statistics import median
+
+import torch
+from lightning.pytorch import Callback, LightningDataModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim import AdamW, Optimizer
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.speed import vocabulary
+from data.bearings import Bearings
+from data.vocabulary import Vocabulary
+from model.decoder import Decoder, DecoderConfig
+from model.module import MusicModule, TrainingBatch, cross_entropy
+from model.optim import MuonAdamW
+from monitor import RunLogger, StepProgress
+from train import keep_memory
+
+CONTEXT = 512
+PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
+DROPOUT = 0.2
+COLUMNS_SET = 20  # of the side input beside an id of a chorale, about
+NANOGPT = {"bf16": 9100, "fp32": 5200}  # tokens/s, where the bf16 product gave 430 GFLOP/s
+NANOGPT_PEAK = 430e9
+PRECISIONS = {"bf16": torch.bfloat16, "fp32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of four layers with four heads each, and of the batch."""
+
+    width: int
+    batch: int
+    pitches: int = 90  # of four programs: 512 ids
+
+    @property
+    def words(self) -> Vocabulary:
+        """Its vocabulary."""
+        return vocabulary(self.pitches)
+
+    @property
+    def columns(self) -> int:
+        """Of the side input."""
+        return Bearings(self.words).size
+
+    def batches(self) -> TrainingBatch:
+        """Random ids, the next one wanted in every place."""
+        ids = torch.randint(self.words.size, (self.batch, CONTEXT + 1))
+        beside = torch.rand(self.batch, CONTEXT, self.columns) < COLUMNS_SET / self.columns
+        return {"ids": ids[:, :-1], "targets": ids[:, 1:], "beside": beside}
+
+
+COMPARISON = Shape(width=256, batch=16)
+DEFAULT = Shape(width=128, batch=4)
+
+
+class Step:
+    """A training step.
+
+    Args:
+        model: ids to logits.
+        optimizer: of its weights.
+        precision: bf16 under autocast, or fp32.
+        shape: of the batch.
+    """
+
+    def __init__(
+        self, model: nn.Module, optimizer: Optimizer, precision: str, shape: Shape
+    ) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.dtype = PRECISIONS[precision]
+        self.batch = shape.batches()
+        self.tokens = self.batch["ids"].numel()
+        self.seconds: Counter[str] = Counter()  # by part
+
+    def forward(self) -> Tensor:
+        """The loss."""
+        is_mixed = self.dtype != torch.float32
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_mixed):
+            if isinstance(self.model, Decoder):
+                logits = self.model(self.batch["ids"], beside=self.batch["beside"])
+                total = cross_entropy(logits, self.batch["targets"])
+            else:
+                logits = self.model(self.batch["ids"], use_cache=False).logits
+                targets = self.batch["targets"].flatten()
+                total = functional.cross_entropy(logits.flatten(0, 1), targets, reduction="sum")
+        return total / self.tokens
+
+    def __call__(self) -> None:
+        """Take it, and count the seconds of its parts."""
+        clock = [time.perf_counter()]
+        loss = self.forward()
+        clock.append(time.perf_counter())
+        loss.backward()
+        clock.append(time.perf_counter())
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        clock.append(time.perf_counter())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        clock.append(time.perf_counter())
+        for part, begin, end in zip(PARTS, clock[:-1], clock[1:], strict=True):
+            self.seconds[part] += end - begin
+
+
+PARTS = ("forward", "backward", "clipping", "optimizer")
+
+
+def ours(shape: Shape, dropout: float, precision: str) -> Step:
+    """A step of this project's decoder."""
+    torch.manual_seed(0)
+    config = DecoderConfig(
+        shape.words.size, n_embd=shape.width, dropout=dropout, n_beside=shape.columns
+    )
+    decoder = Decoder(config).train()
+    return Step(decoder, MuonAdamW(decoder, 1e-4, 1e-3, 0.1), precision, shape)
+
+
+def theirs(shape: Shape, dropout: float, precision: str) -> Step:
+    """A step of GPT-2 in transformers."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=shape.words.size,
+        n_positions=CONTEXT,
+        n_embd=shape.width,
+        n_layer=4,
+        n_head=4,
+        resid_pdrop=dropout,
+        embd_pdrop=dropout,
+        attn_pdrop=0.0,  # ours has none there
+        bos_token_id=1,
+        eos_token_id=None,
+    )
+    model = transformers.GPT2LMHeadModel(config).train()
+    adamw = AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1)
+    return Step(model, adamw, precision, shape)
+
+
+def product(dtype: torch.dtype) -> float:
+    """Seconds of one product of two square matrices."""
+    one, other = torch.randn(2, PRODUCT, PRODUCT).to(dtype)
+    began = time.perf_counter()
+    _ = one @ other
+    return time.perf_counter() - began
+
+
+def flops(model: nn.Module, shape: Shape) -> float:
+    """Of a step, as nanoGPT counts them: 6 a weight in products and 12 L D T of attention a token.
+
+    (Chowdhery et al. 2022, PaLM, appendix B; causality is not taken off.)
+    """
+    weights = sum(w.numel() for w in model.parameters() if w.ndim == 2)
+    looked_up = {id(m.weight): m.weight.numel() for m in model.modules() if type(m) is nn.Embedding}
+    tied = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear)}
+    weights -= sum(count for which, count in looked_up.items() if which not in tied)
+    return (6 * weights + 12 * 4 * shape.width * CONTEXT) * shape.batch * CONTEXT
+
+
+class _Same(LightningDataModule):
+    """The same batch again and again."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.vocabulary, self.n_beside = shape.words, shape.columns
+        self.batch = shape.batches()
+
+    def train_dataloader(self) -> Iterator[TrainingBatch]:
+        """Endless."""
+        return _Again(self.batch)  # type: ignore[return-value]
+
+
+class _Again:
+    def __init__(self, batch: TrainingBatch) -> None:
+        self.batch = batch
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        return repeat(self.batch)
+
+
+class _Clock(Callback):
+    """Notes the time at the end of each step."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_train_batch_end(self, *_: object) -> None:
+        self.ends.append(time.perf_counter())
+
+
+def through_lightning(shape: Shape, dropout: float, steps: int) -> float:
+    """Seconds a step, the same through train.py's trainer: logs, bar and schedule."""
+    clock = _Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            accelerator="cpu",
+            precision="bf16-mixed",
+            max_steps=steps + 2,
+            gradient_clip_val=1.0,
+            log_every_n_steps=20,
+            logger=RunLogger(Path(folder)),
+            callbacks=[
+                StepProgress(refresh_rate=10),
+                ModelCheckpoint(save_last=False, save_top_k=0),
+                clock,
+            ],
+            enable_model_summary=False,
+        )
+        trainer.fit(MusicModule(n_embd=shape.width, dropout=dropout), datamodule=_Same(shape))
+    return (clock.ends[-1] - clock.ends[1]) / steps
+
+
+# By the start of an operation's name; the first that fits counts.
+KINDS = {
+    "products with weights": ("aten::mm", "aten::addmm", "aten::mkldnn_linear", "mkldnn::"),
+    "attention's products": ("aten::bmm", "aten::baddbmm"),
+    "attention's softmax": ("aten::_softmax",),
+    "norms": ("aten::_fused_rms_norm", "aten::rms_norm", "aten::native_layer_norm"),
+    "dropout's numbers": ("aten::bernoulli", "aten::native_dropout", "aten::random"),
+    "loss": ("aten::_log_softmax", "aten::nll_loss"),
+    "embedding": ("aten::embedding", "aten::index", "aten::_index_put"),
+    "copies and casts": ("aten::copy_", "aten::_to_copy", "aten::cat", "aten::clone"),
+}
+
+
+def operations(step: Step, repeats: int) -> list[tuple[str, float]]:
+    """(kind of operation, share of forward's and backward's time), by torch's profiler."""
+    with profile(activities=[ProfilerActivity.CPU]) as found:
+        for _ in range(repeats):
+            step.forward().backward()
+    total: Counter[str] = Counter()
+    for event in found.key_averages():
+        kind = next((k for k, names in KINDS.items() if event.key.startswith(names)), "the rest")
+        total[kind] += event.self_cpu_time_total
+    whole = sum(total.values())
+    return [(kind, share / whole) for kind, share in total.most_common()]
+
+
+def compare(shape: Shape, dropouts: tuple[float, ...], rounds: int, steps: int) -> None:
+    """Print a table of all that trains at a shape."""
+    makers: dict[str, Callable[[Shape, float, str], Step]] = {"etude": ours}
+    if find_spec("transformers") is None:
+        print("to compare: pip install transformers")
+    else:
+        makers["transformers"] = theirs
+    runs = {
+        (name, precision, dropout): make(shape, dropout, precision)
+        for precision in PRECISIONS
+        for dropout in dropouts
+        for name, make in makers.items()
+        if precision == "bf16" or not dropout
+    }
+    taken: dict[object, list[float]] = {key: [] for key in (*runs, *PRECISIONS)}
+    for number in range(rounds + 1):  # the first warms up
+        for precision, dtype in PRECISIONS.items():
+            best = min(product(dtype) for _ in range(5))
+            taken[precision].extend([best] * bool(number))
+        for key, step in runs.items():
+            step.seconds.clear()
+            seconds = []
+            for _ in range(steps):
+                began = time.perf_counter()
+                step()
+                seconds.append(time.perf_counter() - began)
+            taken[key].extend([median(seconds)] * bool(number))
+    peaks = {name: 2 * PRODUCT**3 / median(taken[name]) for name in PRECISIONS}
+    told = ", ".join(f"{name} {peak / 1e9:.0f}" for name, peak in peaks.items())
+    print(
+        f"\n4 layers, 4 heads, width {shape.width}, batch {shape.batch} x {CONTEXT}, vocabulary "
+        f"{shape.words.size}; a product of {PRODUCT} in GFLOP/s: {told}"
+    )
+    print(
+        f"{'':12} {'':5} {'dropout':>7} {'ms a step':>9} {'tokens/s':>8} {'of the peak':>11} "
+        f"{'to GPT-2':>8} {'to nanoGPT, scaled by the peak':>31}"
+    )
+    for (name, precision, dropout), step in runs.items():
+        each = taken[name, precision, dropout]
+        rate = step.tokens / median(each)
+        share = flops(step.model, shape) / median(each) / peaks[precision]
+        line = (
+            f"{name:12} {precision:5} {dropout:7} {1e3 * median(each):9.1f} {rate:8.0f} "
+            f"{share:11.0%}"
+        )
+        other = taken.get(("transformers", precision, dropout))
+        if name == "etude" and other:
+            ratio = median(b / a for a, b in zip(each, other, strict=True))
+            line += f" {ratio:8.2f}"
+            if shape == COMPARISON and not dropout:
+                nano = NANOGPT[precision] * peaks["bf16"] / NANOGPT_PEAK
+                line += f" {rate / nano:31.2f}"
+        print(line)
+    for (name, precision, dropout), step in runs.items():
+        if name != "etude" or precision != "bf16":
+            continue
+        print(f"\nWhere the time goes: etude, bf16, dropout {dropout}")
+        whole = sum(step.seconds.values())
+        for part in PARTS:
+            seconds = step.seconds[part]
+            print(f"  {part:24} {1e3 * seconds / steps:7.2f} ms {seconds / whole:5.0%}")
+        print("  of forward and backward:")
+        for kind, share in operations(step, steps):
+            print(f"  {kind:24} {'':10} {share:5.0%}")
+
+
+def lightning(shape: Shape, dropout: float, rounds: int, steps: int) -> None:
+    """Print what Lightning adds to a step."""
+    bare, whole = [], []
+    for _ in range(rounds):
+        step = ours(shape, dropout, "bf16")
+        for _ in range(2):
+            step()
+        began = time.perf_counter()
+        for _ in range(steps):
+            step()
+        bare.append((time.perf_counter() - began) / steps)
+        whole.append(through_lightning(shape, dropout, steps))
+    extra = median(b - a for a, b in zip(bare, whole, strict=True))
+    print(
+        f"\nThrough Lightning, width {shape.width}, dropout {dropout}: "
+        f"{1e3 * median(whole):.1f} ms a step, "
+        f"{shape.batch * CONTEXT / median(whole):.0f} tokens/s, "
+        f"of which Lightning's {1e3 * extra:.1f} ms"
+    )
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="of all in turn (default: 5)")
+    arguments = parser.parse_args()
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="lightning")
+    keep_memory()  # for all alike
+    compare(DEFAULT, (0.0, DROPOUT), arguments.rounds, steps=8)
+    compare(COMPARISON, (0.0, DROPOUT), arguments.rounds, steps=2)
+    lightning(DEFAULT, DROPOUT, arguments.rounds, steps=30)
+
+
+if __name__ == "__main__":
+    main()
