@@ -18,7 +18,8 @@ MATPLOTLIB = {"data/render.py"}
 MAY_IMPORT = {
     "train": {"monitor"},
     "monitor": {"compose"},
-    "evaluate": {"compose", "generate"},
+    "evaluate": {"compose", "generate", "judge"},
+    "judge": {"compose"},
     "report": {"evaluate"},
     "generate": {"compose"},
     "compose": set(),
