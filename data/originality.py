@@ -96,16 +96,16 @@ def originality(pieces: Medley, names: Sequence[str], corpus: Corpus) -> dict[st
         corpus: whose train split is looked in, and whose other splits stand beside the pieces.
 
     Returns:
-        What `figures` says by the names of READINGS: of each of the `pieces`, of `all` of them
-        together and of the `held_out` together; and what `training` they were looked for in.
+        What `figures` says by the names of READINGS: of each of the `pieces`, with its `runs`, of
+        `all` of them together and of the `held_out` together; and the `training` set.
     """
     train = corpus.split("train")
     held_out, of = _held_out(corpus)
     every = [pieces[index] for index in range(len(pieces))] + held_out
     found = find(Medley.of(every), train, corpus.vocabulary)
 
-    def told(members: range) -> dict[str, Any]:
-        return {name: figures(each, members, train.names) for name, each in found.items()}
+    def told(first: int, count: int) -> dict[str, Any]:
+        return {name: figures(each, range(first, first + count)) for name, each in found.items()}
 
     return {
         "training": {
@@ -114,10 +114,15 @@ def originality(pieces: Medley, names: Sequence[str], corpus: Corpus) -> dict[st
             "notes": int(train.note_counts.sum()),
         },
         "pieces": [
-            {"name": name, **told(range(index, index + 1))} for index, name in enumerate(names)
+            {
+                "name": name,
+                **told(index, 1),
+                "runs": {reading: runs(its, index, train.names) for reading, its in found.items()},
+            }
+            for index, name in enumerate(names)
         ],
-        "all": {"pieces": len(pieces), **told(range(len(pieces)))},
-        "held_out": {"pieces": len(held_out), "of": of, **told(range(len(pieces), len(every)))},
+        "all": {"pieces": len(pieces), **told(0, len(pieces))},
+        "held_out": {"pieces": len(held_out), "of": of, **told(len(pieces), len(held_out))},
     }
 
 
@@ -264,20 +269,17 @@ def _longest(asked: Whole, there: Whole) -> tuple[Whole, Whole]:
     return length, at - n
 
 
-def figures(found: Found, members: range, names: Sequence[str]) -> dict[str, Any]:
+def figures(found: Found, members: range) -> dict[str, Any]:
     """What was found of some pieces together, as plain data.
 
     Args:
         found: by `find`, in one reading.
         members: the numbers of the pieces.
-        names: of the training pieces.
 
     Returns:
         `notes`; `shares`, by the number of notes, of the runs of that length that training holds
-        (NaN where the pieces have none so long); `longest`, the notes of each piece's longest run
-        (0 where it has none); and `runs`, the longest first, all of LENGTHS[0] notes or more that
-        are no part of another. Of a run `notes`, `program`, `bar`, and where it stands in training:
-        `file`, `file_bar`, and how many `semitones` higher.
+        (NaN where the pieces have none so long); and `longest`, the notes of each piece's longest
+        run, 0 where it has none.
     """
     ends = np.searchsorted(found.reading.piece, np.arange(members.start, members.stop + 1))
     begin, end = ends[[0, -1]].tolist()
@@ -286,17 +288,34 @@ def figures(found: Found, members: range, names: Sequence[str]) -> dict[str, Any
     for notes in LENGTHS:
         possible, held = int((left >= notes).sum()), int((length >= notes).sum())
         shares[str(notes)] = held / possible if possible else float("nan")
-    # a run that begins a note later and ends with this one's end is a part of it
-    is_part = np.append(False, length[:-1] == length[1:] + 1)[: len(length)]
-    rows = np.flatnonzero(~is_part & (length >= LENGTHS[0]))
-    rows = rows[np.argsort(-length[rows], kind="stable")] + begin
     most = reduced(np.maximum, length, ends - begin, empty=0)
     return {
         "notes": end - begin,
         "shares": shares,
         "longest": np.where(most > 1, most, 0).tolist(),
-        "runs": [_run(found, row, names) for row in rows.tolist()],
     }
+
+
+def runs(found: Found, piece: int, names: Sequence[str]) -> list[dict[str, Any]]:
+    """All runs of LENGTHS[0] notes or more of a piece that are no part of another, as plain data.
+
+    Args:
+        found: by `find`, in one reading.
+        piece: its number.
+        names: of the training pieces.
+
+    Returns:
+        The longest first, of each its `notes`, its `program` (None for all together) with the name
+        of the `instrument`, its `bar`, and where it stands in training: `file`, `file_bar`, and
+        how many `semitones` higher.
+    """
+    begin, end = np.searchsorted(found.reading.piece, (piece, piece + 1)).tolist()
+    length = found.length[begin:end]
+    # a run that begins a note later and ends with this one's end is a part of it
+    is_part = np.append(False, length[:-1] == length[1:] + 1)[: len(length)]
+    rows = np.flatnonzero(~is_part & (length >= LENGTHS[0]))
+    rows = rows[np.argsort(-length[rows], kind="stable")] + begin
+    return [_run(found, row, names) for row in rows.tolist()]
 
 
 def _run(found: Found, row: int, names: Sequence[str]) -> dict[str, Any]:

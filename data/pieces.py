@@ -16,6 +16,7 @@ from data.quantise import Events, MidiError, has_beats, medley_from_events, refu
 from data.reading import find_midi_files
 from data.score import Grid, Losses, Medley, reduced
 
+MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
 
 
@@ -85,7 +86,7 @@ def read_named(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
 
     Raises:
         FileNotFoundError: no such file or folder.
-        MidiError: a file that was named is no piece, or there is none in a folder.
+        MidiError: a file that was named is no piece, there is none in a folder, or too many are.
         OSError: a folder cannot be listed.
     """
     names: list[str] = []
@@ -103,6 +104,8 @@ def read_named(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
         else:
             names.append(str(path))
             named.add(str(path))
+    if len(names) > MOST_AT_ONCE:
+        raise MidiError(f"{len(names):,} files: name at most {MOST_AT_ONCE:,} of them")
     readings = read_pieces(dict.fromkeys(names), Path(), grid, instruments)
     for name, reason in readings.left_out:
         if name in named or not readings.names:

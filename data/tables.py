@@ -8,7 +8,6 @@ from typing import Any
 from data.originality import LENGTHS, READINGS
 
 _MOST_FILES = 20  # files that have a line of their own
-_LONGEST_RUNS = 3  # runs of a piece that are told
 
 
 def likelihood_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -89,9 +88,9 @@ def originality_lines(result: dict[str, Any]) -> Iterator[str]:
         yield f"{name:{width}}" + "".join(_originality_cells(piece[r]) for r in READINGS)
     if len(rows) > 2 or held_out["pieces"] > 1:
         yield "longest of several pieces: the median, and the most"
-    for name, piece in rows[: len(result["pieces"])]:
+    for name, piece in rows[: min(len(result["pieces"]), _MOST_FILES)]:
         for reading in READINGS:
-            for run in piece[reading]["runs"][:_LONGEST_RUNS]:
+            for run in piece["runs"][reading][:1]:
                 yield f"{name}: {_run_text(run)}"
 
 
@@ -109,7 +108,8 @@ def _originality_cells(figures: dict[str, Any]) -> str:
 def _run_text(run: dict[str, Any]) -> str:
     where = run["instrument"] or "texture"
     semitones = run["semitones"]
-    moved = f"{abs(semitones)} semitones {'higher' if semitones > 0 else 'lower'}"
+    moved = f"{abs(semitones)} semitone{'s' * (abs(semitones) > 1)} "
+    moved += "higher" if semitones > 0 else "lower"
     return (
         f"{run['notes']} notes from bar {run['bar']} ({where}) stand in {run['file']} "
         f"from bar {run['file_bar']}" + (f", {moved}" if semitones else "")
