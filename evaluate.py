@@ -41,7 +41,13 @@ from data.quantise import MidiError
 from data.reading import printable
 from data.render import token_labels, write_attention, write_surprise
 from data.surprise import most_surprising
-from data.tables import file_lines, likelihood_lines, originality_lines, surprise_line
+from data.tables import (
+    file_lines,
+    likelihood_lines,
+    originality_lines,
+    surprise_label,
+    surprise_line,
+)
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load
 from judge import Music, likelihood, music_of_files, read_files, surprises
@@ -95,12 +101,12 @@ def judge_piece(model: Model, given: argparse.Namespace) -> dict[str, Any]:
     """Draws how surprising each note of a file is, prints the most surprising; gives these."""
     score, nats, told = surprises(model, given.piece)
     listed = most_surprising(score, nats, MOST_NOTES)
-    named = [(note["note"], surprise_line(note)) for note in listed]
+    labels = [(note["note"], surprise_label(note)) for note in listed]
     total = nats.sum(axis=1)
-    write_surprise(score, total, named, given.out, printable(Path(given.piece).name))
+    write_surprise(score, total, labels, given.out, printable(Path(given.piece).name))
     print("\n".join(f"{given.piece}: {line}" for line in told), end="\n" * bool(told))
-    for number, (_, line) in enumerate(named):
-        print(f"{number + 1:2}  {line}")
+    for number, note in enumerate(listed):
+        print(f"{number + 1:2}  {surprise_line(note)}")
     return {"surprise": {"file": given.piece, "told": told, "nats": total.tolist(), "most": listed}}
 
 

@@ -38,7 +38,7 @@ from data.vocabulary import Vocabulary
 READINGS = ("line", "texture")
 LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are told
 CHUNK = 2**21  # training tokens that are compared at once
-MOST_HELD_OUT = 200  # pieces that stand beside the ones asked about, drawn if there are more
+MOST_HELD_OUT = 500  # pieces that stand beside the ones asked about, drawn if there are more
 
 Whole = NDArray[np.int64]
 

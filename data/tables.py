@@ -58,14 +58,19 @@ def file_lines(music: dict[str, Any]) -> Iterator[str]:
 
 
 def surprise_line(note: dict[str, Any]) -> str:
-    """One note of what `data.surprise.most_surprising` gives."""
+    """One note of what `data.surprise.most_surprising` gives, with what was surprising of it."""
+    parts = ", ".join(f"{name} {nats:.1f}" for name, nats in note["parts"].items() if nats >= 0.05)
+    return f"{surprise_label(note)} ({parts})"
+
+
+def surprise_label(note: dict[str, Any]) -> str:
+    """The same for a picture: where, what, who and how surprising."""
     if note["beat"] is None:
         place = f"at {note['start_seconds']:.2f} s"
     else:
         place = f"bar {note['bar']}, beat {note['beat']:g}"
-    parts = ", ".join(f"{name} {nats:.1f}" for name, nats in note["parts"].items() if nats >= 0.05)
     who = f"{note['instrument']} ({note['program']})"
-    return f"{place}: {note['name']}, {who}, {note['nats']:.1f} nats ({parts})"
+    return f"{place}: {note['name']}, {who}, {note['nats']:.1f} nats"
 
 
 def originality_lines(result: dict[str, Any]) -> Iterator[str]:
