@@ -2,8 +2,17 @@
 
     python evaluate.py likelihood --checkpoint runs/bach/model.safetensors
 
-prints nats per note on the held-out splits of the corpus that the model was trained on, beside
-unigram and bigram baselines on the same tokens, and by kind of token.
+prints nats per note and bits per second on the held-out splits of the corpus that the model was
+trained on, beside n-gram baselines on the same tokens, and by kind of token; with names of MIDI
+files or folders, on these.
+
+    python evaluate.py likelihood --piece piece.mid --out surprise.png
+
+draws how surprising each note of a piece is, and lists the most surprising.
+
+    python evaluate.py originality piece.mid
+
+says which runs of notes the training pieces hold too, in any key, and where.
 
     python evaluate.py attention --midi piece.mid --out maps.png
 
@@ -13,28 +22,39 @@ draws which tokens of a piece each head looks at.
 from __future__ import annotations
 
 import argparse
-import operator
-from collections.abc import Iterable, Sequence
-from functools import reduce
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
+from data.files import write_json
 from data.fit import fit_score
 from data.midi import read_midi
-from data.ngrams import NAMES, nats_per_note, train
+from data.ngrams import NAMES, train
+from data.originality import originality
 from data.quantise import MidiError
-from data.render import token_labels, write_attention
+from data.reading import printable
+from data.render import token_labels, write_attention, write_surprise
+from data.surprise import most_surprising
+from data.tables import (
+    file_lines,
+    likelihood_lines,
+    originality_lines,
+    surprise_label,
+    surprise_line,
+)
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
-from data.windows import WholePieces
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load
+from judge import Music, likelihood, music_of_files, read_files, surprises
 from model.bundle import BundleError
-from model.likelihood import Tally, tally_pieces
 
 MOST_TOKENS = 128  # in a picture of attention
+MOST_NOTES = 10  # listed as the most surprising
 
 
 def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
@@ -52,44 +72,52 @@ def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
     return corpus
 
 
-def score_pieces(model: Model, pieces: WholePieces) -> Tally:
-    """The exact nats of whole pieces (see model/likelihood.py)."""
-    vocabulary = model.vocabulary
-    tallies = (
-        tally_pieces(
-            model.decoder,
-            **batch,
-            kind_of=vocabulary.kind_of,
-            n_kinds=len(vocabulary.kind_names),
-            rebase=model.rebase,
-            beside=model.beside,
-        )
-        for batch in pieces
-    )
-    return reduce(operator.add, tallies)
+def judge_likelihood(model: Model, given: argparse.Namespace) -> dict[str, Any]:
+    """Prints how likely the model finds splits, or files; gives the figures."""
+    try:
+        corpus = corpus_of(model, given.path, given.datasets)
+    except (CorpusError, OSError) as error:
+        if given.path or not given.midi:
+            raise
+        print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without
+        baselines, musics = {}, [music_of_files(model, given.midi)]
+    else:
+        baselines = {name: train(corpus, order) for order, name in NAMES.items()}
+        if given.midi:
+            musics = [music_of_files(model, given.midi)]
+        else:
+            musics = [Music.of(corpus, name) for name in given.splits if corpus.split(name)]
+    if not musics:
+        raise CorpusError(f"{corpus.folder}: no piece in {' or '.join(given.splits)}")
+    sets = [likelihood(model, baselines, music) for music in musics]
+    for line in (line for music in musics for line in music.told):
+        print(printable(line))
+    lines = [*likelihood_lines(sets), *(file_lines(sets[0]) if given.midi else ())]
+    print("\n".join(map(printable, lines)))
+    return {"likelihood": sets}
 
 
-def print_likelihood(model: Model, corpus: Corpus) -> None:
-    """A table: nats per note of baselines and model, and the model's by kind of token."""
-    splits = {name: corpus.split(name) for name in ("valid", "test")}
-    held_out = {
-        name: WholePieces(split, corpus.vocabulary) for name, split in splits.items() if len(split)
-    }
-    tallies = [score_pieces(model, pieces) for pieces in held_out.values()]
+def judge_piece(model: Model, given: argparse.Namespace) -> dict[str, Any]:
+    """Draws how surprising each note of a file is, prints the most surprising; gives these."""
+    score, nats, told = surprises(model, given.piece)
+    listed = most_surprising(score, nats, MOST_NOTES)
+    labels = [(note["note"], surprise_label(note)) for note in listed]
+    total = nats.sum(axis=1)
+    write_surprise(score, total, labels, given.out, printable(Path(given.piece).name))
+    print("\n".join(f"{given.piece}: {line}" for line in told), end="\n" * bool(told))
+    for number, note in enumerate(listed):
+        print(f"{number + 1:2}  {surprise_line(note)}")
+    return {"surprise": {"file": given.piece, "told": told, "nats": total.tolist(), "most": listed}}
 
-    def line(label: str, values: Iterable[float]) -> None:
-        print(f"{label:12}" + "".join(f"{value:10.4f}" for value in values))
 
-    print(f"{'':12}" + "".join(f"{name:>10}" for name in held_out) + "   nats per note")
-    for order, name in NAMES.items():
-        baseline = train(corpus, order)
-        line(name, [nats_per_note(baseline, pieces) for pieces in held_out.values()])
-    line("model", [tally.per_note for tally in tallies])
-    for number, kind in enumerate(model.vocabulary.kind_names):
-        if any(tally.counts[number] for tally in tallies):
-            line(f"  {kind}", [tally.by_kind[number] for tally in tallies])
-    line("per token", [tally.per_token for tally in tallies])
-    print(f"{'notes':12}" + "".join(f"{tally.notes:>10}" for tally in tallies))
+def judge_originality(model: Model, given: argparse.Namespace) -> dict[str, Any]:
+    """Prints what of some files stands in the training set; gives it."""
+    corpus = corpus_of(model, given.path, given.datasets)
+    readings = read_files(model, given.midi)
+    result = originality(readings.medley, readings.names, corpus)
+    lines = [f"{name}: left out: {reason}" for name, reason in readings.left_out]
+    print("\n".join(map(printable, [*lines, *originality_lines(result)])))
+    return {"originality": result}
 
 
 def opening_ids(
@@ -147,10 +175,30 @@ def _tokens_shown(text: str) -> int:
 def command_line() -> argparse.ArgumentParser:
     """The options, in the order in which --help tells them."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
-    what = parser.add_subparsers(dest="what", required=True, metavar="likelihood | attention")
-    likelihood = what.add_parser("likelihood", help="nats per note on held-out pieces")
-    likelihood.add_argument("--path", help="another corpus than the one it was trained on")
-    likelihood.add_argument("--datasets", default="datasets", help="where corpora lie")
+    what = parser.add_subparsers(
+        dest="what", required=True, metavar="likelihood | originality | attention"
+    )
+    likelihood = what.add_parser("likelihood", help="how likely pieces are, and each note of one")
+    likelihood.add_argument(
+        "midi", nargs="*", metavar="FILE", help="MIDI files and folders to score, not the splits"
+    )
+    likelihood.add_argument(
+        "--splits",
+        nargs="+",
+        choices=SPLITS,
+        default=SPLITS[1:],
+        help="which splits to score (default: %(default)s)",
+    )
+    likelihood.add_argument(
+        "--piece", metavar="FILE", help="a MIDI file: draw and list how surprising its notes are"
+    )
+    likelihood.add_argument("--out", type=_png, metavar="FILE.png", help="the picture of --piece")
+    originality = what.add_parser("originality", help="what of some pieces stands in training")
+    originality.add_argument("midi", nargs="+", metavar="FILE", help="MIDI files, and folders")
+    for command in (likelihood, originality):
+        command.add_argument("--path", help="another corpus than the one it was trained on")
+        command.add_argument("--datasets", default="datasets", help="where corpora lie")
+        command.add_argument("--json", metavar="FILE", help="where to write the figures too")
     attention = what.add_parser("attention", help="a picture of which tokens look at which")
     attention.add_argument("--midi", required=True, metavar="FILE", help="what the model reads")
     attention.add_argument(
@@ -162,7 +210,7 @@ def command_line() -> argparse.ArgumentParser:
     attention.add_argument(
         "--tokens", type=_tokens_shown, default=64, help="how many it reads (default: %(default)s)"
     )
-    for command in (likelihood, attention):
+    for command in (likelihood, originality, attention):
         command.add_argument(
             *("--checkpoint", "-c"),
             default=DEFAULT_CHECKPOINT,
@@ -174,16 +222,27 @@ def command_line() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
     arguments = command_line().parse_args(argv)
+    if arguments.what == "likelihood":
+        if bool(arguments.piece) != bool(arguments.out):
+            fail("--piece FILE and --out FILE.png go together: what to read, what to draw")
+        if arguments.piece and arguments.midi:
+            fail("--piece is about one file: leave out the others")
     try:
         model = load(arguments.checkpoint)
-        if arguments.what == "likelihood":
-            print_likelihood(model, corpus_of(model, arguments.path, arguments.datasets))
+        figures: dict[str, Any] = {}
+        if arguments.what == "originality":
+            figures = judge_originality(model, arguments)
+        elif arguments.what == "likelihood":
+            judge = judge_piece if arguments.piece else judge_likelihood
+            figures = judge(model, arguments)
         else:
             most = min(arguments.tokens, model.decoder.config.context_length)
             ids, told = opening_ids(model, arguments.midi, arguments.from_bar, most)
             if told:
                 print(f"the piece was fitted to the model: {'; '.join(told)}")
             draw(model, ids, arguments.from_bar, arguments.out)
+        if figures and arguments.json:
+            write_json({"checkpoint": arguments.checkpoint, **figures}, arguments.json)
     except (BundleError, CorpusError, MidiError, OSError) as error:
         fail(str(error))
 

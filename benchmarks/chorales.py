@@ -34,8 +34,8 @@ from data.midi import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.store import folder_beside
 from data.tokenizer import decode
-from data.windows import WholePieces
-from evaluate import corpus_of, score_pieces
+from evaluate import corpus_of
+from judge import Music, likelihood
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = Path("datasets/jsb/midi")  # what configs/chorales.yaml trains on
@@ -104,25 +104,20 @@ def check(source: Path, corpus: Corpus) -> dict[str, int]:
 def print_scores(model: Model, corpus: Corpus, sixteenths: dict[str, int], split: str) -> None:
     """The figures of a split."""
     began = time.perf_counter()
-    tally = score_pieces(model, WholePieces(corpus.split(split), corpus.vocabulary))
-    total, cells = float(tally.nats.sum()), len(VOICES) * sixteenths[split]
+    figures = likelihood(model, {}, Music.of(corpus, split))
+    cells, notes = len(VOICES) * sixteenths[split], figures["notes"]
+    note = figures["nats_per_note"]["model"]
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
-    rows = [
-        ("nats a voice and sixteenth", f"{total / cells:.4f}"),
-        *(
-            (f"  {name}", f"{float(nats) / cells:.4f}")
-            for name, nats in zip(model.vocabulary.kind_names, tally.nats, strict=True)
-            if nats > 0
-        ),
-        ("nats a note", f"{tally.per_note:.4f}"),
-        ("nats a token", f"{tally.per_token:.4f}"),
-        ("parameters", f"{parameters:,}"),
-        ("trained for", f"{model.summary['step']:,} steps"),
-        ("scored in", f"{time.perf_counter() - began:.1f} s"),
-    ]
-    print(f"{split}: {len(corpus.split(split))} pieces, {cells:,} voice-sixteenths")
-    for label, figure in rows:
-        print(f"{label:28}{figure:>12}")
+    print(f"{split}: {figures['pieces']} pieces, {cells:,} voice-sixteenths, {notes:,} notes")
+    rows = [("a note", note)]
+    rows += [(f"  {name}", kind["nats_per_note"]) for name, kind in figures["by_kind"].items()]
+    print(f"{'nats':12}{'a voice and sixteenth':>24}{'':18}{'a note':>8}")
+    for name, figure in rows:
+        a_cell = {end: value * notes / cells for end, value in figure.items()}
+        between = f"[{a_cell['low']:.4f}, {a_cell['high']:.4f}]"
+        print(f"{name:12}{a_cell['value']:24.4f}{between:>18}{figure['value']:8.4f}")
+    print(f"{parameters:,} parameters, trained for {model.summary['step']:,} steps")
+    print(f"scored in {time.perf_counter() - began:.1f} s")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -25,3 +28,18 @@ def written_beside(path: str | Path) -> Iterator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_json(data: Any, path: str | Path) -> None:
+    """Writes plain data (dicts, lists, text, numbers) as JSON; what is not finite as null."""
+    text = json.dumps(_finite(data), indent=1, allow_nan=False)
+    with written_beside(path) as beside:
+        beside.write_text(text + "\n", encoding="utf-8")
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -5,6 +5,8 @@ A model can only continue what it has tokens for; a user's own tune seldom asks 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,25 @@ def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     if losses.merged or losses.cut:
         told.append(f"{losses.merged} notes fell together and {losses.cut} were cut short")
     return fitted, told
+
+
+def without_unknown(
+    score: Score, vocabulary: Vocabulary
+) -> tuple[Score, NDArray[np.bool_], list[str]]:
+    """What the vocabulary can represent of a piece: its notes that have a token, the rest left out.
+
+    Returns:
+        The piece as `fit_score` gives it; (N,) which of `score`'s notes those of it are, in the
+        same order; and a clause for each kind of change to bars, tempi and loudness.
+
+    Raises:
+        VocabularyError: the piece is on another grid.
+    """
+    notes, pitch = score.notes, score.notes["pitch"]
+    is_known = np.isin(notes["program"], vocabulary.programs)
+    is_known &= (pitch >= vocabulary.lowest_pitch) & (pitch <= vocabulary.highest_pitch)
+    fitted, told = fit_score(replace(score, notes=notes[is_known]), vocabulary)
+    return fitted, is_known, told
 
 
 def _fit_programs(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.score import BAR, NOTE, Grid, Medley, Score, offsets
-from data.tokenizer import bar_indices, encode
+from data.tokenizer import bar_indices, encode, parts
 from data.vocabulary import Kind, Vocabulary
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
@@ -45,6 +45,26 @@ def encode_medley(
         values.append(ids[tempo_at[latest]])
     ids = np.insert(ids, np.concatenate(places), np.concatenate(values))
     return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
+
+
+def decode_medley(
+    ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
+) -> Medley:
+    """The pieces that ids spell: the inverse of `encode_medley`.
+
+    Args:
+        ids: (N,) of all pieces, end to end; not checked, for they come from a corpus.
+        lengths: (P,) how many are each piece's.
+        vocabulary: theirs.
+    """
+    notes, bars, tempo = parts(ids, vocabulary)
+    kinds, token_offsets = vocabulary.kind_of[ids], offsets(lengths)
+    note_offsets, bar_offsets = (
+        offsets(kinds == kind)[token_offsets] for kind in (Kind.NOTE, Kind.BAR)
+    )
+    begins = offsets(bars["length"])[bar_offsets[:-1]]
+    notes["onset"] -= np.repeat(begins, np.diff(note_offsets)).astype(np.int32)
+    return Medley(notes, bars, tempo, note_offsets, bar_offsets, vocabulary.grid)
 
 
 class MedleyWriter:

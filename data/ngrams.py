@@ -1,47 +1,56 @@
 """Counting as a model: n-gram baselines over ids, scored as the decoder is.
 
-Interpolated absolute discounting (Ney, Essen and Kneser 1994, "On structuring probabilistic
-dependences in stochastic language modelling"). With c(h w) how often w followed the context h,
-c(h) its sum over w, and r(h) how many different w did:
+Interpolated modified Kneser-Ney smoothing (Kneser and Ney 1995, "Improved backing-off for m-gram
+language modeling"; Chen and Goodman 1999, "An empirical study of smoothing techniques for language
+modeling"). With c(h w) the count of w after the context h, and c(h) its sum over w:
 
-    p(w | h) = max(c(h w) - d, 0) / c(h)  +  d r(h) / c(h) * p(w | h without its first id)
+    p(w | h) = (c(h w) - d(c(h w))) / c(h)  +  sum_v d(c(h v)) / c(h) * p(w | h')
 
-down to the empty context, under which lies 1 / V. Each order has its own d = n1 / (n1 + 2 n2),
-where nk is how many h w were counted k times.
+where h' is h without its first id,
+
+down to the empty context, under which lies 1 / V. In contexts of n - 1 ids the count is how often
+w followed; in shorter ones it is how many different ids stand before h w. What is taken off
+depends on the count, and on how many h w of that length, nk, were counted k times:
+
+    Y = n1 / (n1 + 2 n2)
+    d(1) = 1 - 2 Y n2 / n1    d(2) = 2 - 3 Y n3 / n2    d(3+) = 3 - 4 Y n4 / n3
+
+Where these are no discounts (too few counts, or too even ones) it is Y, or half a count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus import Corpus
-from data.windows import WholePieces
 
-NAMES = {1: "unigram", 2: "bigram"}
+NAMES = {1: "unigram", 2: "bigram", 5: "5-gram"}
 CHUNK = 4096  # places scored at once, each with a row of the vocabulary
 
 
 @dataclass(frozen=True)
-class _Counts:
+class _Level:
     """What followed each context of one length; C contexts, E different continuations.
 
     Attributes:
-        contexts: (C,) int64, rising, each a context as one number.
+        contexts: (C,) int64, rising, each context as the number of the context without its first
+            id, times V, plus that id; without any id 0.
         begins: (C + 1,) int64, where each context's continuations begin.
         ids: (E,) int64, the continuations.
-        counts: (E,) int64, how often each was seen.
-        discount: d.
+        share: (E,) what is left to each of them of its count, over the context's.
+        rest: (C,) what is left to the shorter context.
     """
 
     contexts: NDArray[np.int64]
     begins: NDArray[np.int64]
     ids: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    discount: float
+    share: NDArray[np.float64]
+    rest: NDArray[np.float64]
 
 
 class NGram:
@@ -56,23 +65,42 @@ class NGram:
     def __init__(self, pieces: Iterable[NDArray[np.int64]], order: int, size: int) -> None:
         self.order, self.size = order, size
         rows = np.concatenate([_with_contexts(piece, order) for piece in pieces])
-        self._levels = [_count(rows[:, order - n :], size) for n in range(1, order + 1)]
+        context = np.zeros(len(rows), dtype=np.int64)  # of each row, its number among `contexts`
+        contexts, found = context[:1], []
+        for length in range(order):
+            if length:
+                code = context * size + rows[:, order - 1 - length]
+                contexts, context = np.unique(code, return_inverse=True)
+            code = context * size + rows[:, -1]
+            found.append((contexts, np.unique(code, True, True, True)))
+        counts = [grams[3] for _, grams in found]
+        for length, ((_, short), (_, long)) in enumerate(pairwise(found)):
+            _, _, number, _ = short
+            _, first, _, _ = long  # of each longer one, a row: another id before a shorter one
+            counts[length] = np.bincount(number[first])
+        self._levels = [
+            _level(contexts, grams[0], count, size)
+            for (contexts, grams), count in zip(found, counts, strict=True)
+        ]
 
     def probabilities(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
         """(N, V) what follows each of N contexts, (N, n - 1), as they stand in `_with_contexts`."""
         p = np.full((len(contexts), self.size), 1 / self.size)
+        rows = np.arange(len(contexts))  # those whose context was seen, as far as it is read
+        at = np.zeros(len(contexts), dtype=np.int64)
         for length, level in enumerate(self._levels):
-            code = _as_numbers(contexts[:, self.order - 1 - length :], self.size)
-            at = np.minimum(np.searchsorted(level.contexts, code), len(level.contexts) - 1)
-            rows = np.flatnonzero(level.contexts[at] == code)  # others keep the shorter context's
-            begin, end = level.begins[at[rows]], level.begins[at[rows] + 1]
+            if length:
+                code = at * self.size + contexts[rows, self.order - 1 - length]
+                at = np.minimum(np.searchsorted(level.contexts, code), len(level.contexts) - 1)
+                is_seen = level.contexts[at] == code
+                rows, at = rows[is_seen], at[is_seen]
+            begin, end = level.begins[at], level.begins[at + 1]
             different = end - begin
             # one entry for each continuation of each row's context
             row = np.repeat(rows, different)
             entry = np.arange(len(row)) + np.repeat(end - np.cumsum(different), different)
-            total = np.bincount(row, weights=level.counts[entry], minlength=len(p))
-            p[rows] *= (level.discount * different / total[rows])[:, None]
-            p[row, level.ids[entry]] += (level.counts[entry] - level.discount) / total[row]
+            p[rows] *= level.rest[at][:, None]
+            p[row, level.ids[entry]] += level.share[entry]
         return p
 
     def token_nats(
@@ -101,41 +129,36 @@ def _with_contexts(piece: NDArray[np.int64], order: int) -> NDArray[np.int64]:
     return np.lib.stride_tricks.sliding_window_view(padded, order)
 
 
-def _as_numbers(contexts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """(N,) each context, (N, k), as one number to base V."""
-    numbers = np.zeros(len(contexts), dtype=np.int64)
-    for column in contexts.T:
-        numbers = numbers * size + column
-    return numbers
+def _level(
+    contexts: NDArray[np.int64], grams: NDArray[np.int64], counts: NDArray[np.int64], size: int
+) -> _Level:
+    """One length: grams (E,), rising, are the number of a context, times V, plus what follows."""
+    context, ids = np.divmod(grams, size)
+    begins = np.searchsorted(context, np.arange(len(contexts) + 1))
+    taken = _discounts(counts)[np.minimum(counts, 3)]
+    total = np.add.reduceat(counts, begins[:-1])
+    share = (counts - taken) / total[context]
+    return _Level(contexts, begins, ids, share, np.add.reduceat(taken, begins[:-1]) / total)
 
 
-def _count(rows: NDArray[np.int64], size: int) -> _Counts:
-    """Counts of (N, n) rows: contexts of n - 1 ids, and the id that followed."""
-    pairs = np.stack([_as_numbers(rows[:, :-1], size), rows[:, -1]], axis=1)
-    seen, counts = np.unique(pairs, axis=0, return_counts=True)
-    contexts, begins = np.unique(seen[:, 0], return_index=True)
-    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    # a corpus can be too small or too even to tell: then half a count
-    discount = once / (once + 2 * twice) if once and twice else 0.5
-    return _Counts(contexts, np.append(begins, len(seen)), seen[:, 1], counts, discount)
+def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(4,) what is taken off a count of 0, 1, 2, and 3 or more."""
+    n1, n2, n3, n4 = np.bincount(counts, minlength=5)[1:5].tolist()
+    y = n1 / (n1 + 2 * n2) if n1 and n2 else 0.5
+    if n1 and n2 and n3:
+        modified = [1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3]
+        if n4 and min(modified) > 0:
+            return np.array([0.0, *modified])
+    return np.array([0.0, y, y, y])
 
 
 def train(corpus: Corpus, order: int) -> NGram:
     """The n-gram model of a corpus's train split.
 
-    Counted in the keys it stands in: held-out pieces stand in much the same ones, and counting
-    every transposition made each order worse (bigram on the chorales: 5.74 for 5.47 nats a note).
+    Counted in the keys it stands in, for held-out pieces stand in much the same ones: counting
+    every transposition takes twelve times as long and makes the bigram worse (on the chorales 5.72
+    for 5.45 nats a note) and the 5-gram a little better (3.45 for 3.56).
     """
     split = corpus.split("train")
     pieces = (split.piece(index) for index in range(len(split)))
     return NGram(pieces, order, corpus.vocabulary.size)
-
-
-def nats_per_note(model: NGram, pieces: WholePieces) -> float:
-    """Over whole pieces: total nats over total notes."""
-    total, notes = 0.0, 0
-    for batch in pieces:
-        for piece, allowed in zip(batch["pieces"], batch["allowed"], strict=True):
-            total += float(model.token_nats(piece, allowed).sum())
-        notes += sum(batch["notes"])
-    return total / notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,10 @@ from data.copies import fingerprints, lowest_pitches
 from data.instruments import Instruments, fold
 from data.midi import read_events
 from data.quantise import Events, MidiError, has_beats, medley_from_events, refusals
+from data.reading import find_midi_files
 from data.score import Grid, Losses, Medley, reduced
 
+MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
 
 
@@ -77,6 +79,38 @@ def read_pieces(
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in order if name in reasons],
     )
+
+
+def read_named(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> Readings:
+    """The music in the named files, and in all MIDI files of the named folders and below.
+
+    Raises:
+        FileNotFoundError: no such file or folder.
+        MidiError: a file that was named is no piece, there is none in a folder, or too many are.
+        OSError: a folder cannot be listed.
+    """
+    names: list[str] = []
+    unread: list[tuple[str, str]] = []
+    named = set()
+    for path in map(Path, paths):
+        if path.is_dir():
+            found, left_out = find_midi_files(path)
+            names += [str(path / name) for name in found]
+            unread += [(str(path / name), reason) for name, reason in left_out]
+            if not found:
+                raise MidiError(f"{path}: no .mid or .midi file in it")
+        elif not path.exists():
+            raise FileNotFoundError(f"{path}: no such file")
+        else:
+            names.append(str(path))
+            named.add(str(path))
+    if len(names) > MOST_AT_ONCE:
+        raise MidiError(f"{len(names):,} files: name at most {MOST_AT_ONCE:,} of them")
+    readings = read_pieces(dict.fromkeys(names), Path(), grid, instruments)
+    for name, reason in readings.left_out:
+        if name in named or not readings.names:
+            raise MidiError(f"{name}: {reason}")
+    return replace(readings, left_out=sorted(readings.left_out + unread))
 
 
 def least_tokens(medley: Medley) -> NDArray[np.int64]:

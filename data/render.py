@@ -11,9 +11,10 @@ import numpy as np
 import pretty_midi
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
 from data.files import written_beside
@@ -35,6 +36,12 @@ _MOST_NUMBERS = 24  # bar numbers a system
 _LEGEND_COLUMNS = 6
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
+# Surprise: pale where a note was expected, through amber to dark red, ever darker.
+MOST_NATS = 8
+_SURPRISE = LinearSegmentedColormap.from_list(
+    "surprise", ["#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026"]
+)
+_NOT_SCORED, _LIST_COLUMNS = "#FFFFFF", 2
 # Maps of attention: inches a token, and points of its label; inches for labels, between maps.
 _TOKEN_SIZE, _TOKEN_POINTS, _LABEL_ROOM, _MAP_GAP = 0.085, 5, 0.55, 0.12
 
@@ -64,13 +71,6 @@ def draw_piano_roll(
         program: _PALETTE[index % len(_PALETTE)]
         for index, program in enumerate(np.unique(notes["program"]).tolist())
     }
-    row, row_names = _rows(notes)
-    bottom, top = _edges(notes, row)
-    middle = 60.0 if not len(row) else (row.min() + row.max()) / 2
-    reach = max(8.0, np.ptp(row) / 2 + 2.5) if len(row) else 8.0
-    systems = _systems(score)
-    widest = max(end - start for start, end in systems)
-
     entries = [Patch(color=_SEED, label="seed")] if seed_steps > 0 else []
     if kept_program is not None:
         entries.append(Patch(color=_SEED, label="kept"))
@@ -80,21 +80,17 @@ def draw_piano_roll(
             continue
         name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
         entries.append(Patch(color=colour, label=name))
-    title_height = _TEXT_LINE * bool(title)
-    header = title_height + _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS) + 0.3
-    height = min(2 * reach * (0.085 if len(systems) == 1 else 0.068), 6.0)
-    total = header + len(systems) * (height + _GAP) - _GAP + _BOTTOM
-    left = _LEFT + _DRUM_NAMES * (DRUMS in colour_of)
-
-    figure = Figure(figsize=(_WIDTH, total), facecolor="white")
-    if not len(notes):
-        figure.text(0.5, 0.5, "no notes", ha="center", va="center", size=13, color=_LINE)
-    heading = figure.text(left / _WIDTH, 1 - 0.08 / total, title, va="top", size=13, weight="bold")
-    heading.set_parse_math(False)  # a file name may hold dollar signs
+    colours = np.array([to_rgb(colour_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
+    is_seed = notes["onset"] < seed_steps
+    colours[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colours[is_seed]
+    legend_lines = -(-len(entries) // _LEGEND_COLUMNS)
+    figure, (left, top) = _draw_roll(
+        score, colours, seed_steps, title, head=_TEXT_LINE * legend_lines
+    )
     figure.legend(
         handles=entries,
         loc="upper left",
-        bbox_to_anchor=(left / _WIDTH, 1 - (title_height + 0.06) / total),
+        bbox_to_anchor=(left, top),
         ncols=_LEGEND_COLUMNS,
         frameon=False,
         fontsize=9,
@@ -102,9 +98,43 @@ def draw_piano_roll(
         borderpad=0.2,
         handlelength=1.2,
     )
-    colours = np.array([to_rgb(colour_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
-    is_seed = notes["onset"] < seed_steps
-    colours[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colours[is_seed]
+    return figure
+
+
+def _draw_roll(
+    score: Score,
+    colours: NDArray[np.float64],
+    seed_steps: int = 0,
+    title: str = "",
+    head: float = 0.0,
+    foot: float = 0.0,
+) -> tuple[Figure, tuple[float, float]]:
+    """The systems, an Axes each, of notes in these colours, (N, 3).
+
+    Args:
+        head, foot: inches to leave between the title and the systems, and below them.
+
+    Returns:
+        The figure, and where in it, in shares of its size, the head has its upper left corner.
+    """
+    notes = score.notes
+    row, row_names = _rows(notes)
+    bottom, top = _edges(notes, row)
+    middle = 60.0 if not len(row) else (row.min() + row.max()) / 2
+    reach = max(8.0, np.ptp(row) / 2 + 2.5) if len(row) else 8.0
+    systems = _systems(score)
+    widest = max(end - start for start, end in systems)
+    title_height = _TEXT_LINE * bool(title)
+    header = title_height + head + 0.3
+    height = min(2 * reach * (0.085 if len(systems) == 1 else 0.068), 6.0)
+    total = header + len(systems) * (height + _GAP) - _GAP + _BOTTOM + foot
+    left = _LEFT + _DRUM_NAMES * bool(np.any(notes["program"] == DRUMS))
+
+    figure = Figure(figsize=(_WIDTH, total), facecolor="white")
+    if not len(notes):
+        figure.text(0.5, 0.5, "no notes", ha="center", va="center", size=13, color=_LINE)
+    heading = figure.text(left / _WIDTH, 1 - 0.08 / total, title, va="top", size=13, weight="bold")
+    heading.set_parse_math(False)  # a file name may hold dollar signs
     onset = notes["onset"].astype(np.int64)
     # A gap after each note, so that repeated notes do not run together.
     note_end = onset + notes["duration"] - np.minimum(0.25 * notes["duration"], 0.004 * widest)
@@ -122,7 +152,7 @@ def draw_piano_roll(
         here = (onset < end) & (note_end > start)
         begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
         _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colours[here], zorder=3)
-    return figure
+    return figure, (left / _WIDTH, 1 - (title_height + 0.06) / total)
 
 
 def _systems(score: Score) -> list[tuple[int, int]]:
@@ -230,6 +260,72 @@ def _add_boxes(
     left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
     corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
     axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
+
+
+def write_surprise(
+    score: Score,
+    nats: NDArray[np.float64],
+    listed: Sequence[tuple[int, str]],
+    path: str | Path,
+    title: str = "",
+) -> None:
+    """Writes the picture that `draw_surprise` draws as a PNG file."""
+    _write(draw_surprise(score, nats, listed, title), path)
+
+
+def draw_surprise(
+    score: Score, nats: NDArray[np.float64], listed: Sequence[tuple[int, str]], title: str = ""
+) -> Figure:
+    """The notes over time, from pale where they were expected to dark where they surprise.
+
+    The same colour is the same surprise in every picture; from MOST_NATS on they are all as dark.
+
+    Args:
+        score: of N notes.
+        nats: (N,) the surprise of each; notes without one (NaN) are white with an outline.
+        listed: number in the Score, and a line of text, of notes to point at, the first as 1.
+        title: of the picture.
+    """
+    is_known = np.isfinite(nats)
+    colours = _SURPRISE(np.where(is_known, nats, 0) / MOST_NATS)[:, :3]
+    colours[~is_known] = to_rgb(_NOT_SCORED)
+    lines = -(-len(listed) // _LIST_COLUMNS)
+    foot = _TEXT_LINE * lines + 0.35 if listed else 0.0
+    figure, (left, top) = _draw_roll(score, colours, title=title, head=0.42, foot=foot)
+    total = figure.get_figheight()
+    systems = list(zip(_systems(score), figure.axes, strict=True))
+    row = _rows(score.notes)[0]
+    for number, (note, line) in enumerate(listed):
+        onset, duration = score.notes[note].tolist()[:2]
+        for (start, end), axes in systems:
+            if start <= onset < end:
+                axes.text(
+                    onset + min(duration, end - onset) / 2,
+                    row[note] + 0.7,
+                    str(number + 1),
+                    ha="center",
+                    va="bottom",
+                    size=9,
+                    weight="bold",
+                    color=_SEED,
+                    zorder=5,
+                    path_effects=[withStroke(linewidth=2.5, foreground="white")],
+                )
+        column, place = divmod(number, lines)
+        at = left + column * (1 - left) / _LIST_COLUMNS, (foot - 0.3 - place * _TEXT_LINE) / total
+        figure.text(*at, f"{number + 1}", weight="bold", size=9, va="center", color=_SEED)
+        text = figure.text(at[0] + 0.3 / _WIDTH, at[1], line, size=9, va="center", color=_SEED)
+        text.set_parse_math(False)
+    scale = figure.add_axes((left, top - 0.3 / total, 2.6 / _WIDTH, 0.11 / total))
+    scale.imshow(np.linspace(0, 1, 256)[None], cmap=_SURPRISE, aspect="auto", extent=(0, 1, 0, 1))
+    ticks = np.linspace(0, 1, 5)
+    scale.set_xticks(ticks, [f"{tick * MOST_NATS:g}" for tick in ticks])
+    scale.set_yticks([])
+    scale.tick_params(length=0, labelsize=8, pad=2)
+    scale.spines[:].set_visible(False)
+    words = "and more nats of surprise" + ("; white: not scored" if not is_known.all() else "")
+    scale.text(1.06, 0.5, words, size=8, va="center")
+    return figure
 
 
 def write_attention(

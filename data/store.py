@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from data.augment import transposition_ranges
+from data.score import offsets
 from data.tokenizer import bar_indices, bar_tempos
 from data.vocabulary import Kind, Vocabulary
 
@@ -67,6 +68,11 @@ class Split:
             for name in ARRAYS
         }
         return cls(**arrays, names=names)
+
+    @classmethod
+    def of(cls, names: Sequence[str], pieces: TokenArrays) -> Split:
+        """Pieces in memory, whose names these are."""
+        return cls(**pieces.arrays, piece_offsets=offsets(pieces.lengths), names=tuple(names))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -86,6 +86,16 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
 
 def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     """What grammatical ids spell; what it gives for others is noise that `decode` finds out."""
+    return canonical(*parts(ids, vocabulary), vocabulary.grid)[0]
+
+
+def parts(
+    ids: NDArray[np.int64], vocabulary: Vocabulary
+) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.int32]]:
+    """Notes, bars and tempi that grammatical ids spell, of one piece or of several end to end.
+
+    Of several the onsets are counted on from piece to piece.
+    """
     kind = vocabulary.kind_of[ids]
     value = ids - np.array(vocabulary.firsts)[kind]
     at = {k: np.flatnonzero(kind == k) for k in Kind}
@@ -115,7 +125,7 @@ def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     notes["velocity"] = vocabulary.velocities[0]
     if len(vocabulary.velocities) > 1:
         notes["velocity"] = np.array(vocabulary.velocities)[value[at[Kind.VELOCITY]]]
-    return canonical(notes, bars, tempo, vocabulary.grid)[0]
+    return notes, bars, tempo.astype(np.int32)
 
 
 def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from data import build as build_module
 from data import medley, reading, store
 from data.build import deal
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.medley import MedleyOnDisk, MedleyWriter, encode_medley
+from data.medley import MedleyOnDisk, MedleyWriter, decode_medley, encode_medley
 from data.score import Medley
 from data.tokenizer import encode
 from tests.folders import tune, write_tunes
@@ -237,6 +237,8 @@ def test_a_medley_is_spelt_as_its_pieces_are(pieces):
     spelt = [encode(piece, vocabulary) for piece in pieces]
     np.testing.assert_array_equal(ids, np.concatenate(spelt))
     assert lengths.tolist() == list(map(len, spelt))
+    back = decode_medley(ids, lengths, vocabulary)
+    assert [back[index] for index in range(len(back))] == pieces
 
 
 def test_pieces_with_one_mark_are_dealt_together():

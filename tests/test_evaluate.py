@@ -1,5 +1,7 @@
 """evaluate.py: the figures it prints are those of the definitions."""
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,10 @@ from data.grammar import Grammar
 from data.midi import read_midi, write_midi
 from data.render import write_attention
 from data.tokenizer import encode
-from data.windows import WholePieces
+from judge import Music, likelihood
 from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
-from tests.folders import write_tunes
+from tests.folders import transposed, tune, write_tunes
 from tests.music import GRID, piece
 
 
@@ -36,34 +38,92 @@ def checkpoint(tmp_path, monkeypatch):
 
 
 def table(text):
-    """The numbers of each line of the table by the line's name."""
-    lines = text[text.index("nats per note") :].splitlines()[1:]
-    rows = [line.split() for line in lines]
-    return {" ".join(row[:-2]): [float(row[-2]), float(row[-1])] for row in rows}
+    """The figures of each line of the table by the line's name, a column a split."""
+    rows = [line.split(maxsplit=1) for line in text.splitlines() if "[" in line]
+    return {name: np.array(re.findall(r"([0-9.]+) +\[", rest), float) for name, rest in rows}
 
 
 def test_the_table_holds_model_and_baselines_and_its_kinds_add_up(checkpoint, capsys):
-    evaluate.main(["likelihood", "--checkpoint", str(checkpoint)])
-    figures = table(capsys.readouterr().out)
+    evaluate.main(["likelihood", "--checkpoint", str(checkpoint), "--json", "out/figures.json"])
+    text = capsys.readouterr().out
+    assert "2,000 resamples" in text
+    nats, bits = (table(part) for part in text.split("bits per second"))
     kinds = ["end", "bar", "length", "tempo", "position", "note", "extend", "duration"]
-    sums = np.sum([figures.get(kind, [0, 0]) for kind in kinds], axis=0)
-    assert np.allclose(sums, figures["model"], atol=1e-3)
+    sums = np.sum([nats[kind] for kind in kinds if kind in nats], axis=0)
+    assert np.allclose(sums, nats["model"], atol=1e-3)
     # what has learned nothing is worse than counting
-    assert figures["bigram"] < figures["unigram"] < figures["model"]
+    for figures in (nats, bits):
+        assert (figures["bigram"] < figures["unigram"]).all()
+        assert (figures["unigram"] < figures["model"]).all()
+    written = json.loads(Path("out/figures.json").read_text())
+    assert [music["name"] for music in written["likelihood"]] == ["valid", "test"]
+    for column, music in enumerate(written["likelihood"]):
+        for name in ("unigram", "bigram", "5-gram", "model"):
+            value = music["nats_per_note"][name]["value"]
+            assert nats[name][column] == pytest.approx(value, abs=1e-4)
+
+    # the valid split as files: the very same figures
+    files = [f"tunes/{file['name']}" for file in written["likelihood"][0]["files"]]
+    evaluate.main(["likelihood", "-c", str(checkpoint), *files, "--json", "files.json"])
+    assert "nats per note, file by file" in capsys.readouterr().out
+    (scored,) = json.loads(Path("files.json").read_text())["likelihood"]
+    for name in ("bigram", "5-gram", "model"):
+        value = written["likelihood"][0]["nats_per_note"][name]["value"]
+        assert scored["nats_per_note"][name]["value"] == pytest.approx(value, rel=1e-5)
+
+
+def test_files_are_scored_without_baselines_where_the_corpus_is_not(checkpoint, capsys):
+    Path("tunes").rename("elsewhere")
+    evaluate.main(["likelihood", "-c", str(checkpoint), "elsewhere/tune1.mid"])
+    out, err = capsys.readouterr()
+    assert "no baselines: " in err
+    assert "model" in out
+    assert "unigram" not in out
+
+
+def test_the_most_surprising_notes_are_listed_and_drawn(checkpoint, capsys):
+    command = ["likelihood", "-c", str(checkpoint), "--piece", "tunes/tune2.mid"]
+    evaluate.main([*command, "--out", "s.png", "--json", "s.json"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert all("bar " in line and "beat " in line and " nats (" in line for line in lines)
+    assert Path("s.png").read_bytes().startswith(b"\x89PNG")
+    surprise = json.loads(Path("s.json").read_text())["surprise"]
+    most = [note["nats"] for note in surprise["most"]]
+    assert most == sorted(surprise["nats"], reverse=True)[:10]
+
+
+def test_what_stands_in_training_is_told_with_where(checkpoint, capsys):
+    model = generate.load(checkpoint)
+    names = evaluate.corpus_of(model, None, "datasets").split("train").names
+    number = int(names[0].removeprefix("tune").removesuffix(".mid"))
+    write_midi(transposed(tune(number, bars=3 + number % 7), 1), "moved.mid")
+    capsys.readouterr()
+    evaluate.main(["originality", "-c", str(checkpoint), "moved.mid", "--json", "o.json"])
+    text = capsys.readouterr().out
+    assert f"stand in {names[0]} from bar 0, 1 semitone lower" in text
+    assert "held-out pieces" in text
+    (copied,) = json.loads(Path("o.json").read_text())["originality"]["pieces"]
+    assert copied["line"]["shares"]["16"] == copied["texture"]["shares"]["16"] == 1
+    evaluate.main(
+        ["originality", "-c", str(checkpoint), "moved.mid", names[0].join(("tunes/", ""))]
+    )
+    assert "all 2 pieces" in capsys.readouterr().out
 
 
 def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     model = generate.load(checkpoint)
     corpus = evaluate.corpus_of(model, None, "datasets")
     split = corpus.split("valid")
-    tally = evaluate.score_pieces(model, WholePieces(split, model.vocabulary))
-    assert tally.notes == split.note_counts.sum()
+    figures = likelihood(model, {}, Music.of(corpus, "valid"))
+    assert figures["notes"] == split.note_counts.sum()
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))
     ids = torch.from_numpy(piece)[None, :64]
     logits = model.decoder(ids)[0].masked_fill(~masks[:64], -torch.inf)
     first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
-    assert 0 < first.sum() < tally.nats.sum()
+    total = figures["nats_per_note"]["model"]["value"] * figures["notes"]
+    assert 0 < first.sum() < total
 
 
 def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
@@ -113,6 +173,27 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     write_midi(piece(notes), beyond)
     evaluate.main(["attention", "-c", str(checkpoint), "--midi", str(beyond), "--out", "c.png"])
     assert "fitted to the model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["likelihood", "--piece", "a.mid"], "go together"),
+        (["likelihood", "--out", "a.png"], "go together"),
+        (["likelihood", "--piece", "a.mid", "--out", "a.png", "b.mid"], "leave out the others"),
+        (["likelihood", "none.mid"], "none.mid: no such file"),
+        (["likelihood", "--splits", "all"], "invalid choice: 'all'"),
+        (["originality"], "required: FILE"),
+        (["originality", "m.safetensors"], "m.safetensors: not a MIDI file"),
+        (["originality", "tunes/tune1.mid", "--path", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_cannot_be_judged_is_said_in_one_line(checkpoint, capsys, command, words):
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main([*command, "-c", str(checkpoint)])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert words in line
 
 
 @pytest.mark.parametrize(

@@ -6,37 +6,69 @@ import numpy as np
 import pytest
 
 from data.corpus import open_corpus
-from data.ngrams import NGram, nats_per_note, train
-from data.windows import WholePieces, masks_of_pieces, unpacked
+from data.ngrams import NGram, train
+from data.windows import masks_of_pieces, unpacked
 from tests.folders import write_tunes
 
 # Pad 0, Start 1, End 2, and three more ids.
 SIZE = 6
 PIECES = [np.array([1, 3, 3, 4, 2]), np.array([1, 3, 5, 2])]
 CONTEXTS = np.array([[1], [3], [4], [0]])
+SEEN = np.eye(SIZE)
+
+
+def distribution(model, *context):
+    return model.probabilities(np.array([context], dtype=np.int64).reshape(1, -1))[0]
 
 
 def test_a_unigram_counts():
     # after Start: 3 three times, 2 twice, 4 and 5 once; n1 = 2, n2 = 1, d = 2 / 4
-    p = NGram(PIECES, 1, SIZE).probabilities(np.empty((1, 0), dtype=np.int64))[0]
+    p = distribution(NGram(PIECES, 1, SIZE))
     rest = 0.5 * 4 / 7 / 6
     np.testing.assert_allclose(
         p, [rest, rest, 1.5 / 7 + rest, 2.5 / 7 + rest, 0.5 / 7 + rest, 0.5 / 7 + rest]
     )
 
 
-def test_a_bigram_counts_and_falls_back():
+def test_a_bigram_counts_and_falls_back_to_how_many_ids_stand_before():
     model = NGram(PIECES, 2, SIZE)
-    unigram = NGram(PIECES, 1, SIZE).probabilities(np.empty((1, 0), dtype=np.int64))[0]
+    # before 3 stand 1 and 3, before 2 stand 4 and 5, before 4 and 5 only 3: n1 = n2 = 2, d = 2 / 6
+    d = 1 / 3
+    shorter = (2 * (2 - d) / 2 * (SEEN[3] + SEEN[2]) + (1 - d) * (SEEN[4] + SEEN[5])) / 6
+    shorter += d * 4 / 6 / SIZE
     # 1 3 twice; 3 3, 3 4, 3 5, 4 2, 5 2 once; n1 = 5, n2 = 1, d = 5 / 7
     d = 5 / 7
     after_start, after_three, after_four, after_pad = model.probabilities(CONTEXTS)
-    seen = np.eye(SIZE)
-    np.testing.assert_allclose(after_start, (2 - d) / 2 * seen[3] + d / 2 * unigram)
-    three = (1 - d) / 3 * (seen[3] + seen[4] + seen[5]) + d * unigram
+    np.testing.assert_allclose(after_start, (2 - d) / 2 * SEEN[3] + d / 2 * shorter)
+    three = (1 - d) / 3 * (SEEN[3] + SEEN[4] + SEEN[5]) + d * shorter
     np.testing.assert_allclose(after_three, three)
-    np.testing.assert_allclose(after_four, (1 - d) * seen[2] + d * unigram)
-    np.testing.assert_allclose(after_pad, unigram)  # a context that was never seen
+    np.testing.assert_allclose(after_four, (1 - d) * SEEN[2] + d * shorter)
+    np.testing.assert_allclose(after_pad, shorter)  # a context that was never seen
+
+
+def test_what_is_taken_off_depends_on_the_count():
+    # counted once: 2 ids, twice: 2, three times: 2, four times: 1
+    ids = [2, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 8]
+    y = 2 / (2 + 2 * 2)
+    once, twice, more = 1 - 2 * y * 2 / 2, 2 - 3 * y * 2 / 2, 3 - 4 * y * 1 / 2
+    p = distribution(NGram([np.array([1, *ids])], 1, 9))
+    rest = (2 * once + 2 * twice + 3 * more) / 16 / 9
+    counts = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])
+    taken = np.array([0, once, twice, more, more])[counts]
+    np.testing.assert_allclose(p, (counts - taken) / 16 + rest)
+
+
+def test_a_5_gram_reads_four_ids_back_and_as_far_as_it_knows_them():
+    model = NGram(PIECES, 5, SIZE)
+    # Each id with its four before it was seen once, but Pad Pad Pad Start 3: n1 = 5, n2 = 1.
+    d = 5 / 7
+    whole, known = distribution(model, 0, 1, 3, 3), distribution(model, 5, 1, 3, 3)
+    assert (whole > 0).all()
+    # all but what was taken off the one count goes to the shorter context, which is known too
+    np.testing.assert_allclose(whole, (1 - d) * SEEN[4] + d * known)
+    # what nobody knows is the empty context: so many ids stand before each
+    unknown = distribution(model, 1, 3, 3, 0)
+    np.testing.assert_allclose(unknown, distribution(NGram(PIECES, 2, SIZE), 0))
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
@@ -46,6 +78,14 @@ def test_probabilities_sum_to_one(order):
     p = NGram(pieces, order, SIZE).probabilities(rng.integers(0, SIZE, size=(200, order - 1)))
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert (p > 0).all()
+
+
+def test_contexts_of_a_large_vocabulary_are_told_apart():
+    # the oldest of five ids would count V^4 = 2^64, which is nothing modulo 2^64
+    model = NGram([np.array([1, 5, 0, 0, 0, 7]), np.array([1, 3, 5, 0, 0, 0, 9])], 6, 2**16)
+    after_start, after_three = model.probabilities(np.array([[1, 5, 0, 0, 0], [3, 5, 0, 0, 0]]))
+    assert after_start[7] > 2 * after_start[9]
+    assert after_three[9] > 2 * after_three[7]
 
 
 def test_tokens_are_scored_among_the_allowed():
@@ -58,19 +98,15 @@ def test_tokens_are_scored_among_the_allowed():
     np.testing.assert_allclose(model.token_nats(piece, allowed), expected)
 
 
-def test_a_corpus_is_scored_total_over_total(tmp_path):
-    corpus = open_corpus(write_tunes(tmp_path / "tunes", 20), tmp_path / "out", progress=False)
-    split, vocabulary = corpus.split("valid"), corpus.vocabulary
-    pieces = [split.piece(index) for index in range(len(split))]
-    masks = masks_of_pieces(pieces, vocabulary)
-    for order in (1, 2):
-        model = train(corpus, order)
-        total = 0.0
-        for piece, mask in zip(pieces, masks, strict=True):
-            allowed = unpacked(mask, vocabulary)
-            for at in range(1, len(piece)):
-                context = piece[None, at - order + 1 : at]
-                p = model.probabilities(context)[0] * allowed[at - 1]
-                total -= math.log(p[piece[at]] / p.sum())
-        note = nats_per_note(model, WholePieces(split, vocabulary))
-        assert note == pytest.approx(total / split.note_counts.sum())
+def test_every_place_of_a_piece_is_scored_by_what_stands_before_it(tmp_path):
+    corpus = open_corpus(write_tunes(tmp_path / "tunes", 12), tmp_path / "out", progress=False)
+    piece = corpus.split("valid").piece(0)
+    (mask,) = masks_of_pieces([piece], corpus.vocabulary)
+    allowed = unpacked(mask, corpus.vocabulary)
+    padded = np.append(np.zeros(5, dtype=np.int64), piece)
+    for order in (1, 2, 5):
+        model, expected = train(corpus, order), []
+        for at in range(1, len(piece)):
+            p = distribution(model, *padded[at + 6 - order : at + 5]) * allowed[at - 1]
+            expected.append(-math.log(p[piece[at]] / p.sum()))
+        np.testing.assert_allclose(model.token_nats(piece, allowed), expected)

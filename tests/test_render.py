@@ -7,7 +7,14 @@ from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from data.render import draw_attention, draw_piano_roll, token_labels, write_piano_roll
+from data.render import (
+    MOST_NATS,
+    draw_attention,
+    draw_piano_roll,
+    draw_surprise,
+    token_labels,
+    write_piano_roll,
+)
 from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
 from data.tokenizer import encode
 from data.vocabulary import Survey
@@ -155,3 +162,23 @@ def test_an_upbeat_is_bar_0_and_seconds_are_counted_from_0():
         vocabulary = survey.vocabulary(score.grid)
         told = token_labels(encode(score, vocabulary), vocabulary)
         assert [label for label in told if label in labels] == labels
+
+
+def test_surprising_notes_are_dark_and_bear_their_numbers():
+    score = piece(scale(16), bars=[(4, 4, 48)] * 4)
+    nats = np.zeros(16)
+    calm = pixels(draw_surprise(score, nats, []))
+    nats[[3, 9]] = MOST_NATS, 3 * MOST_NATS  # from there on they are all as dark
+    figure = draw_surprise(score, nats, [(9, "bar 3: A4"), (3, "bar 1: $x$")], title="A $scale$")
+    darkest = "#3D0026"
+    assert share_of(darkest, pixels(figure)) > 2 * share_of(darkest, calm)
+    assert {"1", "2", "bar 3: A4", "bar 1: $x$", "A $scale$"} <= set(words(figure))
+    roll = figure.axes[0]
+    assert [text.get_position()[0] for text in roll.texts if text.get_text() in "12"] == [114, 42]
+
+
+def test_notes_that_were_not_scored_are_told():
+    nats = np.array([1.0, np.nan, 2.0, 3.0])
+    assert any("not scored" in word for word in words(draw_surprise(piece(scale(4)), nats, [])))
+    without = words(draw_surprise(piece(scale(4)), np.ones(4), []))
+    assert not any("not scored" in word for word in without)

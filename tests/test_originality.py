@@ -1,0 +1,190 @@
+"""What of a piece stands in the training set: by hand, against brute force, and whole pieces."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import data.originality
+from data.corpus import open_corpus
+from data.medley import encode_medley
+from data.originality import READINGS, figures, find, originality, read, runs
+from data.score import BAR, DRUMS, NOTE, SECONDS, Medley, canonical
+from data.store import Split, token_arrays
+from tests.folders import transposed, tune, write_tunes
+from tests.music import piece, scores, vocabulary_for
+
+TUNE = [60, 62, 64, 65, 67, 69, 71, 72, 74, 72, 69, 65]
+
+
+def line(pitches, *, length=12, program=40, start=0):
+    """Notes one after another, each so many steps long, as rows for `piece`."""
+    return [(start + length * i, length, pitch, 80, program) for i, pitch in enumerate(pitches)]
+
+
+def split_of(*pieces):
+    vocabulary = vocabulary_for(*pieces)
+    ids, lengths = encode_medley(Medley.of(pieces), vocabulary)
+    names = [f"piece{number}" for number in range(len(pieces))]
+    return Split.of(names, token_arrays(ids, lengths, vocabulary)), vocabulary
+
+
+def found_in(asked, *training):
+    """The figures of one piece, by reading."""
+    train, vocabulary = split_of(*training)
+    found = find(Medley.of([asked]), train, vocabulary)
+    return {
+        name: {**figures(found[name], range(1)), "runs": runs(found[name], 0, train.names)}
+        for name in READINGS
+    }
+
+
+def test_a_tune_in_another_key_instrument_and_place_is_found_whole_with_where():
+    there = piece(line([50, 50, 55]) + line(TUNE, start=48))
+    asked = piece(line([p + 5 for p in TUNE], program=73), bars=[(4, 4, 12)], tempo=90)
+    for reading in found_in(asked, piece(line([40, 41])), there).values():
+        assert reading["notes"] == 12
+        assert reading["longest"] == [12]
+        assert reading["shares"] == {"4": 1.0, "8": 1.0} | {
+            "16": pytest.approx(np.nan, nan_ok=True)
+        }
+        (run,) = reading["runs"]
+        assert (run["notes"], run["bar"], run["semitones"]) == (12, 0, -5)  # an upbeat is bar 0
+        assert (run["file"], run["file_bar"]) == ("piece1", 2)
+    assert found_in(asked, there)["line"]["runs"][0]["instrument"] == "Flute"
+
+
+def test_a_changed_note_or_rhythm_ends_a_run():
+    other_note, other_length = [*TUNE[:7], 80, *TUNE[8:]], line(TUNE)
+    for at in range(6, 12):
+        onset, *rest = other_length[at]
+        other_length[at] = (onset + 6, *rest)
+    for asked, longest, shares in (
+        (piece(line(other_note)), 7, [(4 + 1) / 9, 0]),  # notes 1-7 and 9-12
+        (piece(other_length), 6, [(3 + 3) / 9, 0]),  # notes 1-6 and 7-12
+    ):
+        for reading in found_in(asked, piece(line(TUNE))).values():
+            assert reading["longest"] == [longest]
+            assert [reading["shares"][n] for n in ("4", "8")] == pytest.approx(shares)
+
+
+def test_how_long_notes_are_held_and_how_loud_does_not_matter():
+    short = [(onset, 3, pitch, 20, 0) for onset, _, pitch, _, _ in line(TUNE)]
+    assert found_in(piece(short), piece(line(TUNE)))["texture"]["longest"] == [12]
+
+
+def test_the_line_is_the_top_of_chords_and_hears_nothing_under_a_held_note():
+    chords = [(24 * i, 24, pitch, 80, 40) for i in range(6) for pitch in (40, 43, 47)]
+    # chords that begin under the held last note, and a melody held a little into the next note
+    held = [(onset, 13, *rest) for onset, _, *rest in line(TUNE[:-1])]
+    held.append((132, 48, TUNE[-1], 80, 40))
+    beneath = [(144, 12, pitch, 80, 40) for pitch in (40, 43, 47)]
+    asked = piece(chords + held + beneath)
+    found = found_in(asked, piece(line(TUNE)))
+    assert found["line"] == found["line"] | {"notes": 12, "longest": [12]}
+    assert found["texture"]["longest"][0] < 4
+
+
+def test_instruments_have_lines_of_their_own_and_one_texture():
+    bass = [p - 24 for p in TUNE[::-1]]
+    both = piece(line(TUNE) + line(bass, program=43))
+    found = found_in(both, piece(line(TUNE)), piece(line(bass)))
+    assert found["line"]["longest"] == [12]
+    assert found["line"]["shares"]["8"] == 1
+    assert {run["file"] for run in found["line"]["runs"]} == {"piece0", "piece1"}
+    assert found["texture"]["notes"] == 24
+    assert found["texture"]["shares"]["4"] == 0
+    assert found_in(both, both)["texture"]["shares"]["16"] == 1
+    # a unison is one note of the texture
+    doubled = piece(line(TUNE) + line(TUNE, program=43))
+    assert found_in(doubled, piece(line(TUNE)))["texture"]["shares"]["8"] == 1
+
+
+def test_drums_are_no_tune():
+    beat = [(12 * i, 12, 36, 80, DRUMS) for i in range(20)]
+    with_tune = piece(line(TUNE) + beat)
+    for reading in found_in(with_tune, piece(beat), with_tune).values():
+        assert reading["notes"] == 12
+        assert reading["longest"] == [12]
+    for reading in found_in(piece(beat), with_tune).values():
+        assert reading["longest"] == [0]
+        assert np.isnan(reading["shares"]["4"])
+
+
+def test_no_run_reaches_from_one_piece_or_line_into_the_next():
+    halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
+    assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
+    train, vocabulary = split_of(piece(line(TUNE)))
+    found = find(Medley.of(halves), train, vocabulary)["line"]
+    assert figures(found, range(2))["longest"] == [6, 6]
+
+
+def test_bars_are_seconds_where_the_grid_has_no_meter():
+    notes = np.array([(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)], NOTE)
+    score = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
+    assert read(Medley.of([score]), "line").bar.tolist() == list(range(12))
+
+
+def brute(asked, there):
+    """The notes of the longest run from each place, step by step."""
+    best = []
+    for i in range(len(asked)):
+        longest = 0
+        for j in range(len(there)):
+            k = 0
+            while i + k < len(asked) and asked[i + k] >= 0 and asked[i + k] == there[j + k]:
+                k += 1
+            longest = max(longest, k)
+        best.append(longest + 1)
+    return best
+
+
+@settings(max_examples=15, deadline=None)
+@given(asked=st.lists(scores(), min_size=1, max_size=2), training=st.lists(scores(), min_size=1))
+def test_as_long_as_found_note_by_note(asked, training):
+    training = [*training[:2], asked[0], training[0]]
+    train, vocabulary = split_of(*training)
+    found = find(Medley.of(asked), train, vocabulary)
+    for name in READINGS:
+        mine, there = read(Medley.of(asked), name), read(Medley.of(training), name)
+        length = found[name].length
+        assert length.tolist() == brute(mine.step.tolist(), there.step.tolist())
+        assert found[name].reading.left[length > 1].tolist() >= length[length > 1].tolist()
+        whole = mine.piece == 0  # it is in training, so each note begins a run to its line's end
+        assert (length[whole] == mine.left[whole]).all()
+
+
+def test_training_in_chunks_gives_the_same(monkeypatch):
+    train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
+    asked = Medley.of([transposed(tune(4), 3), tune(2), tune(99)])
+    whole = find(asked, train, vocabulary)
+    monkeypatch.setattr(data.originality, "CHUNK", 200)
+    for name, in_parts in find(asked, train, vocabulary).items():
+        assert in_parts.length.tolist() == whole[name].length.tolist()
+        most = whole[name].length > 8
+        assert set(in_parts.piece[most].tolist()) == {2, 4}
+        assert in_parts.bar[most].tolist() == whole[name].bar[most].tolist()
+
+
+def test_pieces_stand_beside_the_held_out_ones(tmp_path):
+    folder = write_tunes(tmp_path / "tunes", 20)
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    train = corpus.split("train")
+    number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
+    copy = transposed(tune(number, bars=3 + number % 7), 2)
+    result = originality(Medley.of([copy, tune(99)]), ["copy", "new"], corpus)
+    assert result["training"]["pieces"] == len(train)
+    copied, new = result["pieces"]
+    for reading in READINGS:
+        assert copied[reading]["shares"]["8"] == 1
+        assert copied["runs"][reading][0]["file"] == train.names[3]
+        assert copied["runs"][reading][0]["semitones"] == -2
+        assert copied[reading]["longest"] == [copied[reading]["notes"]]
+        assert new[reading]["shares"]["8"] == 0
+        assert result["all"][reading]["longest"] == [
+            copied[reading]["longest"][0],
+            new[reading]["longest"][0],
+        ]
+        assert result["held_out"][reading]["shares"]["8"] < 0.1
+    held_out = corpus.splits["valid"]["pieces"] + corpus.splits["test"]["pieces"]
+    assert result["held_out"]["pieces"] == result["held_out"]["of"] == held_out
