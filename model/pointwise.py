@@ -1,6 +1,7 @@
 """What is done to each number or vector by itself, with derivatives written out.
 
-On a CPU each is torch's own operation in fewer passes over memory, forward and backward. Elsewhere, and where no derivative is wanted, torch's own runs.
+On a CPU each is torch's own operation in fewer passes over memory, forward and backward.
+Elsewhere, and where no derivative is wanted, torch's own runs.
 """
 
 from typing import Any
