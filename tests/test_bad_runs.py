@@ -52,20 +52,20 @@ def told(capsys, *options):
     [
         ("learning_rate", "0"),
         ("learning_rate", "-0.001"),
-        ("learning_rate", "nan"),
-        ("learning_rate", "inf"),
+        ("learning_rate", ".nan"),
+        ("learning_rate", ".inf"),
         ("learning_rate", "60"),
         ("muon_learning_rate", "0"),
         ("muon_learning_rate", "1e9"),
         ("weight_decay", "-1"),
-        ("warm_up", "nan"),
+        ("warm_up", ".nan"),
         ("cool_down", "7"),
     ],
 )
 def test_a_rate_out_of_any_sense_is_refused(folder, capsys, name, value):
     line = told(capsys, f"--model.{name}", value)
     assert f"model.{name} must be from" in line
-    assert str(float(value)) in line
+    assert str(float(value.strip("."))) in line
     assert not Path("run").exists()
 
 
