@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -25,3 +28,22 @@ def written_beside(path: str | Path) -> Iterator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_json(result: Any, path: str | Path) -> None:
+    """Writes dicts, lists and primitives as JSON, which has no NaN and no infinity: they are null.
+
+    Raises:
+        OSError: it cannot be written; then `path` stays as it was.
+    """
+    text = json.dumps(_finite(result), indent=1, allow_nan=False)
+    with written_beside(path) as beside:
+        beside.write_text(text + "\n", encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

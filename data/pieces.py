@@ -13,7 +13,8 @@ from data.copies import fingerprints, lowest_pitches
 from data.instruments import Instruments, fold
 from data.midi import read_events
 from data.quantise import Events, MidiError, has_beats, medley_from_events, refusals
-from data.score import Grid, Losses, Medley, reduced
+from data.reading import find_midi_files, printable
+from data.score import Grid, Losses, Medley, Score, reduced
 
 MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
 
@@ -77,6 +78,32 @@ def read_pieces(
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in order if name in reasons],
     )
+
+
+def pieces_at(
+    paths: Iterable[str | Path], grid: Grid, instruments: Instruments
+) -> tuple[list[Score], list[tuple[str, str]]]:
+    """The pieces in MIDI files and in folders of them, in order.
+
+    Returns:
+        The pieces; and (name, reason) of what is left out of the folders.
+
+    Raises:
+        FileNotFoundError, MidiError: a file that is named is no piece, or a folder holds none.
+    """
+    scores: list[Score] = []
+    left_out: list[tuple[str, str]] = []
+    for path in map(Path, paths):
+        is_folder = path.is_dir()
+        names, unread = find_midi_files(path) if is_folder else ([path.name], [])
+        found = read_pieces(names, path if is_folder else path.parent, grid, instruments)
+        unread = unread + found.left_out
+        if not found.names:
+            reason = f" ({printable(unread[0][0])}: {unread[0][1]})" if unread else ""
+            raise MidiError(f"{path}: no MIDI file in it that holds music{reason}")
+        scores += [found.medley[number] for number in range(len(found.medley))]
+        left_out += [(str(path / name), reason) for name, reason in unread]
+    return scores, left_out
 
 
 def least_tokens(medley: Medley) -> NDArray[np.int64]:
