@@ -14,6 +14,11 @@ draws how surprising each note of a piece is, and lists the most surprising.
 
 says which runs of notes the training pieces hold too, in any key, and where.
 
+    python evaluate.py music --count 50
+
+lets the model write pieces and measures them beside held-out ones; or any MIDI files in their
+place.
+
     python evaluate.py attention --midi piece.mid --out maps.png
 
 draws which tokens of a piece each head looks at.
@@ -24,6 +29,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +37,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from data.compare import table
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.files import write_json
 from data.fit import fit_score
@@ -49,8 +56,9 @@ from data.tables import (
     surprise_line,
 )
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
-from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load
+from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
 from judge import Music, likelihood, music_of_files, read_files, surprises
+from measure import measured, written_like
 from model.bundle import BundleError
 
 MOST_TOKENS = 128  # in a picture of attention
@@ -120,6 +128,21 @@ def judge_originality(model: Model, given: argparse.Namespace) -> dict[str, Any]
     return {"originality": result}
 
 
+def judge_music(model: Model, given: argparse.Namespace) -> dict[str, Any]:
+    """Prints the statistics of pieces that it writes, or of files, beside real ones; gives them."""
+    corpus = corpus_of(model, given.path, given.datasets)
+    if given.midi:
+        readings = read_files(model, given.midi)
+        pieces = [readings.medley[number] for number in range(len(readings.medley))]
+        for name, reason in readings.left_out:
+            print(f"left out: {printable(name)}: {reason}", file=sys.stderr)
+    else:
+        pieces = written_like(model, corpus, given.count, given.seed)
+    result = measured(pieces, corpus, given.seed)
+    print(table(result))
+    return {"music": {"midi": given.midi, **result}}
+
+
 def opening_ids(
     model: Model, midi: str, from_bar: int, most: int
 ) -> tuple[NDArray[np.int64], list[str]]:
@@ -159,10 +182,13 @@ def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None
     write_attention(maps.numpy(), labels, model.decoder.attention_names, out)
 
 
-def _png(text: str) -> str:
-    if Path(text).suffix.lower() != ".png" or Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"the name of a .png file is needed, not {text!r}")
+def _file(text: str, ending: str) -> str:
+    if Path(text).suffix.lower() != ending or Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"the name of a {ending} file is needed, not {text!r}")
     return text
+
+
+_png, _json = partial(_file, ending=".png"), partial(_file, ending=".json")
 
 
 def _tokens_shown(text: str) -> int:
@@ -176,7 +202,7 @@ def command_line() -> argparse.ArgumentParser:
     """The options, in the order in which --help tells them."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_subparsers(
-        dest="what", required=True, metavar="likelihood | originality | attention"
+        dest="what", required=True, metavar="likelihood | music | originality | attention"
     )
     likelihood = what.add_parser("likelihood", help="how likely pieces are, and each note of one")
     likelihood.add_argument(
@@ -193,16 +219,35 @@ def command_line() -> argparse.ArgumentParser:
         "--piece", metavar="FILE", help="a MIDI file: draw and list how surprising its notes are"
     )
     likelihood.add_argument("--out", type=_png, metavar="FILE.png", help="the picture of --piece")
+    music = what.add_parser("music", help="musical statistics beside those of held-out pieces")
+    music.add_argument(
+        "midi", nargs="*", metavar="FILE", help="MIDI files and folders, not pieces it writes"
+    )
+    music.add_argument(
+        *("--count", "-n"),
+        type=at_least_one,
+        default=50,
+        help="how many pieces it writes (default: %(default)s)",
+    )
+    music.add_argument(
+        "--seed", type=random_seed, default=0, help="the same number, the same figures (default: 0)"
+    )
     originality = what.add_parser("originality", help="what of some pieces stands in training")
     originality.add_argument("midi", nargs="+", metavar="FILE", help="MIDI files, and folders")
-    for command in (likelihood, originality):
+    for command in (likelihood, music, originality):
         command.add_argument("--path", help="another corpus than the one it was trained on")
         command.add_argument("--datasets", default="datasets", help="where corpora lie")
-        command.add_argument("--json", metavar="FILE", help="where to write the figures too")
+        command.add_argument(
+            "--json", type=_json, metavar="FILE.json", help="write the figures here too"
+        )
     attention = what.add_parser("attention", help="a picture of which tokens look at which")
     attention.add_argument("--midi", required=True, metavar="FILE", help="what the model reads")
     attention.add_argument(
-        "--out", required=True, type=_png, metavar="FILE.png", help="the picture to write"
+        "--out",
+        required=True,
+        type=_png,
+        metavar="FILE.png",
+        help="the picture to write",
     )
     attention.add_argument(
         "--from-bar", type=at_least_one, default=1, help="where it begins (default: %(default)s)"
@@ -210,7 +255,7 @@ def command_line() -> argparse.ArgumentParser:
     attention.add_argument(
         "--tokens", type=_tokens_shown, default=64, help="how many it reads (default: %(default)s)"
     )
-    for command in (likelihood, originality, attention):
+    for command in (likelihood, music, originality, attention):
         command.add_argument(
             *("--checkpoint", "-c"),
             default=DEFAULT_CHECKPOINT,
@@ -232,6 +277,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         figures: dict[str, Any] = {}
         if arguments.what == "originality":
             figures = judge_originality(model, arguments)
+        elif arguments.what == "music":
+            figures = judge_music(model, arguments)
         elif arguments.what == "likelihood":
             judge = judge_piece if arguments.piece else judge_likelihood
             figures = judge(model, arguments)

@@ -91,7 +91,8 @@ def at_least_one(text: str) -> int:
     return number
 
 
-def _random_seed(text: str) -> int:
+def random_seed(text: str) -> int:
+    """An option's whole number that seeds a generator."""
     if not text.isdecimal() or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1, not {text!r}")
     return int(text)
@@ -219,7 +220,7 @@ def _add_chances(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--seed",
         metavar="N",
-        type=_random_seed,
+        type=random_seed,
         default=0,
         help="the same number, the same files (default: 0)",
     )

@@ -22,23 +22,19 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from data.bearings import BARS_TOLD
-from data.corpus import Corpus
 from data.score import Score
-from data.tokenizer import decode
 from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
-from generate import DEFAULT_CHECKPOINT, Length, Model, at_least_one, compose, load
+from generate import DEFAULT_CHECKPOINT, Model, at_least_one, load
+from measure import pieces_of, sampled
 
-MOST_ROWS = 32  # sampled side by side
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
 
 
@@ -64,24 +60,6 @@ def untold(model: Model) -> Model:
     assert decoder.beside is not None
     decoder.beside.weight.data[:, : BARS_TOLD + 1] = 0
     return replace(model, decoder=decoder)
-
-
-def sampled(model: Model, bars: Sequence[int], seed: int, label: str) -> list[Score]:
-    """A piece of each of these lengths; those of one length are sampled side by side."""
-    batches = []
-    for length, count in sorted(Counter(bars).items()):
-        batches += [(length, min(MOST_ROWS, left)) for left in range(count, 0, -MOST_ROWS)]
-    pieces = []
-    for number, (length, count) in enumerate(tqdm(batches, label, unit="batch")):
-        new = compose(model, length=Length(bars=length), samples=count, random_seed=seed + number)
-        pieces += [piece.score for piece in new]
-    return pieces
-
-
-def pieces_of(corpus: Corpus, split: str) -> list[Score]:
-    """The pieces of a split."""
-    held = corpus.split(split)
-    return [decode(held.piece(number), corpus.vocabulary) for number in range(len(held))]
 
 
 def print_row(label: str, scores: Sequence[Score]) -> None:

@@ -10,8 +10,10 @@ import torch
 
 import evaluate
 import generate
+import measure
 from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
+from data.metrics import note_density
 from data.midi import read_midi, write_midi
 from data.render import write_attention
 from data.tokenizer import encode
@@ -214,3 +216,76 @@ def test_what_cannot_be_drawn_is_said_in_one_line(checkpoint, capsys, changes, w
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert words in line
     assert not Path("a.png").exists()
+
+
+def music(*options):
+    evaluate.main(["music", "--checkpoint", "m.safetensors", *map(str, options)])
+
+
+def test_music_is_measured_beside_held_out_pieces(checkpoint, capsys):
+    music("--count", 4, "--seed", 7, "--json", "a.json")
+    out = capsys.readouterr().out
+    figures = json.loads(Path("a.json").read_text())["music"]
+    assert figures["pieces"] == {"generated": 4, "held_out": 1, "train": 10}
+    assert figures["held_out"] == "test"
+    mean = figures["measures"]["pitch_class_entropy"]["generated"]["mean"]
+    assert f"pitch-class entropy, bits {mean:.2f} ±" in " ".join(out.split())
+    music("--count", 4, "--seed", 7, "--json", "b.json")
+    assert Path("b.json").read_text() == Path("a.json").read_text()
+
+
+def test_pieces_a_model_writes_are_as_long_as_those_it_learnt_from():
+    tunes = [tune(seed, bars=3 + seed) for seed in range(20)]
+    assert measure.lengths_like(tunes, 2) == [9, 18]
+    lengths = measure.lengths_like(tunes, 25)
+    assert len(lengths) == 25
+    assert len(set(lengths)) == evaluate.MOST_LENGTHS
+    assert set(lengths) <= {len(score.bars) for score in tunes}
+    assert np.mean(lengths[:20]) == pytest.approx(13.5, abs=0.6)
+
+
+def test_any_files_are_measured_in_place_of_the_models(checkpoint, capsys):
+    (Path("tunes") / "none.mid").write_bytes(b"nothing")
+    music("tunes/tune3.mid", "tunes", "--path", write_tunes(Path("others"), 12), "--json", "c.json")
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        "left out: tunes/none.mid: not a MIDI file (it does not begin with MThd)"
+    ]
+    figures = json.loads(Path("c.json").read_text())["music"]
+    assert figures["pieces"]["generated"] == 13
+    assert figures["midi"] == ["tunes/tune3.mid", "tunes"]
+    densities = figures["measures"]["note_density"]["generated"]["values"]
+    score = read_midi("tunes/tune3.mid", GRID)[0]
+    assert densities[0] == pytest.approx(note_density(score))
+
+
+def refused(capsys, *options):
+    """The one line that says why."""
+    with pytest.raises(SystemExit) as stop:
+        music(*options)
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
+def test_what_cannot_be_measured_is_said_in_one_line(checkpoint, capsys):
+    Path("empty").mkdir()
+    Path("bad.mid").write_bytes(b"nothing")
+    assert "none.mid" in refused(capsys, "none.mid")
+    assert "empty: no MIDI file in it that holds music" in refused(capsys, "empty")
+    assert "bad.mid: not a MIDI file" in refused(capsys, "tunes", "bad.mid")
+    Path("written.json").write_text("before")
+    assert "nowhere" in refused(capsys, "--json", "written.json", "--path", "nowhere")
+    assert Path("written.json").read_text() == "before"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--json", "a.txt"], "the name of a .json file is needed"),
+        (["--count", "0"], "must be a whole number from 1 up"),
+        (["--seed", "-1"], "must be a whole number from 0"),
+    ],
+)
+def test_options_that_say_nothing_are_told_so(capsys, options, words):
+    assert words in refused(capsys, *options)

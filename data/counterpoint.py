@@ -1,0 +1,110 @@
+"""How four voices go together: parallels, crossings and ranges of a four-part Score.
+
+A piece is in four parts where four programs, drums aside, play one note at a time each. The voices
+are told apart by how high they lie on average. Other pieces have none of these figures: NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.metrics import pitched
+from data.score import Score
+
+PARTS = 4
+PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs
+UNISON, FIFTH = 0, 7  # semitones, octaves apart
+REST = -1
+# The lowest and highest note of soprano, alto, tenor and bass as textbooks have them:
+# C4-G5, G3-D5, C3-G4, E2-C4.
+RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Four voices, the highest first, in S slices of time within which nothing begins or ends.
+
+    Attributes:
+        steps: (S,) how long each slice lasts.
+        pitch: (S, PARTS) what sounds; REST where nothing does.
+        begins: (S, PARTS) whether it is a note that begins with the slice.
+    """
+
+    steps: NDArray[np.int64]
+    pitch: NDArray[np.int64]
+    begins: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, score: Score) -> Parts | None:
+        """The voices of a piece; None where it is not in four parts."""
+        notes = pitched(score)
+        notes = notes[np.lexsort((notes["onset"], notes["program"]))]
+        programs, voice = np.unique(notes["program"], return_inverse=True)
+        onset = notes["onset"].astype(np.int64)
+        end = onset + notes["duration"]
+        if len(programs) != PARTS or np.any((onset[1:] < end[:-1]) & (voice[1:] == voice[:-1])):
+            return None
+        sounding = np.bincount(voice, notes["duration"])
+        height = np.bincount(voice, notes["duration"] * notes["pitch"].astype(np.int64)) / sounding
+        voice = np.argsort(np.argsort(-height, kind="stable"))[voice]
+        times = np.unique(np.concatenate([onset, end]))
+        first, last = np.searchsorted(times, onset), np.searchsorted(times, end)
+        # each note's pitch is added where it begins and taken away where it ends
+        change = np.zeros((len(times), PARTS), dtype=np.int64)
+        np.add.at(change, (first, voice), notes["pitch"].astype(np.int64) - REST)
+        np.add.at(change, (last, voice), REST - notes["pitch"].astype(np.int64))
+        begins = np.zeros((len(times), PARTS), dtype=bool)
+        begins[first, voice] = True
+        return cls(np.diff(times), np.cumsum(change, axis=0)[:-1] + REST, begins[:-1])
+
+
+def parallel_fifths(score: Score) -> float:
+    """Perfect fifths, octaves apart or not, that two voices move in parallel: in 100 bars.
+
+    Both voices go on to another note at one time and in one direction, with the same interval,
+    counted without octaves, before and after. Each pair of voices counts by itself.
+    """
+    return _parallels(score, FIFTH)
+
+
+def parallel_octaves(score: Score) -> float:
+    """Unisons and octaves that two voices move in parallel (see `parallel_fifths`): in 100 bars."""
+    return _parallels(score, UNISON)
+
+
+def voice_crossing(score: Score) -> float:
+    """The share of the time that voices sound together in which a higher voice is below a lower."""
+    parts = Parts.of(score)
+    if parts is None:
+        return float("nan")
+    high, low = (parts.pitch[:, voices] for voices in PAIRS)
+    is_pair = (high != REST) & (low != REST)
+    together = int(parts.steps[is_pair.any(axis=1)].sum())
+    crossed = int(parts.steps[(is_pair & (high < low)).any(axis=1)].sum())
+    return crossed / together if together else float("nan")
+
+
+def out_of_range(score: Score) -> float:
+    """The share of the notes that lie outside the range of their voice (RANGES)."""
+    parts = Parts.of(score)
+    if parts is None:
+        return float("nan")
+    is_out = (parts.pitch < RANGES[:, 0]) | (parts.pitch > RANGES[:, 1])
+    return float(is_out[parts.begins].mean())
+
+
+def _parallels(score: Score, interval: int) -> float:
+    """In 100 bars; NaN where time is not counted in beats."""
+    parts = Parts.of(score)
+    if parts is None or not score.grid.has_meter:
+        return float("nan")
+    pitch = parts.pitch
+    moves = np.diff(pitch, axis=0) * (parts.begins[1:] & (pitch[:-1] != REST))
+    high, low = (np.sign(moves[:, voices]) for voices in PAIRS)
+    apart = np.abs(pitch[:, PAIRS[0]] - pitch[:, PAIRS[1]]) % 12
+    is_kept = (apart[:-1] == interval) & (apart[1:] == interval)
+    found = int((is_kept & (high == low) & (high != 0)).sum())
+    return 100 * found / len(score.bars)

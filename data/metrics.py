@@ -1,0 +1,215 @@
+"""Musical statistics: one number, or one histogram, of a Score.
+
+What is not defined for a piece (entropy where there are no notes, bars where time is not counted
+in beats) is NaN, or an empty histogram. Drums have no pitch: they count only where it says so.
+"As MusPy" is as its version 0.5 defines a measure (Dong, Chen, McAuley & Berg-Kirkpatrick 2020,
+"MusPy: a toolkit for symbolic music generation").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.score import DRUMS, Score, nearest_level
+
+SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}  # natural minor
+FARTHEST_BARS = 16  # that are compared: two phrases of eight bars, and what lies between
+RUN_NOTES = 8  # so many notes in a row say that material comes again
+# Where there is no beat, durations are told apart by half octaves only: 1, 1, 2, 3, 4, 6 .. steps.
+SECONDS_LEVELS = np.unique(np.rint(2.0 ** (np.arange(60) / 2))).astype(np.int32)
+
+
+def pitched(score: Score) -> NDArray[np.void]:
+    """(N,) of NOTE: the notes that are not drums."""
+    return np.asarray(score.notes[score.notes["program"] != DRUMS])
+
+
+def pitch_class_entropy(score: Score) -> float:
+    """Shannon's entropy of the notes' pitch classes, in bits, 0 to log2 12 = 3.585: as MusPy.
+
+    From Wu & Yang 2020, "The Jazz Transformer on the front line".
+    """
+    counts = np.bincount(pitched(score)["pitch"] % 12, minlength=12)
+    share = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(share * np.log2(share)).sum()) if len(share) else float("nan")
+
+
+def scale_consistency(score: Score) -> float:
+    """The share of the notes that lie in the scale that holds most of them: as MusPy.
+
+    Of the 12 major and 12 natural minor scales. From Mogren 2016, "C-RNN-GAN".
+    """
+    counts = np.bincount(pitched(score)["pitch"] % 12, minlength=12)
+    if not counts.sum():
+        return float("nan")
+    held = [
+        counts[(np.array(scale) + root) % 12].sum()
+        for scale in SCALES.values()
+        for root in range(12)
+    ]
+    return float(max(held) / counts.sum())
+
+
+def pitch_range(score: Score) -> float:
+    """Semitones between the lowest note and the highest: as MusPy, but NaN where there is none."""
+    pitch = pitched(score)["pitch"]
+    return float(np.ptp(pitch)) if len(pitch) else float("nan")
+
+
+def polyphony(score: Score) -> float:
+    """How many different pitches sound at a time, on average while any does: as MusPy."""
+    notes = pitched(score)
+    if not len(notes):
+        return float("nan")
+    onset = notes["onset"].astype(np.int64)
+    end = onset + notes["duration"]
+    each = _covered(onset, end, notes["pitch"].astype(np.int64))
+    return each / _covered(onset, end, np.zeros(len(notes), dtype=np.int64))
+
+
+def note_density(score: Score) -> float:
+    """Notes a second, drums too, from the beginning to the end of the last bar or note.
+
+    "Note density" of McKay 2010, "Automatic music classification with jMIR".
+    """
+    seconds = float(score.step_seconds(score.end_step))
+    return len(score.notes) / seconds if seconds else float("nan")
+
+
+def groove_consistency(score: Score) -> float:
+    """How alike the onsets of neighbouring bars lie, drums too: 1 - their mean Hamming distance.
+
+    A bar is a vector with an entry a step, one where a note begins, whose distance is the share of
+    entries that differ; so the figure depends on how fine the grid is. From Wu & Yang 2020, as
+    MusPy, which wants bars of one length: here neighbours that differ in length are passed over.
+    (MusPy also counts what comes after the last onset: bars in which notes only ring on, and an
+    empty one after a note that ends with its bar.) NaN without such bars.
+    """
+    bar, position = _placed(score)
+    lengths = score.bars["length"]
+    common, counts = _in_common(bar, position[:, None], len(lengths), distances=1)
+    distance = (counts[:-1] + counts[1:] - 2 * common[0]) / lengths[:-1]
+    return 1 - _mean(distance[(lengths[:-1] == lengths[1:]) & score.grid.has_meter])
+
+
+def bar_similarity(score: Score) -> float:
+    """How alike two bars are, of all pairs at most FARTHEST_BARS apart: the mean of their overlaps.
+
+    An overlap is the notes that two bars share over the notes that either has; notes are the same
+    that have the same place in the bar, program, pitch and duration, drums too. It is the bar
+    similarity of Yu et al. 2022, "Museformer", that is averaged here. NaN where all pairs are
+    empty or time is not counted in beats.
+    """
+    bar, position = _placed(score)
+    notes, bars = score.notes, len(score.bars)
+    what = np.column_stack([position, notes["program"], notes["pitch"], notes["duration"]])
+    common, counts = _in_common(bar, what, bars, distances=FARTHEST_BARS)
+    overlaps = []
+    for distance, shared in enumerate(common, start=1):
+        either = counts[: len(shared)] + counts[distance:] - shared
+        overlaps.append(shared[either > 0] / either[either > 0])
+    return _mean(np.concatenate(overlaps)) if score.grid.has_meter else float("nan")
+
+
+def repeated_material(score: Score) -> float:
+    """The share of the melodies' notes in runs of RUN_NOTES that come again in the piece.
+
+    In any key and any voice, but not at the same time: runs are the same where their intervals
+    and the times between their onsets are. A program's melody is its highest note at each onset.
+    NaN where no program has so many, and where time is not counted in beats, which no two runs
+    would share.
+    """
+    if not score.grid.has_meter:
+        return float("nan")
+    program, onset, pitch = melodies(score)
+    if len(program) < RUN_NOTES:
+        return float("nan")
+    steps = np.column_stack([np.diff(pitch), np.diff(onset)])
+    runs = np.lib.stride_tricks.sliding_window_view(steps, RUN_NOTES - 1, axis=0)
+    first = np.flatnonzero(program[: len(runs)] == program[RUN_NOTES - 1 :])
+    if not len(first):
+        return float("nan")
+    _, number = np.unique(runs[first].reshape(len(first), -1), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    times = np.unique(np.column_stack([number, onset[first]]), axis=0)[:, 0]
+    comes_again = first[np.bincount(times)[number] > 1]
+    is_repeated = np.zeros(len(program), dtype=bool)
+    is_repeated[(comes_again[:, None] + np.arange(RUN_NOTES)).ravel()] = True
+    return float(is_repeated.mean())
+
+
+def intervals(score: Score) -> Counter[int]:
+    """How often each melodic interval occurs, in semitones, upwards positive.
+
+    From each note to the next of the same melody (see `repeated_material`), over rests too.
+    """
+    program, _, pitch = melodies(score)
+    return _counted(np.diff(pitch)[program[1:] == program[:-1]])
+
+
+def durations(score: Score) -> Counter[int]:
+    """How many notes have each duration, in grid steps; near ones count as one without a beat."""
+    duration = pitched(score)["duration"]
+    return _counted(duration if score.grid.has_meter else nearest_level(SECONDS_LEVELS, duration))
+
+
+def melodies(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Program, onset and pitch of each program's highest note at each onset, program by program."""
+    notes = pitched(score)
+    notes = notes[np.lexsort((notes["pitch"], notes["onset"], notes["program"]))]
+    begins = (np.diff(notes["program"]) != 0) | (np.diff(notes["onset"]) != 0)
+    highest = notes[np.append(begins, True)[: len(notes)]]
+    program, onset, pitch = (highest[n].astype(np.int64) for n in ("program", "onset", "pitch"))
+    return program, onset, pitch
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _counted(values: NDArray[np.int64] | NDArray[np.int32]) -> Counter[int]:
+    different, counts = np.unique(values, return_counts=True)
+    return Counter(dict(zip(different.tolist(), counts.tolist(), strict=True)))
+
+
+def _covered(onset: NDArray[np.int64], end: NDArray[np.int64], group: NDArray[np.int64]) -> int:
+    """Steps during which a note sounds, added up over groups of notes."""
+    shift = group * (int(end.max()) + 1)  # one group after the other on one line
+    order = np.argsort(onset + shift)
+    onset, end = (onset + shift)[order], (end + shift)[order]
+    silent_from = np.maximum.accumulate(np.append(0, end[:-1]))
+    return int(np.maximum(end - np.maximum(onset, silent_from), 0).sum())
+
+
+def _placed(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(N,) which bar each note begins in, and at which step of it."""
+    onset, starts = score.notes["onset"].astype(np.int64), score.bar_starts
+    bar = np.searchsorted(starts, onset, side="right") - 1
+    return bar, onset - starts[bar]
+
+
+def _in_common(
+    bar: NDArray[np.int64], what: NDArray[np.int64], bars: int, distances: int
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """How many different things two bars have in common, and how many each has.
+
+    Args:
+        bar: (N,) which bar each thing is in.
+        what: (N, K) integers that say what it is.
+        bars: how many there are, B.
+        distances: the farthest that bars are compared with.
+
+    Returns:
+        For each distance d from 1, (B - d,) counts of bars and those d later; and (B,) counts.
+    """
+    _, number = np.unique(what, axis=0, return_inverse=True)
+    size = int(number.max(initial=0)) + 1
+    key = np.unique(bar * size + number.reshape(-1))
+    common = []
+    for distance in range(1, distances + 1):
+        found = key[np.isin(key + distance * size, key, assume_unique=True)] // size
+        common.append(np.bincount(found, minlength=bars)[: max(bars - distance, 0)])
+    return common, np.bincount(key // size, minlength=bars)

@@ -1,0 +1,135 @@
+"""Four voices together: by hand on a few chords, and chorales beside music21's own verdict."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from music21.note import Note
+from music21.voiceLeading import VoiceLeadingQuartet
+
+from data.counterpoint import (
+    Parts,
+    out_of_range,
+    parallel_fifths,
+    parallel_octaves,
+    voice_crossing,
+)
+from data.score import DRUMS, SECONDS, canonical
+from tests.music import EMPTY, piece
+from tests.test_metrics import chorale
+
+MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
+REST = None
+
+
+def chords(*chords, step=12):
+    """A bar in which these sound, soprano first; a voice that keeps its pitch begins again."""
+    return piece(
+        [
+            (step * number, step, pitch, 80, 40 + voice)
+            for number, chord in enumerate(chords)
+            for voice, pitch in enumerate(chord)
+            if pitch is not REST
+        ]
+    )
+
+
+def test_parallels_by_hand():
+    # bass and tenor C-G to D-A, bass and soprano C-C to D-D
+    score = chords((72, 64, 55, 48), (74, 65, 57, 50))
+    assert (parallel_fifths(score), parallel_octaves(score)) == (100.0, 100.0)
+    twice = chords((72, 64, 55, 48), (74, 65, 57, 50), (72, 64, 55, 48))
+    assert (parallel_fifths(twice), parallel_octaves(twice)) == (200.0, 200.0)
+    # a twelfth counts as a fifth, the unison as an octave
+    score = chords((79, 67, 60, 60), (81, 69, 62, 62))
+    assert (parallel_fifths(score), parallel_octaves(score)) == (400.0, 200.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((72, 64, 55, 48), (72, 64, 55, 48)),  # nobody moves
+        ((72, 64, 55, 48), (71, 62, 55, 43)),  # to the octave in contrary motion
+        ((72, 64, 55, 48), (74, 65, 60, 43)),  # the fifth is left
+        ((72, 64, 54, 48), (73, 65, 57, 50)),  # a diminished fifth, then a perfect one
+    ],
+)
+def test_what_is_no_parallel(first, second):
+    score = chords(first, second)
+    assert (parallel_fifths(score), parallel_octaves(score)) == (0.0, 0.0)
+
+
+def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
+    fifths = [(0, 12, 55, 80, 42), (12, 12, 57, 80, 42), (0, 12, 48, 80, 43)]
+    others = [(0, 12, 72, 80, 40), (0, 12, 64, 80, 41)]
+    assert parallel_fifths(piece([*fifths, *others, (12, 12, 50, 80, 43)])) == 100.0
+    assert parallel_fifths(piece([*fifths, *others, (18, 12, 50, 80, 43)])) == 0.0
+    # the tenor passes through B on its way, so that the fifth is no longer there
+    passing = [(0, 6, 55, 80, 42), (6, 6, 59, 80, 42), (12, 12, 57, 80, 42), (0, 12, 48, 80, 43)]
+    assert parallel_fifths(piece([*passing, *others, (12, 12, 50, 80, 43)])) == 0.0
+
+
+@given(st.lists(st.integers(40, 80), min_size=8, max_size=8))
+def test_parallels_are_what_music21_finds(pitches):
+    score = chords(pitches[:4], pitches[4:])
+    found = {"fifths": 0, "octaves": 0}
+    for one in range(4):
+        for other in range(one + 1, 4):
+            moves = [pitches[4 + voice] - pitches[voice] for voice in (one, other)]
+            # without octaves, in which music21 wants the second interval to equal the first
+            lower = [
+                pitches[at + one] - abs(pitches[at + one] - pitches[at + other]) % 12
+                for at in (0, 4)
+            ]
+            pair = VoiceLeadingQuartet(*map(Note, (pitches[one], pitches[4 + one], *lower)))
+            if moves[0] * moves[1] > 0:
+                found["fifths"] += pair.parallelFifth()
+                found["octaves"] += pair.parallelOctave() or pair.parallelUnison()
+    assert parallel_fifths(score) == 100 * found["fifths"]
+    assert parallel_octaves(score) == 100 * found["octaves"]
+
+
+def test_crossing_by_hand():
+    straight, crossed = (72, 64, 55, 48), (72, 54, 55, 48)
+    assert voice_crossing(chords(straight, straight)) == 0.0
+    assert voice_crossing(chords(straight, crossed, straight, straight)) == 0.25
+    assert voice_crossing(chords(straight, (72, 55, 55, 48))) == 0.0  # a unison is no crossing
+    # the soprano below the tenor, while the alto rests
+    assert voice_crossing(chords(*[straight] * 3, (54, REST, 55, 48))) == 0.25
+    # a voice alone crosses none, and its time is not counted
+    assert voice_crossing(chords(straight, crossed, (50, REST, REST, REST))) == 0.5
+
+
+def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
+    rows = [(0, 24, pitch, 80, program) for pitch, program in ((72, 3), (64, 9), (55, 0), (48, 5))]
+    parts = Parts.of(piece([*rows, (24, 6, 40, 80, 5), (0, 6, 36, 80, DRUMS)]))
+    assert parts is not None
+    assert parts.pitch.tolist() == [[72, 64, 55, 48], [-1, -1, -1, 40]]
+    assert parts.steps.tolist() == [24, 6]
+    assert parts.begins.tolist() == [[True] * 4, [False] * 3 + [True]]
+
+
+def test_ranges_by_hand():
+    assert out_of_range(chords((79, 74, 67, 60), (60, 55, 48, 40))) == 0.0
+    assert out_of_range(chords((80, 74, 67, 60), (60, 55, 48, 39))) == 2 / 8
+
+
+def test_what_is_not_in_four_parts_has_no_figures():
+    trio = chords((72, 64, 55, REST))
+    quintet = piece([(0, 12, 48 + 5 * voice, 80, 40 + voice) for voice in range(5)])
+    chord = piece([(0, 12, 48 + 5 * voice, 80, 40 + min(voice, 3)) for voice in range(5)])
+    overlap = [(0, 12, 48 + 5 * voice, 80, 40 + voice) for voice in range(4)]
+    for score in (EMPTY, trio, quintet, chord, piece([*overlap, (11, 12, 40, 80, 40)])):
+        assert np.isnan([measure(score) for measure in MEASURES]).all()
+    assert not np.isnan([measure(piece(overlap)) for measure in MEASURES]).any()
+    timed = canonical(piece(overlap).notes, EMPTY.bars, [], SECONDS)[0]
+    assert np.isnan([parallel_fifths(timed), parallel_octaves(timed)]).all()
+    assert voice_crossing(timed) == 0.0
+
+
+def test_bach_as_bach():
+    scores = [chorale(name) for name in ("bwv10.7", "bwv66.6", "bwv269", "bwv277", "bwv253")]
+    for measure, most in zip(MEASURES, (0.0, 2.0, 0.1, 0.01), strict=True):
+        assert np.mean([measure(score) for score in scores]) <= most, measure
+    # as music21 prints it, this one moves tenor and bass in fifths through four chords
+    assert parallel_fifths(chorale("bwv268")) == pytest.approx(100 * 4 / 12)
