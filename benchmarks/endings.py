@@ -30,7 +30,6 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from data.bearings import BARS_TOLD
 from data.corpus import Corpus
 from data.score import Score
 from data.tokenizer import decode
@@ -62,7 +61,7 @@ def untold(model: Model) -> Model:
     """The model with every count of bars to follow read as unknown."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.beside is not None
-    decoder.beside.weight.data[:, : BARS_TOLD + 1] = 0
+    decoder.beside.weight.data[:, model.bearings.blocks["follow"]] = 0
     return replace(model, decoder=decoder)
 
 
