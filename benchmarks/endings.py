@@ -28,7 +28,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from data.bearings import BARS_TOLD
 from data.score import Score
 from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
@@ -58,7 +57,7 @@ def untold(model: Model) -> Model:
     """The model with every count of bars to follow read as unknown."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.beside is not None
-    decoder.beside.weight.data[:, : BARS_TOLD + 1] = 0
+    decoder.beside.weight.data[:, model.bearings.blocks["follow"]] = 0
     return replace(model, decoder=decoder)
 
 

@@ -7,7 +7,8 @@ for. Nothing here looks ahead, so the likelihood stays exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,30 +17,34 @@ from data.vocabulary import Kind, Vocabulary
 
 BARS_TOLD = 16  # bars that follow; more are told as so many
 NEVER = 2**40  # ends a note whose duration is still to be told
+OCTAVE = 12  # semitones
+NO_PITCH = -1
 
 
 @dataclass
 class Walk:
-    """Where each of B rows stands in what it has read. Times count from the first bar read.
+    """Where a row stands in what it has read. Times count from the first bar read.
 
     Attributes:
-        bar_start, bar_length: (B,) of the bar that the row is in.
-        now: (B,) the time of the latest Position or Bar.
-        onset: (B,) the time of the latest Position, -1 before the first.
-        note: (B,) number of the latest Note at this time, -1 before the first.
-        extends: (B,) Extends since the latest Note.
-        ends: (B, N) when each note last begun ends.
-        is_over: (B, N) which notes ended after the onset before this time, at this time or before.
+        bar_start, bar_length: of the bar that the row is in.
+        now: the time of the latest Position or Bar.
+        onset: the time of the latest Position, -1 before the first.
+        note: number of the latest Note at this time, -1 before the first.
+        extends: Extends since the latest Note.
+        ends: when each note ends that sounds, or did at the onset before this time.
+        over: the notes that ended after that onset, at this time or before.
+        kind: of the latest id.
     """
 
-    bar_start: NDArray[np.int64]
-    bar_length: NDArray[np.int64]
-    now: NDArray[np.int64]
-    onset: NDArray[np.int64]
-    note: NDArray[np.int64]
-    extends: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    is_over: NDArray[np.bool_]
+    bar_start: int = 0
+    bar_length: int = 0
+    now: int = 0
+    onset: int = -1
+    note: int = -1
+    extends: int = 0
+    ends: dict[int, int] = field(default_factory=dict)
+    over: list[int] = field(default_factory=list)
+    kind: int = Kind.PAD
 
 
 class Bearings:
@@ -55,10 +60,23 @@ class Bearings:
         over        the notes that sounded at the onset before, and no more; the same three
         left        by program, the steps for which its notes go on: not told yet, 1, 2 ..
 
+    and, the same in every key, by semitones within the octave:
+
+        chord       what sounds, above the lowest of it
+        against     what sounds, above the latest note that begins here
+        against_over  what is over, above that note
+        before      what is over, above the lowest of it
+        motion      what is over, above the lowest that sounds
+        step        to that note from those of its program that are over, up to an octave or more
+
     Drums have no pitch.
 
     Args:
         vocabulary: of the ids.
+
+    Attributes:
+        blocks: the columns of each block, by name.
+        size: S.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -66,7 +84,7 @@ class Bearings:
         pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
         notes = vocabulary.counts[Kind.NOTE]
         self._most_left = vocabulary.longest_duration + 1  # so much or more
-        blocks = {
+        widths = {
             "follow": BARS_TOLD + 1,
             "position": vocabulary.longest_bar,
             "program": programs,
@@ -74,18 +92,40 @@ class Bearings:
             "sounding": notes + pitches + 12,
             "over": notes + pitches + 12,
             "left": programs * (self._most_left + 1),
+            **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
+            "step": 2 * OCTAVE + 1,
         }
-        ends = np.cumsum([*blocks.values()])
-        self.size = int(ends[-1])
-        self._at = dict(zip(blocks, (ends - [*blocks.values()]).tolist(), strict=True))
-        number = np.arange(notes)
-        self._program = number // pitches  # (N,) of each note
-        pitch = number % pitches
-        pitch_class = (pitch + vocabulary.lowest_pitch) % 12
-        self._pitches = np.stack((pitch, pitches + pitch_class), axis=1)  # (N, 2) columns
-        self._has_pitch = ~vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
-        self._notes = notes
+        ends = itertools.accumulate(widths.values())
+        self.blocks = {
+            name: slice(end - width, end)
+            for (name, width), end in zip(widths.items(), ends, strict=True)
+        }
+        self.size = sum(widths.values())
+        at = {name: block.start for name, block in self.blocks.items()}
+        self._steps_at = self.blocks["step"].start + OCTAVE  # of no step
         self._first = np.array(vocabulary.firsts)
+
+        # The columns of each note, (N, 1) or (N, 3). Drums, which have no pitch, have the first of
+        # them three times.
+        number = np.arange(notes)[:, None]
+        program, pitch = np.divmod(number, pitches)
+        pitch_class = (pitch + vocabulary.lowest_pitch) % 12
+        pitched = np.hstack([pitch, pitches + pitch_class])  # (N, 2)
+        is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE), None]
+        self._program, self._pitch = program[:, 0], np.where(is_drum, NO_PITCH, pitch)[:, 0]  # (N,)
+
+        def columns(own: NDArray[np.int64], pitches_at: int) -> NDArray[np.int64]:
+            return np.hstack([own, np.where(is_drum, own, pitches_at + pitched)])
+
+        self._columns = {
+            "program": at["program"] + program,
+            "itself": columns(at["program"] + program, at["pitch"]),
+            "sounding": columns(at["sounding"] + number, at["sounding"] + notes),
+            "over": columns(at["over"] + number, at["over"] + notes),
+            "left": at["left"] + program * (self._most_left + 1),
+        }
+        self._lists = {name: table.tolist() for name, table in self._columns.items()}
+        self._lists["pitch"] = self._pitch.tolist()
 
     def of(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """(B, T, S) beside windows that begin at Start or at a Bar, Pad at either end.
@@ -97,50 +137,62 @@ class Bearings:
         value = ids - self._first[kind]
         length = ids.shape[1]
         out = np.zeros((*ids.shape, self.size), dtype=bool)
-        if not length:
+        flat = out.reshape(-1)
+        if not out.size:
             return out
+
+        def put(
+            rows: NDArray[np.int64], places: NDArray[np.int64], columns: NDArray[np.int64]
+        ) -> None:
+            """Sets columns (N, C) beside N ids."""
+            cells = rows * length + places
+            flat[cells[:, None] * self.size + columns] = True
+
+        is_token = kind != Kind.PAD
         now, onset_before, position, note_at = self._times(kind, value)
-        rows, places = np.nonzero(kind != Kind.PAD)
-        out[rows, places, self._at["position"] + position[rows, places]] = True
-        rows, places = np.nonzero((note_at >= 0) & (kind != Kind.PAD))
-        number = value[rows, note_at[rows, places]]
-        out[rows, places, self._at["program"] + self._program[number]] = True
+        rows, places = np.nonzero(is_token)
+        put(rows, places, self.blocks["position"].start + position[rows, places, None])
+        rows, places = np.nonzero((note_at >= 0) & is_token)
+        put(rows, places, self._columns["program"][value[rows, note_at[rows, places]]])
         rows, begin = np.nonzero(kind == Kind.NOTE)
         number = value[rows, begin]
-        self._set_pitches(out, rows, begin, number, self._at["pitch"])
+        put(rows, begin, self._columns["itself"][number])
 
         # A note sounds from its own place to that of the first id at its end or later; from there
         # it is over, until the first id that has an onset between.
-        told, end = self._ends(kind, value, now)
-        told, end = told[rows, begin], end[rows, begin]
-        last = length - (kind[:, ::-1] != Kind.PAD).argmax(axis=1)[rows]  # Pad at the right end
+        told, end = (of_all[rows, begin] for of_all in self._ends(kind, value, now))
+        last = length - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
         silent = np.minimum(_first_reaching(now, rows, end), last)
         gone = np.minimum(_first_reaching(onset_before, rows, end), last)
-        for block, first, stop in (("sounding", begin, silent), ("over", silent, gone)):
-            which, place = _spread(first, stop)
-            at = self._at[block]
-            out[rows[which], place, at + number[which]] = True
-            self._set_pitches(out, rows[which], place, number[which], at + self._notes)
-        left = self._at["left"] + self._program[number] * (self._most_left + 1)
-        which, place = _spread(begin, np.minimum(told, silent))
-        out[rows[which], place, left[which]] = True
-        which, place = _spread(told, silent)
+        sounding = _spread(begin, silent)
+        which, place = sounding
+        put(rows[which], place, self._columns["sounding"][number[which]])
+        is_told = place >= told[which]
         steps = np.minimum(end[which] - now[rows[which], place], self._most_left)
-        out[rows[which], place, left[which] + steps] = True
-        return out
+        left = self._columns["left"][number[which]] + (steps * is_told)[:, None]
+        put(rows[which], place, left)
+        over = _spread(silent, gone)
+        which, place = over
+        put(rows[which], place, self._columns["over"][number[which]])
 
-    def _set_pitches(
-        self,
-        out: NDArray[np.bool_],
-        rows: NDArray[np.int64],
-        places: NDArray[np.int64],
-        number: NDArray[np.int64],
-        at: int,
-    ) -> None:
-        """Sets the columns of pitch and pitch class, from `at` on, of notes in their places."""
-        pitched = self._has_pitch[number]
-        columns = at + self._pitches[number[pitched]]
-        out[rows[pitched, None], places[pitched, None], columns] = True
+        latest = np.where(note_at >= 0, _take(value, note_at), -1)
+        sounds, is_over = (
+            _Sounds(rows[which], place, number[which], self._pitch, ids.shape)
+            for which, place in (sounding, over)
+        )
+        root = np.where(latest >= 0, self._pitch[latest], NO_PITCH)
+        for name, notes, roots in (
+            ("chord", sounds, sounds.lowest),
+            ("against", sounds, root),
+            ("against_over", is_over, root),
+            ("before", is_over, is_over.lowest),
+            ("motion", is_over, sounds.lowest),
+        ):
+            rows, places, above = notes.above(roots)
+            put(rows, places, self.blocks[name].start + above[:, None] % OCTAVE)
+        rows, places, above = is_over.above(root, self._program, latest)
+        put(rows, places, self._steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
+        return out
 
     def _times(
         self, kind: NDArray[np.int64], value: NDArray[np.int64]
@@ -178,90 +230,132 @@ class Bearings:
         end[rows, notes] = now[rows, notes] + steps
         return told, end
 
-    # The same an id at a time, for sampling.
+    # The same an id at a time, for sampling: row by row, since few notes sound at once.
 
-    def start(self, batch: int) -> Walk:
+    def start(self, batch: int) -> list[Walk]:
         """Where `batch` rows stand before the first id."""
-        zeros = np.zeros(batch, dtype=np.int64)
-        return Walk(
-            bar_start=zeros.copy(),
-            bar_length=zeros.copy(),
-            now=zeros.copy(),
-            onset=zeros - 1,
-            note=zeros - 1,
-            extends=zeros.copy(),
-            ends=np.full((batch, self._notes), -1),
-            is_over=np.zeros((batch, self._notes), dtype=bool),
-        )
+        return [Walk() for _ in range(batch)]
 
-    def advance(self, walk: Walk, ids: ArrayLike) -> None:
-        """Takes each row's next id, (B,), into the walk, which changes in place."""
+    def advance(self, walks: list[Walk], ids: ArrayLike) -> None:
+        """Takes each row's next id, (B,), into its walk, which changes in place."""
         ids = np.asarray(ids, dtype=np.int64)
-        kind = self.vocabulary.kind_of[ids]
-        value = ids - self._first[kind]
-        latest = set(kind.tolist())
-        if Kind.BAR in latest:
-            is_bar = kind == Kind.BAR
-            walk.bar_start[is_bar] += walk.bar_length[is_bar]
-            walk.bar_length[is_bar] = self.vocabulary.whole_bars[value[is_bar]]
-        if Kind.LENGTH in latest:
-            is_length = kind == Kind.LENGTH
-            walk.bar_length[is_length] = value[is_length] + 1
-        if latest & {Kind.BAR, Kind.POSITION}:
-            is_position = kind == Kind.POSITION
-            is_event = is_position | (kind == Kind.BAR)
-            time = walk.bar_start + np.where(is_position, value, 0)
-            walk.now = np.where(is_event, time, walk.now)
-            is_over = (walk.ends <= walk.now[:, None]) & (walk.ends > walk.onset[:, None])
-            walk.is_over = np.where(is_event[:, None], is_over, walk.is_over)
-            walk.note[is_event] = -1
-            walk.onset = np.where(is_position, walk.now, walk.onset)
-        if Kind.NOTE in latest:
-            rows = np.flatnonzero(kind == Kind.NOTE)
-            walk.note[rows] = value[rows]
-            walk.extends[rows] = 0
-            walk.ends[rows, value[rows]] = NEVER
-        if Kind.EXTEND in latest:
-            walk.extends += kind == Kind.EXTEND
-        if Kind.DURATION in latest:
-            rows = np.flatnonzero((kind == Kind.DURATION) & (walk.note >= 0))
-            steps = value[rows] + 1 + walk.extends[rows] * self.vocabulary.longest_duration
-            walk.ends[rows, walk.note[rows]] = walk.now[rows] + steps
+        kinds = self.vocabulary.kind_of[ids]
+        values = (ids - self._first[kinds]).tolist()
+        for walk, kind, value in zip(walks, kinds.tolist(), values, strict=True):
+            walk.kind = kind
+            match kind:
+                case Kind.BAR:
+                    walk.bar_start += walk.bar_length
+                    walk.bar_length = int(self.vocabulary.whole_bars[value])
+                    self._move(walk, walk.bar_start)
+                case Kind.LENGTH:
+                    walk.bar_length = value + 1
+                case Kind.POSITION:
+                    self._move(walk, walk.bar_start + value)
+                    walk.onset = walk.now
+                case Kind.NOTE:
+                    walk.note, walk.extends = value, 0
+                    walk.ends[value] = NEVER
+                case Kind.EXTEND:
+                    walk.extends += 1
+                case Kind.DURATION if walk.note >= 0:
+                    steps = value + 1 + walk.extends * self.vocabulary.longest_duration
+                    walk.ends[walk.note] = walk.now + steps
 
-    def at(self, walk: Walk, ids: ArrayLike) -> NDArray[np.bool_]:
-        """(B, 1, S) beside the latest ids, (B,), which the walk has taken in.
+    def _move(self, walk: Walk, time: int) -> None:
+        """Goes on to a time."""
+        walk.now, walk.note = time, -1
+        walk.ends = {note: end for note, end in walk.ends.items() if end > walk.onset}
+        walk.over = [note for note, end in walk.ends.items() if end <= time]
+
+    def at(self, walks: list[Walk]) -> NDArray[np.bool_]:
+        """(B, 1, S) beside the ids that the walks took in last.
 
         Nothing is known of `follow`.
         """
-        ids = np.asarray(ids, dtype=np.int64)
-        out = np.zeros((len(ids), 1, self.size), dtype=bool)
-        flat = out[:, 0]
-        is_note = self.vocabulary.kind_of[ids] == Kind.NOTE
-        everyone = np.arange(len(ids))
-        flat[everyone, self._at["position"] + walk.now - walk.bar_start] = True
-        begun = np.flatnonzero(walk.note >= 0)
-        flat[begun, self._at["program"] + self._program[walk.note[begun]]] = True
-        rows = np.flatnonzero(is_note)
-        number = walk.note[rows]
-        self._set_pitches(out, rows, np.zeros_like(rows), number, self._at["pitch"])
-        for block, is_in in (("sounding", walk.ends > walk.now[:, None]), ("over", walk.is_over)):
-            rows, number = np.nonzero(is_in)
-            at = self._at[block]
-            flat[rows, at + number] = True
-            self._set_pitches(out, rows, np.zeros_like(rows), number, at + self._notes)
-            if block == "sounding":
-                end = walk.ends[rows, number]
-                steps = np.where(end == NEVER, 0, np.minimum(end - walk.now[rows], self._most_left))
-                left = self._program[number] * (self._most_left + 1) + steps
-                flat[rows, self._at["left"] + left] = True
-        flat[ids == self._first[Kind.PAD]] = False
+        out = np.zeros((len(walks), 1, self.size), dtype=bool)
+        for row, walk in zip(out[:, 0], walks, strict=True):
+            if walk.kind == Kind.PAD:
+                continue
+            columns = [self.blocks["position"].start + walk.now - walk.bar_start]
+            if walk.kind == Kind.NOTE:
+                columns += self._lists["itself"][walk.note]
+            elif walk.note >= 0:
+                columns += self._lists["program"][walk.note]
+            for note, end in walk.ends.items():
+                if end > walk.now:
+                    steps = 0 if end == NEVER else min(end - walk.now, self._most_left)
+                    columns += self._lists["sounding"][note]
+                    columns.append(self._lists["left"][note][0] + steps)
+            for note in walk.over:
+                columns += self._lists["over"][note]
+            row[columns + self._intervals(walk)] = True
         return out
+
+    def _intervals(self, walk: Walk) -> list[int]:
+        """The columns that are the same in every key."""
+        pitch, program = self._lists["pitch"], self._lists["program"]
+        sounding = [pitch[note] for note, end in walk.ends.items() if end > walk.now]
+        sounding = [p for p in sounding if p != NO_PITCH]
+        over = [pitch[note] for note in walk.over if pitch[note] != NO_PITCH]
+        latest = pitch[walk.note] if walk.note >= 0 else NO_PITCH
+        columns = []
+        for name, notes, root in (
+            ("chord", sounding, min(sounding, default=NO_PITCH)),
+            ("against", sounding, latest),
+            ("against_over", over, latest),
+            ("before", over, min(over, default=NO_PITCH)),
+            ("motion", over, min(sounding, default=NO_PITCH)),
+        ):
+            if root != NO_PITCH:
+                at = self.blocks[name].start
+                columns += [at + (note - root) % OCTAVE for note in notes]
+        if latest != NO_PITCH:
+            own = [note for note in walk.over if program[note] == program[walk.note]]
+            steps = [latest - pitch[note] for note in own if pitch[note] != NO_PITCH]
+            columns += [self._steps_at + max(-OCTAVE, min(OCTAVE, step)) for step in steps]
+        return columns
 
     def tell(self, beside: NDArray[np.bool_], follow: NDArray[np.int64]) -> None:
         """Sets, in (B, T, S), how many bars follow the id's own: (B, T), -1 where unknown."""
         rows, places = np.nonzero(follow >= 0)
-        columns = self._at["follow"] + np.minimum(follow[rows, places], BARS_TOLD)
+        columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
         beside[rows, places, columns] = True
+
+
+class _Sounds:
+    """Notes beside ids: N entries, each a note in a place of a row."""
+
+    def __init__(
+        self,
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        number: NDArray[np.int64],
+        pitch_of: NDArray[np.int64],
+        shape: tuple[int, ...],
+    ) -> None:
+        has_pitch = pitch_of[number] != NO_PITCH
+        self.rows, self.places, self.number = rows[has_pitch], places[has_pitch], number[has_pitch]
+        self.pitch = pitch_of[self.number]
+        lowest = np.full(shape, NEVER)  # (B, T) of each place
+        np.minimum.at(lowest, (self.rows, self.places), self.pitch)
+        self.lowest = np.where(lowest < NEVER, lowest, NO_PITCH)
+
+    def above(
+        self,
+        root: NDArray[np.int64],
+        program_of: NDArray[np.int64] | None = None,
+        latest: NDArray[np.int64] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Row, place, and semitones above the root (B, T), of the entries whose place has one.
+
+        Given programs (N,) and notes (B, T), only of those of their note's program.
+        """
+        roots = root[self.rows, self.places]
+        chosen = roots != NO_PITCH
+        if program_of is not None and latest is not None:
+            chosen &= program_of[self.number] == program_of[latest[self.rows, self.places]]
+        return self.rows[chosen], self.places[chosen], (self.pitch - roots)[chosen]
 
 
 def _latest(is_one: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
@@ -142,13 +143,18 @@ class MusicDataModule(LightningDataModule):
     @property
     def n_beside(self) -> int:
         """S, columns of the side input; 0 for other sequences, which have none."""
-        return 0 if isinstance(self.corpus, Stream) else Bearings(self.corpus.vocabulary).size
+        return 0 if self._bearings is None else self._bearings.size
 
     def beside(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
         """(B, T, S) the side input beside windows (B, T); nothing is said of the end."""
-        if isinstance(self.corpus, Stream):
+        if self._bearings is None:
             return np.empty((*ids.shape, 0), dtype=bool)
-        return Bearings(self.corpus.vocabulary).of(ids)
+        return self._bearings.of(ids)
+
+    @cached_property
+    def _bearings(self) -> Bearings | None:
+        """Of the corpus; None for other sequences."""
+        return None if isinstance(self.corpus, Stream) else Bearings(self.corpus.vocabulary)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """The prompt with which a piece goes on where the context is full."""

@@ -245,17 +245,17 @@ class Guide:
         """
         ids = np.asarray(ids)
         follow = self.horizon.bars_to_follow(state)[:, None]
-        if ids.shape[1] > 1 or state.walk is None:
-            state.walk = self.bearings.start(len(ids))
+        if ids.shape[1] > 1 or state.walks is None:
+            state.walks = self.bearings.start(len(ids))
             for column in ids.T:
-                self.bearings.advance(state.walk, column)
+                self.bearings.advance(state.walks, column)
             beside = self.bearings.of(ids)
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
             follow = np.where(follow >= 0, follow + begun_later, -1)
         else:
-            self.bearings.advance(state.walk, ids[:, 0])
-            beside = self.bearings.at(state.walk, ids[:, 0])
+            self.bearings.advance(state.walks, ids[:, 0])
+            beside = self.bearings.at(state.walks)
         self.bearings.tell(beside, np.where(ids == 0, -1, follow))
         return beside
 

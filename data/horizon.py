@@ -59,7 +59,7 @@ class GuideState:
         new_notes: (B,) notes begun after the prompt.
         bar_notes, past_notes: (B,) notes begun in this bar, and in those before it.
         tune: how far the rows are through the tune that is kept.
-        walk: where the rows stand in what the model has read; None before it reads.
+        walks: where the rows stand in what the model has read; None before it reads.
     """
 
     place: GrammarState
@@ -71,7 +71,7 @@ class GuideState:
     bar_notes: NDArray[np.int64]
     past_notes: NDArray[np.int64]
     tune: TuneState | None
-    walk: Walk | None = None
+    walks: list[Walk] | None = None
 
 
 @dataclass(frozen=True)
