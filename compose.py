@@ -61,7 +61,7 @@ class Model:
         """The prompt with which a piece goes on where the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
 
-    def beside(self, ids: Ids) -> NDArray[np.bool_]:
+    def beside(self, ids: Ids) -> NDArray[np.int16]:
         """(B, T, S) what the decoder is told beside windows (B, T); of the end nothing."""
         return self.bearings.of(ids)
 

@@ -125,7 +125,7 @@ class Timed:
         self.grammar.advance(state, ids)
         self.seconds += time.perf_counter() - began
 
-    def beside(self, state: GuideState, ids: Ids) -> NDArray[np.bool_]:
+    def beside(self, state: GuideState, ids: Ids) -> NDArray[np.int16]:
         """As the grammar's."""
         return self.grammar.beside(state, ids)
 

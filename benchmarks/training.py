@@ -70,7 +70,8 @@ class Shape:
     def batches(self) -> TrainingBatch:
         """Random ids, the next one wanted in every place."""
         ids = torch.randint(self.words.size, (self.batch, CONTEXT + 1))
-        beside = torch.rand(self.batch, CONTEXT, self.columns) < COLUMNS_SET / self.columns
+        bits = torch.rand(self.batch, CONTEXT, self.columns) < COLUMNS_SET / self.columns
+        beside = bits.short()
         return {"ids": ids[:, :-1], "targets": ids[:, 1:], "beside": beside}
 
 

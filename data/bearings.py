@@ -17,6 +17,7 @@ from data.vocabulary import Kind, Vocabulary
 
 BARS_TOLD = 16  # bars that follow; more are told as so many
 NEVER = 2**40  # ends a note whose duration is still to be told
+LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
 OCTAVE = 12  # semitones
 NO_PITCH = -1
 
@@ -48,10 +49,11 @@ class Walk:
 
 
 class Bearings:
-    """Columns of zeros and ones beside ids: S of them, block by block.
+    """Columns of numbers beside ids: S of them, block by block, the first the time, else 0 or 1.
 
     After an id, that is with the knowledge of it and of all ids before it in the same window:
 
+        time        steps from the first bar of the window, up to LATEST
         follow      so many bars follow the id's own; all 0 where that is not known
         position    steps from the bar line
         program     of the latest note that begins here
@@ -85,6 +87,7 @@ class Bearings:
         notes = vocabulary.counts[Kind.NOTE]
         self._most_left = vocabulary.longest_duration + 1  # so much or more
         widths = {
+            "time": 1,
             "follow": BARS_TOLD + 1,
             "position": vocabulary.longest_bar,
             "program": programs,
@@ -127,7 +130,7 @@ class Bearings:
         self._lists = {name: table.tolist() for name, table in self._columns.items()}
         self._lists["pitch"] = self._pitch.tolist()
 
-    def of(self, ids: ArrayLike) -> NDArray[np.bool_]:
+    def of(self, ids: ArrayLike) -> NDArray[np.int16]:
         """(B, T, S) beside windows that begin at Start or at a Bar, Pad at either end.
 
         Nothing is known of `follow`.
@@ -136,7 +139,7 @@ class Bearings:
         kind = self.vocabulary.kind_of[ids]
         value = ids - self._first[kind]
         length = ids.shape[1]
-        out = np.zeros((*ids.shape, self.size), dtype=bool)
+        out = np.zeros((*ids.shape, self.size), dtype=np.int16)
         flat = out.reshape(-1)
         if not out.size:
             return out
@@ -146,10 +149,11 @@ class Bearings:
         ) -> None:
             """Sets columns (N, C) beside N ids."""
             cells = rows * length + places
-            flat[cells[:, None] * self.size + columns] = True
+            flat[cells[:, None] * self.size + columns] = 1
 
         is_token = kind != Kind.PAD
         now, onset_before, position, note_at = self._times(kind, value)
+        out[..., 0] = np.minimum(now, LATEST) * is_token
         rows, places = np.nonzero(is_token)
         put(rows, places, self.blocks["position"].start + position[rows, places, None])
         rows, places = np.nonzero((note_at >= 0) & is_token)
@@ -268,12 +272,12 @@ class Bearings:
         walk.ends = {note: end for note, end in walk.ends.items() if end > walk.onset}
         walk.over = [note for note, end in walk.ends.items() if end <= time]
 
-    def at(self, walks: list[Walk]) -> NDArray[np.bool_]:
+    def at(self, walks: list[Walk]) -> NDArray[np.int16]:
         """(B, 1, S) beside the ids that the walks took in last.
 
         Nothing is known of `follow`.
         """
-        out = np.zeros((len(walks), 1, self.size), dtype=bool)
+        out = np.zeros((len(walks), 1, self.size), dtype=np.int16)
         for row, walk in zip(out[:, 0], walks, strict=True):
             if walk.kind == Kind.PAD:
                 continue
@@ -289,7 +293,8 @@ class Bearings:
                     columns.append(self._lists["left"][note][0] + steps)
             for note in walk.over:
                 columns += self._lists["over"][note]
-            row[columns + self._intervals(walk)] = True
+            row[columns + self._intervals(walk)] = 1
+            row[0] = min(walk.now, LATEST)
         return out
 
     def _intervals(self, walk: Walk) -> list[int]:
@@ -316,11 +321,11 @@ class Bearings:
             columns += [self._steps_at + max(-OCTAVE, min(OCTAVE, step)) for step in steps]
         return columns
 
-    def tell(self, beside: NDArray[np.bool_], follow: NDArray[np.int64]) -> None:
+    def tell(self, beside: NDArray[np.int16], follow: NDArray[np.int64]) -> None:
         """Sets, in (B, T, S), how many bars follow the id's own: (B, T), -1 where unknown."""
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
-        beside[rows, places, columns] = True
+        beside[rows, places, columns] = 1
 
 
 class _Sounds:

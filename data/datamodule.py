@@ -29,7 +29,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
-    beside: Tensor  # bool (B, T, S), the side input
+    beside: Tensor  # int16 (B, T, S), the side input
 
 
 class TrainingSource(Protocol):
@@ -37,7 +37,7 @@ class TrainingSource(Protocol):
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
         """As `windows.TrainingWindows.batch`."""
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
@@ -145,10 +145,10 @@ class MusicDataModule(LightningDataModule):
         """S, columns of the side input; 0 for other sequences, which have none."""
         return 0 if self._bearings is None else self._bearings.size
 
-    def beside(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    def beside(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int16]:
         """(B, T, S) the side input beside windows (B, T); nothing is said of the end."""
         if self._bearings is None:
-            return np.empty((*ids.shape, 0), dtype=bool)
+            return np.empty((*ids.shape, 0), dtype=np.int16)
         return self._bearings.of(ids)
 
     @cached_property

@@ -232,7 +232,7 @@ class Guide:
         size = int(notes[-1]) + 1 if len(notes) else 0
         return np.append(ids[:size], self.vocabulary.first(Kind.END))
 
-    def beside(self, state: GuideState, ids: ArrayLike) -> NDArray[np.bool_]:
+    def beside(self, state: GuideState, ids: ArrayLike) -> NDArray[np.int16]:
         """(B, T, S) what the model is told beside each id it reads: bearings, and what follows.
 
         Where the length is in seconds or notes, the bars that follow are reckoned from the bars or

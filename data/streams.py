@@ -163,7 +163,7 @@ class StreamWindows:
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
         """As `data.windows.TrainingWindows.batch`; of the end nothing is told."""
         member, first = self._choose(seed, step, size, rank, ranks)
         source = first[:, None] + np.arange(self._length)  # (B, W)
@@ -172,7 +172,7 @@ class StreamWindows:
         is_beyond = source >= end
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond, NOT_SCORED, window)[:, 1:]
-        return ids, targets, np.empty((*ids.shape, 0), dtype=bool)
+        return ids, targets, np.empty((*ids.shape, 0), dtype=np.int16)
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """As `data.windows.TrainingWindows.describe`: which sequence, from which of its ids."""

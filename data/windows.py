@@ -64,7 +64,7 @@ class TrainingWindows:
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
         """The windows of a training step, which depend on nothing but the arguments.
 
         `ranks` processes share what one process would see as a batch of `size * ranks`.

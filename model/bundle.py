@@ -105,7 +105,7 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         raise BundleError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
     tables = {
         "embedding.weight": (config.vocabulary_size, config.n_embd),
-        "beside.weight": (config.n_embd, config.n_beside) if config.n_beside else None,
+        "beside.weight": (config.n_embd, config.n_beside - 1) if config.n_beside > 1 else None,
     }
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)

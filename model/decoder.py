@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from model.attention import KVCache, MultiHeadAttention, causal_mask
 from model.pointwise import Dropout, RMSNorm, squared_relu
-from model.positions import Learned, Rotary, Sinusoidal
+from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
 
-Positions = Literal["sinusoidal", "learned", "rotary"]
+Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
 Norm = Literal["layer", "rms"]
 NormPosition = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "squared_relu"]
@@ -49,7 +49,7 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
-    n_beside: int = 0  # S, columns of a side input that stands beside each token; 0: there is none
+    n_beside: int = 0  # S, columns of a side input, the token's time and bits; 0: there is none
 
     def __post_init__(self) -> None:
         if type(self.n_beside) is not int or not 0 <= self.n_beside <= 2**20:
@@ -60,6 +60,15 @@ class DecoderConfig:
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= 2**20:
                 raise ValueError(f"{name} must be a whole number from 1 to {2**20}, not {value!r}")
+        if self.positions == "rotary_time" and not self.n_beside:
+            raise ValueError(
+                "positions cannot be rotary_time where no token has a time: try rotary"
+            )
+        if self.positions == "rotary_time" and self.n_embd % (4 * self.n_head):
+            raise ValueError(
+                f"with rotary_time n_embd must be n_head times a multiple of 4: {self.n_embd} with "
+                f"{self.n_head} heads is not"
+            )
         if self.n_embd % (2 * self.n_head):
             raise ValueError(
                 f"n_embd must be n_head times an even number (positions come in pairs): "
@@ -185,7 +194,8 @@ class Decoder(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
         # what is known of each token beside its id, such as when it is and how far the end
-        self.beside = nn.Linear(config.n_beside, config.n_embd, False) if config.n_beside else None
+        bits = max(config.n_beside - 1, 0)
+        self.beside = nn.Linear(bits, config.n_embd, bias=False) if bits else None
         self.positions = _positions(config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
@@ -213,7 +223,8 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            beside: bool or float (B, T, S), the side input of a decoder that has one.
+            beside: int (B, T, S), the side input of a decoder that has one: in the first column
+                the time of the token, in steps, in the others zeros and ones.
 
         Returns:
             float (B, T, V).
@@ -240,10 +251,13 @@ class Decoder(nn.Module):
         if width != self.config.n_beside:
             raise ValueError(f"the side input has {width} columns, not {self.config.n_beside}")
         if self.beside is not None and beside is not None:
-            x = x + self.beside(beside.to(x.dtype))  # (B, T, S) -> (B, T, D)
+            x = x + self.beside(beside[..., 1:].to(x.dtype))  # (B, T, S - 1) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)
+        elif isinstance(self.positions, RotaryTime):
+            assert beside is not None  # as the config asks for
+            rotation = self.positions(positions, beside[..., 0])
         else:
             x = x + self.positions(positions)  # (T, D) or (B, T, D)
         x = self.dropout(x)
@@ -297,9 +311,12 @@ class Decoder(nn.Module):
         return torch.stack(maps)
 
 
-def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary:
+def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary | RotaryTime:
+    width = config.n_embd // config.n_head
     if config.positions == "rotary":
-        return Rotary(config.n_embd // config.n_head, config.context_length)
+        return Rotary(width, config.context_length)
+    if config.positions == "rotary_time":
+        return RotaryTime(width)
     added = Sinusoidal if config.positions == "sinusoidal" else Learned
     return added(config.n_embd, config.context_length)
 

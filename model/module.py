@@ -72,8 +72,8 @@ class MusicData(Protocol):
     def n_beside(self) -> int:
         """Columns of the side input; 0: there is none. Known as the vocabulary is."""
 
-    def beside(self, ids: Ids) -> NDArray[np.bool_]:
-        """bool (B, T, S): the side input beside windows (B, T), Pad at their right end."""
+    def beside(self, ids: Ids) -> NDArray[np.int16]:
+        """int16 (B, T, S): the side input beside windows (B, T), Pad at their right end."""
 
     @property
     def batch_size(self) -> int:
@@ -91,7 +91,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
-    beside: Tensor  # bool (B, T, S), the side input
+    beside: Tensor  # int16 (B, T, S), the side input
 
 
 class PieceBatch(TypedDict):
@@ -114,7 +114,8 @@ class MusicModule(LightningModule):
         context_length: the most tokens that are seen at once.
         dropout: share of numbers zeroed after embedding and sub-layers, while training.
         n_attention: attention sub-layers a block, 1 or 2 (one in the place of an encoder's).
-        positions: sinusoidal or learned, added to the embeddings, or rotary.
+        positions: sinusoidal or learned, added to the embeddings; rotary; or rotary_time, by place
+            and by musical time.
         norm: layer or rms.
         norm_position: pre, before each sub-layer, or post, after each residual sum.
         activation: relu, gelu or squared_relu, inside the feed-forward layer.
@@ -157,7 +158,7 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         try:  # a mistake is told before the data is read
-            self._config(vocabulary_size=1, n_beside=0)
+            self._config(vocabulary_size=1, n_beside=1)
         except ValueError as error:
             raise RunError(str(error)) from None
         check_ranges(self.hparams)

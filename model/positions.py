@@ -88,6 +88,54 @@ class Rotary(nn.Module):
         return self.cos[positions].unsqueeze(-3), self.sin[positions].unsqueeze(-3)
 
 
+class RotaryTime(nn.Module):
+    """Rotary angles of two kinds, by turns: of the place in the sequence, and of musical time.
+
+    Even pairs turn by the place, as `Rotary`'s; odd ones by the time of the token, in periods
+    from two steps to LONGEST. So a product knows both how many tokens and how many steps lie
+    between, as attention in Huang et al. 2018 (Music Transformer, section 3.4) does.
+
+    Args:
+        head_width: d, a multiple of 4.
+
+    Raises:
+        ValueError: another d.
+    """
+
+    LONGEST = 512.0  # steps
+
+    by_place: Tensor
+    by_time: Tensor
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        if head_width % 4:
+            raise ValueError(f"two kinds of pairs need a width that 4 divides, not {head_width}")
+        pair = torch.arange(head_width // 4, dtype=torch.float64)
+        last = max(len(pair) - 1, 1)
+        by_time = 2 * torch.pi / (2 * (self.LONGEST / 2) ** (pair / last))
+        by_place = 10000.0 ** (-pair / len(pair))
+        self.register_buffer("by_place", by_place.float(), persistent=False)  # (d/4,)
+        self.register_buffer("by_time", by_time.float(), persistent=False)
+
+    def forward(self, positions: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines for `rotate`.
+
+        Args:
+            positions: int64 (T,), or (B, T) where each row counts for itself.
+            time: int (B, T), in steps.
+
+        Returns:
+            Two float tensors (B, 1, T, d), as `Rotary`'s.
+        """
+        place_angle = (positions[..., None] * self.by_place).expand(*time.shape, -1)
+        time_angle = time[..., None] * self.by_time  # (B, T, d/4)
+        angle = torch.stack((place_angle, time_angle), dim=-1).flatten(-2)  # (B, T, d/2), by turns
+        cos, sin = angle.cos(), angle.sin()
+        cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+        return cos.unsqueeze(1), sin.unsqueeze(1)
+
+
 def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     """Turn queries or keys by the angles of their positions.
 

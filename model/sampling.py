@@ -37,7 +37,7 @@ class Grammar(Protocol[State]):
         """Take one id (B,) a row, changing the state in place."""
 
     def beside(self, state: State, ids: Ids) -> Beside:
-        """bool (B, T, S): the side input beside ids (B, T) that end where the rows stand.
+        """int16 (B, T, S): the side input beside ids (B, T) that end where the rows stand.
 
         Asked only for decoders that have one, and once for all that they read: for prompts, Pad
         at their left, with which rows begin or begin anew, then for each id that follows.
@@ -188,7 +188,7 @@ def sample(
     steps = RecordedSteps(decoder) if steps is None else steps
 
     def beside(ids: Ids) -> Beside | None:
-        return None if decoder.beside is None else grammar.beside(state, ids)
+        return None if not decoder.config.n_beside else grammar.beside(state, ids)
 
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)

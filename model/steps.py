@@ -17,7 +17,7 @@ from model.decoder import Decoder
 PAD = 0  # the id that fills the places without a token
 
 Ids = NDArray[np.integer[Any]]
-Beside = NDArray[np.bool_]
+Beside = NDArray[np.int16]
 
 
 @torch.inference_mode()
@@ -29,7 +29,7 @@ def prefill(
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty, none longer than the context.
-        beside: bool (B, T, S), the side input beside `right_aligned(prompts)`, if there is one.
+        beside: int16 (B, T, S), the side input beside `right_aligned(prompts)`, if there is one.
 
     Returns:
         Logits (B, V) of the token after each prompt, and the cache that holds them.
@@ -62,7 +62,7 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
 def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, beside: Beside | None = None) -> Tensor:
     """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
 
-    `beside`, bool (B, 1, S), is the side input of a decoder that has one.
+    `beside`, int16 (B, 1, S), is the side input of a decoder that has one.
 
     Raises:
         ValueError: the cache is full.
