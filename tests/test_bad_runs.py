@@ -1,15 +1,19 @@
 """Runs that cannot go on, or not as they were asked to: one line, exit code 2, nothing lost."""
 
+import itertools
 import math
 import resource
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
 import train
+from data.datamodule import MusicDataModule
+from data.vocabulary import Kind
 from model import checks, memory
 from model.decoder import Decoder, DecoderConfig
 from model.module import MusicModule
@@ -95,6 +99,41 @@ def test_a_loss_that_is_no_number_stops_and_tells_what_was_in_the_batch(
     fit("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3, "--data.transpose", 0,
         "--ckpt_path", "last")  # fmt: skip
     assert torch.load(LAST, weights_only=True)["global_step"] == 20
+
+
+def test_what_is_told_of_a_window_is_where_its_tokens_stand(folder):
+    data = MusicDataModule("tunes", context_length=64, batch_size=4, transpose=0)
+    data.prepare_data()
+    data.setup()
+    split, kind_of = data.corpus.split("train"), data.vocabulary.kind_of
+    batches = itertools.islice(data.train_dataloader(), 5)
+    seen = set()
+    for step, batch in enumerate(batches):
+        for told, ids in zip(data.describe(step), batch["ids"].numpy(), strict=True):
+            name, bar = told.split(" from bar ")
+            seen.add(bar)
+            piece = split.piece(split.names.index(name))
+            bars = np.flatnonzero(kind_of[piece] == Kind.BAR)
+            begins = piece[0 if bar == "1" else bars[int(bar) - 1] :]
+            # a tempo is restated where a window begins in mid-piece
+            window = ids[~np.isin(kind_of[ids], (Kind.TEMPO, Kind.PAD))]
+            untimed = begins[kind_of[begins] != Kind.TEMPO]
+            assert window.tolist() == untimed[: len(window)].tolist()
+    assert len(seen) > 1
+
+
+def test_what_is_told_of_a_window_of_a_sequence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(600).reshape(20, 30)  # every id once, so that it tells its place
+    np.save("rows.npy", rows)
+    data = MusicDataModule("rows.npy", context_length=8, batch_size=4, vocabulary_size=600)
+    data.setup()
+    for step, batch in enumerate(itertools.islice(data.train_dataloader(), 5)):
+        places = [
+            f"sequence {first // 30 + 1} from id {first % 30 + 1}"
+            for first in batch["ids"][:, 0].tolist()
+        ]
+        assert data.describe(step) == places
 
 
 def test_weights_that_are_no_numbers_take_no_checkpoints_place(folder, capsys, monkeypatch):
