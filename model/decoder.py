@@ -62,7 +62,7 @@ class DecoderConfig:
                 raise ValueError(f"{name} must be a whole number from 1 to {2**20}, not {value!r}")
         if self.positions == "rotary_time" and not self.n_beside:
             raise ValueError(
-                "positions cannot be rotary_time where no token has a time: try rotary"
+                "rotary_time needs the time of each token, and there is none: try rotary"
             )
         if self.positions == "rotary_time" and self.n_embd % (4 * self.n_head):
             raise ValueError(
