@@ -49,11 +49,10 @@ class Walk:
 
 
 class Bearings:
-    """Columns of numbers beside ids: S of them, block by block, the first the time, else 0 or 1.
+    """Columns beside ids: S of them, block by block, zeros and ones but for the last, the time.
 
     After an id, that is with the knowledge of it and of all ids before it in the same window:
 
-        time        steps from the first bar of the window, up to LATEST
         follow      so many bars follow the id's own; all 0 where that is not known
         position    steps from the bar line
         program     of the latest note that begins here
@@ -71,6 +70,10 @@ class Bearings:
         motion      what is over, above the lowest that sounds
         step        to that note from those of its program that are over, up to an octave or more
 
+    and last
+
+        time        steps from the first bar of the window, up to LATEST
+
     Drums have no pitch.
 
     Args:
@@ -87,7 +90,6 @@ class Bearings:
         notes = vocabulary.counts[Kind.NOTE]
         self._most_left = vocabulary.longest_duration + 1  # so much or more
         widths = {
-            "time": 1,
             "follow": BARS_TOLD + 1,
             "position": vocabulary.longest_bar,
             "program": programs,
@@ -97,6 +99,7 @@ class Bearings:
             "left": programs * (self._most_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
             "step": 2 * OCTAVE + 1,
+            "time": 1,
         }
         ends = itertools.accumulate(widths.values())
         self.blocks = {
@@ -153,7 +156,7 @@ class Bearings:
 
         is_token = kind != Kind.PAD
         now, onset_before, position, note_at = self._times(kind, value)
-        out[..., 0] = np.minimum(now, LATEST) * is_token
+        out[..., -1] = np.minimum(now, LATEST) * is_token
         rows, places = np.nonzero(is_token)
         put(rows, places, self.blocks["position"].start + position[rows, places, None])
         rows, places = np.nonzero((note_at >= 0) & is_token)
@@ -206,10 +209,10 @@ class Bearings:
         """
         is_bar, is_position = kind == Kind.BAR, kind == Kind.POSITION
         length = np.where(is_bar, self.vocabulary.whole_bars[np.where(is_bar, value, 0)], 0)
-        is_short = is_bar[:, :-1] & (kind[:, 1:] == Kind.LENGTH)
-        length[:, :-1][is_short] = value[:, 1:][is_short] + 1
-        bar_end = length.cumsum(axis=1)
         bar, event = _latest(is_bar), _latest(is_bar | is_position)
+        rows, places = np.nonzero((kind == Kind.LENGTH) & (bar >= 0))
+        length[rows, bar[rows, places]] = value[rows, places] + 1
+        bar_end = length.cumsum(axis=1)
         at_bar = np.where(bar >= 0, _take(length, bar), 0)
         position = np.where(_take(is_position, event) & (event >= 0), _take(value, event), 0)
         now = bar_end - at_bar + position
@@ -294,7 +297,7 @@ class Bearings:
             for note in walk.over:
                 columns += self._lists["over"][note]
             row[columns + self._intervals(walk)] = 1
-            row[0] = min(walk.now, LATEST)
+            row[-1] = min(walk.now, LATEST)
         return out
 
     def _intervals(self, walk: Walk) -> list[int]:

@@ -49,7 +49,7 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
-    n_beside: int = 0  # S, columns of a side input, the token's time and bits; 0: there is none
+    n_beside: int = 0  # S, columns of a side input, bits and the token's time; 0: there is none
 
     def __post_init__(self) -> None:
         if type(self.n_beside) is not int or not 0 <= self.n_beside <= 2**20:
@@ -223,8 +223,8 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            beside: int (B, T, S), the side input of a decoder that has one: in the first column
-                the time of the token, in steps, in the others zeros and ones.
+            beside: int (B, T, S), the side input of a decoder that has one: zeros and ones, and
+                in the last column the time of the token, in steps.
 
         Returns:
             float (B, T, V).
@@ -251,13 +251,13 @@ class Decoder(nn.Module):
         if width != self.config.n_beside:
             raise ValueError(f"the side input has {width} columns, not {self.config.n_beside}")
         if self.beside is not None and beside is not None:
-            x = x + self.beside(beside[..., 1:].to(x.dtype))  # (B, T, S - 1) -> (B, T, D)
+            x = x + self.beside(beside[..., :-1].to(x.dtype))  # (B, T, S - 1) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)
         elif isinstance(self.positions, RotaryTime):
             assert beside is not None  # as the config asks for
-            rotation = self.positions(positions, beside[..., 0])
+            rotation = self.positions(positions, beside[..., -1])
         else:
             x = x + self.positions(positions)  # (T, D) or (B, T, D)
         x = self.dropout(x)

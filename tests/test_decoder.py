@@ -187,7 +187,10 @@ def test_too_long_a_sequence_says_so():
         ({"n_head": 2.0}, "n_head must be a whole number"),
         ({"dropout": 1.0}, "dropout must be"),
         ({"dropout": float("nan")}, "dropout must be"),
-        ({"positions": "none"}, "positions must be one of sinusoidal, learned, rotary, not 'none'"),
+        (
+            {"positions": "none"},
+            "positions must be one of sinusoidal, learned, rotary, rotary_time, not 'none'",
+        ),
         ({"norm": None}, "norm must be one of layer, rms"),
         ({"norm_position": "middle"}, "norm_position must be one of post, pre"),
         ({"activation": "tanh"}, "activation must be one of relu, gelu, squared_relu"),

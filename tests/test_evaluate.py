@@ -11,6 +11,7 @@ import torch
 import evaluate
 import generate
 import measure
+from data.bearings import Bearings
 from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
 from data.metrics import note_density
@@ -31,8 +32,10 @@ def checkpoint(tmp_path, monkeypatch):
     folder = write_tunes(tmp_path / "tunes", 12)
     corpus = open_corpus(folder, options=CorpusOptions(transpose=2), progress=False)
     torch.manual_seed(0)
-    size = corpus.vocabulary.size
-    decoder = Decoder(DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64))
+    size, n_beside = corpus.vocabulary.size, Bearings(corpus.vocabulary).size
+    decoder = Decoder(
+        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, n_beside=n_beside)
+    )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)
     summary = {"data": {"path": str(folder), "transpose": 2}}
     save_bundle(tmp_path / "m.safetensors", decoder, corpus.vocabulary.to_json(), summary)
@@ -122,7 +125,8 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))
     ids = torch.from_numpy(piece)[None, :64]
-    logits = model.decoder(ids)[0].masked_fill(~masks[:64], -torch.inf)
+    beside = torch.from_numpy(model.beside(ids.numpy()))
+    logits = model.decoder(ids, beside=beside)[0].masked_fill(~masks[:64], -torch.inf)
     first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
     total = figures["nats_per_note"]["model"]["value"] * figures["notes"]
     assert 0 < first.sum() < total
@@ -160,9 +164,9 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
-    torch.testing.assert_close(
-        torch.from_numpy(maps), model.decoder.attention_maps(torch.from_numpy(ids)[None])[:, 0]
-    )
+    beside = torch.from_numpy(model.beside(ids[None]))
+    expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], beside=beside)
+    torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
     evaluate.main([*options, "b.png", "--from-bar", "3", "--tokens", "9"])
     maps, labels, _, _ = drawn.pop()
@@ -239,7 +243,7 @@ def test_pieces_a_model_writes_are_as_long_as_those_it_learnt_from():
     assert measure.lengths_like(tunes, 2) == [9, 18]
     lengths = measure.lengths_like(tunes, 25)
     assert len(lengths) == 25
-    assert len(set(lengths)) == evaluate.MOST_LENGTHS
+    assert len(set(lengths)) == measure.MOST_LENGTHS
     assert set(lengths) <= {len(score.bars) for score in tunes}
     assert np.mean(lengths[:20]) == pytest.approx(13.5, abs=0.6)
 
@@ -252,7 +256,7 @@ def test_any_files_are_measured_in_place_of_the_models(checkpoint, capsys):
         "left out: tunes/none.mid: not a MIDI file (it does not begin with MThd)"
     ]
     figures = json.loads(Path("c.json").read_text())["music"]
-    assert figures["pieces"]["generated"] == 13
+    assert figures["pieces"]["generated"] == 12  # the one that is named twice counts once
     assert figures["midi"] == ["tunes/tune3.mid", "tunes"]
     densities = figures["measures"]["note_density"]["generated"]["values"]
     score = read_midi("tunes/tune3.mid", GRID)[0]
@@ -272,7 +276,7 @@ def test_what_cannot_be_measured_is_said_in_one_line(checkpoint, capsys):
     Path("empty").mkdir()
     Path("bad.mid").write_bytes(b"nothing")
     assert "none.mid" in refused(capsys, "none.mid")
-    assert "empty: no MIDI file in it that holds music" in refused(capsys, "empty")
+    assert "empty: no .mid or .midi file in it" in refused(capsys, "empty")
     assert "bad.mid: not a MIDI file" in refused(capsys, "tunes", "bad.mid")
     Path("written.json").write_text("before")
     assert "nowhere" in refused(capsys, "--json", "written.json", "--path", "nowhere")
