@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from data.bearings import Bearings
 from data.midi import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.vocabulary import Vocabulary
@@ -18,7 +19,14 @@ def untrained(path, vocabulary):
     """Saves a model that knows nothing but its vocabulary; gives the path."""
     torch.manual_seed(0)
     decoder = Decoder(
-        DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, context_length=96)
+        DecoderConfig(
+            vocabulary.size,
+            n_layer=1,
+            n_head=2,
+            n_embd=16,
+            context_length=96,
+            n_beside=Bearings(vocabulary).size,
+        )
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
     save_bundle(path, decoder, vocabulary.to_json(), {"step": 0})

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 
 import pytest
 import torch
@@ -111,10 +112,16 @@ def with_header(path, decoder, **changes):
     return path
 
 
-def test_a_file_from_before_there_was_a_side_input(tmp_path, decoder):
-    config = {name: value for name, value in vars(CONFIG).items() if name != "n_control"}
-    path = with_header(tmp_path / "old.safetensors", decoder, config=json.dumps(config))
-    assert load_bundle(path)[0].config == CONFIG
+def test_a_decoder_with_a_side_input_comes_back(tmp_path):
+    torch.manual_seed(0)
+    decoder = Decoder(replace(CONFIG, n_beside=3)).eval()
+    save_bundle(tmp_path / "told.safetensors", decoder, "{}", {})
+    loaded = load_bundle(tmp_path / "told.safetensors")[0]
+    assert loaded.config == decoder.config
+    ids, beside = torch.tensor([[1, 2]]), torch.tensor([[[True, False, True]] * 2])
+    torch.nn.init.normal_(decoder.head.weight)
+    loaded.head.weight.data[:] = decoder.head.weight
+    torch.testing.assert_close(loaded(ids, beside=beside), decoder(ids, beside=beside))
 
 
 @pytest.mark.parametrize(
@@ -122,6 +129,7 @@ def test_a_file_from_before_there_was_a_side_input(tmp_path, decoder):
     [
         ({"format": None}, "another program"),
         ({"format": "pt"}, "another program"),
+        ({"version": "2"}, "version '2'"),  # without bearings
         ({"version": "99"}, "version '99'"),
         ({"config": None}, "lacks its 'config'"),
         ({"vocabulary": None}, "lacks its 'vocabulary'"),
@@ -134,6 +142,7 @@ def test_a_file_from_before_there_was_a_side_input(tmp_path, decoder):
         ({"config": json.dumps(vars(CONFIG) | {"vocabulary_size": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2})}, "do not fit"),
+        ({"config": json.dumps(vars(CONFIG) | {"n_beside": 2**20})}, "do not fit"),
         ({"summary": "[]"}, "unreadable summary"),
     ],
 )

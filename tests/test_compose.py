@@ -169,7 +169,13 @@ def test_the_likeliest_comes_first_and_each_is_told(model):
     for piece in judged:  # each by itself: what the one definition of likelihood says
         ids = encode(piece.score, QUARTET)
         (mask,) = masks_of_pieces([ids], QUARTET)
-        nats = token_nats(model.decoder, [ids], [unpacked(mask, QUARTET)], rebase=model.rebase)[0]
+        (nats,) = token_nats(
+            model.decoder,
+            [ids],
+            [unpacked(mask, QUARTET)],
+            rebase=model.rebase,
+            beside=model.beside,
+        )
         notes = len(piece.score.notes) - 4
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
         assert piece.nats_per_note == pytest.approx(new.sum() / notes, rel=1e-5)

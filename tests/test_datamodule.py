@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lightning.pytorch import LightningModule, Trainer
 
 from data.augment import transposition, transposition_range
+from data.bearings import Bearings
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
 from data.grammar import Grammar
@@ -107,8 +108,8 @@ WINDOWS = all_windows()
 @settings(max_examples=50)
 def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
-    ids, targets, control = source.batch(seed, step, size)
-    assert ids.shape == targets.shape == control.shape == (size, CONTEXT)
+    ids, targets, beside = source.batch(seed, step, size)
+    assert ids.shape == targets.shape == beside.shape[:2] == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
         assert (row.tobytes(), target.tobytes()) in WINDOWS
 
@@ -134,10 +135,10 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
     assert (targets[:, :-1][scored] == ids[:, 1:][scored]).all()
 
 
-def test_what_training_tells_of_the_end_is_what_sampling_tells(split, monkeypatch):
+def test_what_training_tells_is_what_sampling_tells(split, monkeypatch):
     monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
-    ids, targets, control = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, 0, 64)
-    for row, target, told in zip(ids, targets, control, strict=True):
+    ids, targets, beside = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, 0, 64)
+    for row, target, told in zip(ids, targets, beside, strict=True):
         number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
         window = row[row > 0]
         is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
@@ -145,7 +146,7 @@ def test_what_training_tells_of_the_end_is_what_sampling_tells(split, monkeypatc
         state = guide.start(1)
         begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
         state.place.bar_count[:] = begun
-        sampled = guide.control(state, window[None])
+        sampled = guide.beside(state, window[None])
         np.testing.assert_array_equal(told[row > 0], sampled[0])
 
 
@@ -183,18 +184,23 @@ def test_tokens_are_seen_about_equally_often(tmp_path):
     np.testing.assert_allclose(inner, inner.mean(), rtol=0.15)
 
 
+def assert_equal_batches(one, other):
+    for array, its in zip(one, other, strict=True):
+        np.testing.assert_array_equal(array, its)
+
+
 def test_a_batch_depends_on_seed_and_step_alone_and_ranks_share_it(split):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     again = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     whole = source.batch(3, 7, 6)
     again.batch(3, 6, 6)
-    np.testing.assert_array_equal(whole, again.batch(3, 7, 6))
+    assert_equal_batches(whole, again.batch(3, 7, 6))
     parts = [source.batch(3, 7, 2, rank, 3) for rank in range(3)]
     for rank, part in enumerate(parts):
-        np.testing.assert_array_equal(part, [array[rank::3] for array in whole])
-    assert not np.array_equal(parts[0], parts[1])
-    assert not np.array_equal(whole, source.batch(3, 8, 6))
-    assert not np.array_equal(whole, source.batch(4, 7, 6))
+        assert_equal_batches(part, [array[rank::3] for array in whole])
+    assert not np.array_equal(parts[0][0], parts[1][0])
+    assert not np.array_equal(whole[0], source.batch(3, 8, 6)[0])
+    assert not np.array_equal(whole[0], source.batch(4, 7, 6)[0])
 
 
 @given(st.data())
@@ -245,14 +251,27 @@ def data(tmp_path_factory):
     return made
 
 
+def test_what_is_read_of_whole_pieces_has_its_bearings_beside_it(data):
+    ids = data.corpus.split("valid").piece(0)[None]
+    expected = Bearings(data.vocabulary).of(ids)
+    np.testing.assert_array_equal(data.beside(ids), expected)
+    assert data.n_beside == expected.shape[2]
+
+
 def first_batches(data, count):
     batches = list(itertools.islice(iter(data.train_dataloader()), count))
-    return [torch.stack([batch[n] for n in ("ids", "targets", "control")]) for batch in batches]
+    return [flat(batch) for batch in batches]
+
+
+def flat(batch):
+    """All that a batch holds, side by side: (B, T, 2 + S)."""
+    ids, targets, beside = (batch[name] for name in ("ids", "targets", "beside"))
+    return torch.cat((ids[..., None], targets[..., None], beside), dim=2)
 
 
 def test_training_batches_go_on_where_training_is(data, monkeypatch):
     batches = first_batches(data, 8)
-    assert batches[0].shape == (3, 4, 32)
+    assert batches[0].shape == (4, 32, 2 + data.n_beside)
     assert batches[0].dtype == torch.int64
     assert len({batch.numpy().tobytes() for batch in batches}) == 8
     at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)
@@ -275,7 +294,7 @@ class Recorder(LightningModule):
         self.seen, self.scored = [], []
 
     def training_step(self, batch, batch_idx):
-        self.seen.append(torch.stack([batch[n] for n in ("ids", "targets", "control")]))
+        self.seen.append(flat(batch))
         return self.weight.sum()
 
     def validation_step(self, batch, batch_idx):

@@ -7,9 +7,9 @@ from torch.nn import functional
 
 from benchmarks.endings import untold
 from compose import Model, compose
+from data.bearings import Bearings
 from data.horizon import Length
 from data.tokenizer import encode
-from data.vocabulary import CONTROLS
 from data.windows import NOT_SCORED, TrainingWindows
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice
@@ -34,13 +34,18 @@ def model():
     windows = TrainingWindows(split, vocabulary, 32, reach=0)
     torch.manual_seed(0)
     config = DecoderConfig(
-        vocabulary.size, n_layer=2, n_head=2, n_embd=32, context_length=32, n_control=CONTROLS
+        vocabulary.size,
+        n_layer=2,
+        n_head=2,
+        n_embd=32,
+        context_length=32,
+        n_beside=Bearings(vocabulary).size,
     )
     decoder = Decoder(config)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
     for step in range(200):
-        ids, targets, control = map(torch.from_numpy, windows.batch(0, step, 16))
-        logits = decoder(ids, control=control)
+        ids, targets, beside = map(torch.from_numpy, windows.batch(0, step, 16))
+        logits = decoder(ids, beside=beside)
         loss = functional.cross_entropy(
             logits.flatten(0, 1), targets.flatten(), ignore_index=NOT_SCORED
         )

@@ -8,6 +8,7 @@ import torch
 
 import evaluate
 import generate
+from data.bearings import Bearings
 from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
 from data.midi import read_midi, write_midi
@@ -27,8 +28,10 @@ def checkpoint(tmp_path, monkeypatch):
     folder = write_tunes(tmp_path / "tunes", 12)
     corpus = open_corpus(folder, options=CorpusOptions(transpose=2), progress=False)
     torch.manual_seed(0)
-    size = corpus.vocabulary.size
-    decoder = Decoder(DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64))
+    size, n_beside = corpus.vocabulary.size, Bearings(corpus.vocabulary).size
+    decoder = Decoder(
+        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, n_beside=n_beside)
+    )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)
     summary = {"data": {"path": str(folder), "transpose": 2}}
     save_bundle(tmp_path / "m.safetensors", decoder, corpus.vocabulary.to_json(), summary)
@@ -61,7 +64,8 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))
     ids = torch.from_numpy(piece)[None, :64]
-    logits = model.decoder(ids)[0].masked_fill(~masks[:64], -torch.inf)
+    beside = torch.from_numpy(model.beside(ids.numpy()))
+    logits = model.decoder(ids, beside=beside)[0].masked_fill(~masks[:64], -torch.inf)
     first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
     assert 0 < first.sum() < tally.nats.sum()
 
@@ -98,9 +102,9 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
-    torch.testing.assert_close(
-        torch.from_numpy(maps), model.decoder.attention_maps(torch.from_numpy(ids)[None])[:, 0]
-    )
+    beside = torch.from_numpy(model.beside(ids[None]))
+    expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], beside=beside)
+    torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
     evaluate.main([*options, "b.png", "--from-bar", "3", "--tokens", "9"])
     maps, labels, _, _ = drawn.pop()

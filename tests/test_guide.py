@@ -9,8 +9,9 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from data.bearings import BARS_TOLD, Bearings
 from data.guide import Guide
-from data.horizon import BARS_TOLD, Length
+from data.horizon import Length
 from data.keys import WishError, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokenizer import decode, encode
@@ -20,6 +21,7 @@ from data.wishes import Wishes
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice, sample
 from tests.music import EMPTY
+from tests.test_windows import follow
 
 COARSE = Grid(3)
 VOCABULARIES = (
@@ -428,14 +430,16 @@ def test_the_model_is_told_how_many_bars_follow():
     guide = Guide(QUARTET, Length(bars=bars))
     state, choose = guide.start(1), by_kind(QUARTET, 5)
     ids = [QUARTET.first(Kind.START)]
+    told = follow(guide.beside(state, np.array([ids])), QUARTET)[0].tolist()
     while not guide.allowed(state)[0, 0]:
-        bar = np.maximum(np.cumsum(QUARTET.kind_of[ids] == Kind.BAR), 1)
-        expected = np.minimum(bars - bar, BARS_TOLD) + 1
-        assert guide.control(state, np.array([ids]))[0].tolist() == expected.tolist()
-        assert guide.control(state, np.array([ids[-1:]])).tolist() == [[expected[-1]]]
         ids.append(choose(guide.allowed(state)[0]))
         guide.advance(state, np.array(ids[-1:]))
-    assert {1, 2, BARS_TOLD + 1} <= {*expected.tolist()}
+        told += follow(guide.beside(state, np.array([ids[-1:]])), QUARTET)[0].tolist()  # one by one
+    bar = np.cumsum(QUARTET.kind_of[ids] == Kind.BAR)
+    expected = np.clip(bars - bar, 0, BARS_TOLD)  # the Bar that stands for End follows the last
+    assert told == expected.tolist()
+    assert follow(guide.beside(state, np.array([ids])), QUARTET)[0].tolist() == told  # all at once
+    assert {0, 1, BARS_TOLD} <= {*told}
 
 
 def test_the_bars_of_other_lengths_are_reckoned():
@@ -445,16 +449,16 @@ def test_the_bars_of_other_lengths_are_reckoned():
     one_bar = [bar, position, note, duration, PIANIST.first(Kind.VELOCITY)]
     ids = np.array([[PIANIST.first(Kind.START), *one_bar, *one_bar]])
     for length, expected in (
-        (Length(seconds=4), [5] + [4] * 5 + [3] * 5),  # of four seconds two follow the second
-        (Length(notes=6), [7] + [6] * 5 + [5] * 5),  # of six notes, one a bar, four
-        (Length(endless=True), [0] * 11),
-        (Length(), [0] * 11),
+        (Length(seconds=4), [4] + [3] * 5 + [2] * 5),  # of four seconds two follow the second
+        (Length(notes=6), [6] + [5] * 5 + [4] * 5),  # of six notes, one a bar, four
+        (Length(endless=True), [-1] * 11),
+        (Length(), [-1] * 11),
     ):
         guide = Guide(PIANIST, length)
         state = guide.start(1)
         for token in ids[0, 1:]:
             guide.advance(state, np.array([token]))
-        assert guide.control(state, ids)[0].tolist() == expected
+        assert follow(guide.beside(state, ids), PIANIST)[0].tolist() == expected
 
 
 def test_what_was_begun_when_sampling_stopped_is_left_out():
@@ -541,7 +545,14 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
     vocabulary, context = VOCABULARIES[0], 128
     torch.manual_seed(0)
     decoder = Decoder(
-        DecoderConfig(vocabulary.size, n_layer=1, n_head=1, n_embd=8, context_length=context)
+        DecoderConfig(
+            vocabulary.size,
+            n_layer=1,
+            n_head=1,
+            n_embd=8,
+            context_length=context,
+            n_beside=Bearings(vocabulary).size,
+        )
     ).eval()
     torch.nn.init.normal_(decoder.head.weight, std=0.5)
     batch, count = 2500, 0

@@ -55,13 +55,13 @@ class Endless(IterableDataset):
             ids, targets = torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
             ids, targets = ids.clone(), targets.clone()
             ids[1, -2:], targets[1, -2:] = 0, -100
-            yield {"ids": ids, "targets": targets, "control": (ids % 3) * (ids > 0)}
+            yield {"ids": ids, "targets": targets, "beside": torch.empty(2, C, 0)}
 
 
 class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
 
-    n_control = 0
+    n_beside = 0
 
     def __init__(self, together: int = 2) -> None:
         super().__init__()
@@ -71,6 +71,9 @@ class Toy(LightningDataModule):
         self.vocabulary = ToyVocabulary()
         self.rebase = last_half(C)
         self.pieces = [piece(100 + i, notes) for i, notes in enumerate((1, 9, 3, 14))]
+
+    def beside(self, ids: np.ndarray) -> np.ndarray:
+        return np.empty((*ids.shape, 0), dtype=bool)
 
     def train_dataloader(self) -> DataLoader:
         return DataLoader(Endless(self.trainer.global_step), batch_size=None)
@@ -166,11 +169,11 @@ def test_padding_is_no_part_of_the_loss(run):
     student.eval()
     student.log = lambda *args, **options: None
     batch = next(iter(Endless(0)))
-    logits = student(batch["ids"])
+    logits = student(batch["ids"], batch["beside"])
     log_p = logits.log_softmax(-1).gather(-1, batch["targets"].clamp(min=0)[..., None])[..., 0]
     by_hand = -(log_p[0].sum() + log_p[1, :-2].sum()) / (2 * C - 2)
     torch.testing.assert_close(student.training_step(batch, 0), by_hand)
-    nothing = {"ids": batch["ids"], "targets": torch.full_like(batch["targets"], -100)}
+    nothing = {**batch, "targets": torch.full_like(batch["targets"], -100)}
     assert student.training_step(nothing, 0) == 0
     del student.log
 
@@ -224,28 +227,37 @@ def test_another_vocabulary_is_refused(run):
 
 
 class TwoSided(Toy):
-    """The same, with a side input that is never 2."""
+    """The same, with a side input: whether an id is Start, or a note, or what none is."""
 
-    n_control = 4
+    n_beside = 3
+
+    def beside(self, ids: np.ndarray) -> np.ndarray:
+        return np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C], axis=-1)
 
     def train_dataloader(self) -> DataLoader:
         told = Endless(self.trainer.global_step)
         return DataLoader(told, batch_size=None, collate_fn=self.tell)
 
-    @staticmethod
-    def tell(batch: TrainingBatch) -> TrainingBatch:
-        return {**batch, "control": 3 * (batch["targets"] == END) + (batch["ids"] == START)}
+    def tell(self, batch: TrainingBatch) -> TrainingBatch:
+        return {**batch, "beside": torch.from_numpy(self.beside(batch["ids"].numpy()))}
 
 
 def test_a_side_input_is_learnt_where_the_data_have_one(tmp_path):
-    student = module()
+    first = []
+
+    class Keep(MusicModule):
+        def on_train_start(self) -> None:
+            super().on_train_start()
+            first.append(self.decoder.beside.weight.detach().clone())
+
+    student = Keep(**module(weight_decay=0.0).hparams)
     trainer(tmp_path, 3).fit(student, datamodule=TwoSided())
-    assert student.decoder.config.n_control == 4
-    is_learnt = student.decoder.control.weight.detach().any(dim=1)
-    assert is_learnt.tolist() == [True, True, False, False]
+    assert student.decoder.config.n_beside == 3
+    is_learnt = (student.decoder.beside.weight.detach() != first[0]).any(dim=0)
+    assert is_learnt.tolist() == [True, True, False]
     plain = module()
     trainer(tmp_path, 3).fit(plain, datamodule=Toy())
-    assert plain.decoder.control is None
+    assert plain.decoder.beside is None
 
 
 @pytest.mark.parametrize(("kept", "now"), [(Toy, TwoSided), (TwoSided, Toy)])

@@ -21,7 +21,7 @@ from model.sampling import (
     sample,
     weights,
 )
-from model.steps import RecordedSteps, decode_one, prefill
+from model.steps import RecordedSteps, decode_one, prefill, right_aligned
 from tests.tensors import opinionated
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12
@@ -194,8 +194,15 @@ VARIANTS = {
         "bias": True,
     },
     "learned positions": {"positions": "learned", "activation": "gelu"},
-    "side input": {"n_control": 3},
+    "side input": {"n_beside": 3},
 }
+
+
+def told(decoder, ids):
+    """A side input beside (B, T) ids, for decoders that have one: several columns at a time."""
+    if decoder.beside is None:
+        return None
+    return (ids[..., None] >> np.arange(decoder.config.n_beside)) % 2 == 1
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -205,31 +212,45 @@ def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
     steps = RecordedSteps(plain)
     # one row, rows of one length, rows of different lengths, and another context after them
     for prompts in (PROMPTS[:1], [PROMPTS[0]] * 2, PROMPTS, PROMPTS[::-1], PROMPTS[2:]):
-        _, cache = prefill(plain, prompts)
-        _, plain_cache = prefill(plain, prompts)
+        read = told(plain, right_aligned(prompts))
+        _, cache = prefill(plain, prompts, read)
+        _, plain_cache = prefill(plain, prompts, read)
         while plain_cache.length < C:
             ids = (np.arange(len(prompts)) + 3 * plain_cache.length) % V
-            control = ids[:, None] % 3 if plain.control is not None else None
-            expected = decode_one(plain, ids, plain_cache, control)
-            torch.testing.assert_close(steps(ids, cache, control), expected)
+            beside = told(plain, ids[:, None])
+            expected = decode_one(plain, ids, plain_cache, beside)
+            torch.testing.assert_close(steps(ids, cache, beside), expected)
             assert cache.length == plain_cache.length
         torch.testing.assert_close(cache.key, plain_cache.key)
 
 
 def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
-    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, n_control=3)
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, n_beside=3)
     plain = opinionated(config, seed=3, std=0.3)
-    ids, control = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[1, 2, 0, 1]])
-    whole = plain(ids, control=control)[0]
-    logits, cache = prefill(plain, [ids[0, :2].numpy()], control[:, :2].numpy())
+    ids = torch.tensor([[5, 6, 7, 8]])
+    beside = torch.from_numpy(told(plain, ids.numpy()))
+    whole = plain(ids, beside=beside)[0]
+    logits, cache = prefill(plain, [ids[0, :2].numpy()], beside[:, :2].numpy())
     torch.testing.assert_close(logits[0], whole[1])
     for place in (2, 3):
-        logits = decode_one(plain, ids[:, place].numpy(), cache, control[:, [place]].numpy())
+        logits = decode_one(plain, ids[:, place].numpy(), cache, beside[:, [place]].numpy())
         torch.testing.assert_close(logits[0], whole[place])
-    assert not torch.allclose(plain(ids)[0], whole)
-    torch.testing.assert_close(plain(ids), plain(ids, control=torch.zeros_like(ids)))
-    with pytest.raises(ValueError, match="no side input"):
-        Decoder(DecoderConfig(V))(ids, control=control)
+    other = beside.clone()
+    other[0, 1, 0] ^= True
+    changed = plain(ids, beside=other)[0]
+    torch.testing.assert_close(
+        changed[:1], whole[:1]
+    )  # what stands beside an id is seen from it on
+    assert not torch.isclose(changed[1:], whole[1:]).all(dim=1).any()
+    torch.testing.assert_close(plain(ids, beside=beside.float())[0], whole)
+
+
+@pytest.mark.parametrize(("has", "given"), [(3, None), (3, 2), (0, 3)])
+def test_a_side_input_amiss_is_refused(has, given):
+    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, n_beside=has))
+    beside = None if given is None else torch.zeros(1, 4, given, dtype=torch.bool)
+    with pytest.raises(ValueError, match=f"side input has {given or 0} columns, not {has}"):
+        decoder(torch.tensor([[5, 6, 7, 8]]), beside=beside)
 
 
 def test_recording_leaves_the_decoder_as_it_was(decoder):

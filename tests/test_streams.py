@@ -59,8 +59,8 @@ def test_an_array_is_read_as_its_rows(tmp_path):
 def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
     stream = open_stream(write_jsonl(path, sequences()), SIZE, CorpusOptions())
-    ids, targets, control = StreamWindows(stream, CONTEXT).batch(0, step, size)
-    assert not control.any()
+    ids, targets, beside = StreamWindows(stream, CONTEXT).batch(0, step, size)
+    assert beside.shape == (size, CONTEXT, 0)
     train = [stream.sequence(number).tolist() for number in stream.members["train"]]
     for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
         known = [id_ for id_ in target if id_ != NOT_SCORED]
@@ -76,10 +76,11 @@ def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, siz
 
 def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
     source = StreamWindows(stream, CONTEXT)
-    ids, targets, control = source.batch(1, 2, 6)
+    whole = source.batch(1, 2, 6)
     for rank in range(3):
         part = source.batch(1, 2, 2, rank, 3)
-        np.testing.assert_array_equal(part, [a[rank::3] for a in (ids, targets, control)])
+        for its, array in zip(part, whole, strict=True):
+            np.testing.assert_array_equal(its, array[rank::3])
     batches = [np.hstack(source.batch(0, step, 64)[:2]) for step in range(300)]
     _, counts = np.unique(np.concatenate(batches), axis=0, return_counts=True)
     lengths = np.array([len(stream.sequence(number)) for number in stream.members["train"]])
@@ -97,7 +98,8 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     assert batch["notes"] == [len(piece) - 1 for piece in batch["pieces"]]
     assert all(mask.all() for mask in batch["allowed"])
     assert data.vocabulary.size == SIZE
-    assert data.n_control == 0
+    assert data.n_beside == 0
+    assert data.beside(np.zeros((2, 5), dtype=int)).shape == (2, 5, 0)
     assert len(rebase(np.arange(21), 9)) == 5
     assert rebase(np.arange(21), 9)[-1] == 20
 

@@ -4,14 +4,22 @@ import numpy as np
 import pytest
 
 from data.augment import transposition, transposition_range
+from data.bearings import BARS_TOLD, Bearings
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.store import Split
 from data.tokenizer import bar_indices, bar_tempos, encode
-from data.vocabulary import CONTROLS, Kind
+from data.vocabulary import Kind
 from data.windows import NOT_SCORED, TOLD_SHARE, TrainingWindows, masks_of_pieces, rebase, unpacked
 from tests.music import piece, random_score, vocabulary_for
 
 CONTEXT = 48
+
+
+def follow(beside, vocabulary):
+    """(B, T) the bars that the side input says follow, -1 where it says nothing."""
+    block = beside[..., Bearings(vocabulary).blocks["follow"]]
+    assert (block.sum(axis=2) <= 1).all()
+    return np.where(block.any(axis=2), block.argmax(axis=2), -1)
 
 
 def split_of(encoded, vocabulary):
@@ -81,12 +89,13 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
     monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
     whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
     # Start; Bar Tempo Position Note Duration; Bar Position Note Duration; Bar ... End; Pad
-    assert whole.tolist() == [[4, *[3] * 5, *[2] * 4, *[1] * 7, 1, *[0] * 6]]
-    seen = {tuple(row) for row in TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]}
-    assert seen == {
-        (4, 3, 3, 3, 3, 3, 2, 2, 2),
-        (2, 2, 2, 2, 2, 1, 1, 1, 1),  # Bar, the tempo restated, Position Note Duration; Bar ...
-        (1, 1, 1, 1, 1, 1, 1, 1, 1),  # the last bar: Bar, the tempo restated, two notes, End
+    expected = [3, *[2] * 5, *[1] * 4, *[0] * 7, 0, *[-1] * 6]
+    assert follow(whole, vocabulary).tolist() == [expected]
+    rows = TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
+    assert {tuple(row) for row in follow(rows, vocabulary).tolist()} == {
+        (3, 2, 2, 2, 2, 2, 1, 1, 1),
+        (1, 1, 1, 1, 1, 0, 0, 0, 0),  # Bar, the tempo restated, Position Note Duration; Bar ...
+        (0, 0, 0, 0, 0, 0, 0, 0, 0),  # the last bar: Bar, the tempo restated, two notes, End
     }
 
 
@@ -96,23 +105,26 @@ def test_far_from_the_end_all_bars_are_alike(monkeypatch):
     tune = piece(notes, bars=[(4, 4, 48)] * 30)
     vocabulary = vocabulary_for(tune)
     split = split_of([encode(tune, vocabulary)], vocabulary)
-    (control,) = TrainingWindows(split, vocabulary, 200, 0).batch(0, 0, 1)[2]
-    far = CONTROLS - 1
-    expected = [far, far, *np.repeat([min(30 - bar, far) for bar in range(30)], 4), 1]
-    assert control[: len(expected)].tolist() == expected
+    beside = TrainingWindows(split, vocabulary, 200, 0).batch(0, 0, 1)[2]
+    far = BARS_TOLD
+    expected = [far, far, *np.repeat([min(29 - bar, far) for bar in range(30)], 4), 0]
+    assert follow(beside, vocabulary)[0, : len(expected)].tolist() == expected
 
 
 def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, monkeypatch):
     _, vocabulary, split = performances
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
-    ids, targets, control = windows.batch(0, 0, 4000)
-    is_told = control.any(axis=1)
-    np.testing.assert_array_equal(control > 0, (ids > 0) & is_told[:, None])
-    error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 4000)
+    ids, targets, beside = windows.batch(0, 0, 300)
+    block = beside[..., Bearings(vocabulary).blocks["follow"]]
+    is_told = block.any(axis=(1, 2))
+    np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_told[:, None])
+    error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 300)
     assert abs(is_told.mean() - TOLD_SHARE) < 4 * error
     monkeypatch.setattr("data.windows.TOLD_SHARE", 0)
-    plain = windows.batch(0, 0, 4000)
-    np.testing.assert_array_equal(plain, [ids, targets, np.zeros_like(ids)])
+    plain = windows.batch(0, 0, 300)
+    block[:] = False
+    for array, expected in zip(plain, (ids, targets, beside), strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):

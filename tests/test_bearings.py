@@ -1,0 +1,319 @@
+"""Bearings: told from decoded notes, id by id and all at once; nothing looks ahead."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import model.sampling
+from data.augment import transposition, transposition_range
+from data.bearings import BARS_TOLD, Bearings
+from data.guide import Guide
+from data.horizon import Length
+from data.score import DRUMS
+from data.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.vocabulary import Kind
+from data.windows import rebase
+from model.decoder import DecoderConfig
+from model.likelihood import token_nats
+from tests.models import QUARTET
+from tests.music import BOTH, VOCABULARIES, piece, random_walks, scores, vocabulary_for
+from tests.tensors import opinionated
+
+
+HEAD = (Kind.BAR, Kind.LENGTH, Kind.TEMPO)  # what says which bar it is
+
+
+def window_from(ids, bar, vocabulary):
+    """The window of a piece from its bar of that number, from 0, on; from Start where None."""
+    if bar is None:
+        return ids
+    start = int(bar_indices(ids, vocabulary)[bar])
+    rest = ids[start + bar_head_size(ids, start, vocabulary) :]
+    return np.concatenate([window_head(ids, start, vocabulary), rest])
+
+
+@st.composite
+def windows(draw):
+    """A piece, its vocabulary, and windows of it from Start and from some bars."""
+    score = draw(scores(*BOTH))
+    vocabulary = vocabulary_for(score, transpose=draw(st.sampled_from([0, 3])))
+    ids = encode(score, vocabulary)
+    bars = draw(st.lists(st.integers(0, max(len(score.bars) - 1, 0)), max_size=2))
+    bars = [None, *bars] if len(score.bars) else [None]
+    return score, vocabulary, [(bar, window_from(ids, bar, vocabulary)) for bar in bars]
+
+
+def side_by_side(rows, at_right):
+    """(B, T), Pad at the left or the right end."""
+    ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+    for row, window in zip(ids, rows, strict=True):
+        row[: len(window)] = window
+        if not at_right:
+            row[:] = np.roll(row, len(row) - len(window))
+    return ids
+
+
+def one_by_one(bearings, ids):
+    """(B, T, S) from a walk."""
+    walks = bearings.start(len(ids))
+    columns = []
+    for column in ids.T:
+        bearings.advance(walks, column)
+        columns.append(bearings.at(walks))
+    return np.concatenate(columns, axis=1)
+
+
+def by_definition(score, vocabulary, ids):
+    """(T, S) beside a whole piece, from its decoded notes, in plain loops."""
+    bearings = Bearings(vocabulary)
+    blocks = {name: block.start for name, block in bearings.blocks.items()}
+    pitches, note_count = vocabulary.pitch_count, vocabulary.counts[Kind.NOTE]
+    kinds = vocabulary.kind_of[ids].tolist()
+    # notes are spelt in the order in which the Score has them
+    begins = [place for place, kind in enumerate(kinds) if kind == Kind.NOTE]
+    tells = [place for place, kind in enumerate(kinds) if kind == Kind.DURATION]
+    notes = list(zip(begins, tells, score.notes.tolist(), strict=True))
+    rows = np.zeros((len(ids), bearings.size), dtype=bool)
+    bar, event, now, position = -1, -1, 0, 0
+    for place, (token, kind) in enumerate(zip(ids.tolist(), kinds, strict=True)):
+        if kind in (Kind.BAR, Kind.POSITION):
+            bar += kind == Kind.BAR
+            event = place
+            position = token - vocabulary.first(Kind.POSITION) if kind == Kind.POSITION else 0
+            now = int(score.bar_starts[bar]) + position
+        true = {blocks["position"] + position}
+        earlier = [onset for begin, _, (onset, *_) in notes if begin < event]
+        onset_before = max(earlier, default=-1)
+        for begin, told, (onset, duration, pitch, _, program) in notes:
+            if begin > place:
+                continue
+            number = vocabulary.programs.index(program)
+            its = pitch - vocabulary.lowest_pitch
+            has_pitch = program != DRUMS
+            if begin > event:
+                latest = number
+            if begin == place and has_pitch:
+                true |= {blocks["pitch"] + its, blocks["pitch"] + pitches + pitch % 12}
+            end = onset + duration
+            if end > now:
+                block = blocks["sounding"]
+                steps = min(end - now, vocabulary.longest_duration + 1) if told <= place else 0
+                true.add(blocks["left"] + number * (vocabulary.longest_duration + 2) + steps)
+            elif end > onset_before:
+                block = blocks["over"]
+            else:
+                continue
+            true.add(block + number * pitches + its)
+            if has_pitch:
+                true |= {block + note_count + its, block + note_count + pitches + pitch % 12}
+        if any(event < begin <= place for begin in begins):
+            true.add(blocks["program"] + latest)
+        rows[place, list(true)] = True
+    return rows
+
+
+@given(windows())
+@settings(max_examples=40, deadline=None)
+def test_they_say_what_the_decoded_notes_say(drawn):
+    score, vocabulary, rows = drawn
+    for bar, window in rows:
+        if bar is None:
+            expected = by_definition(score, vocabulary, window)
+        else:  # what began before the window is not known in it
+            rest = score.excerpt(bar, len(score.bars))
+            spelt = encode(rest, vocabulary)
+            assert spelt[1:].tolist() == window.tolist()
+            expected = by_definition(rest, vocabulary, spelt)[1:]
+        np.testing.assert_array_equal(Bearings(vocabulary).of(window[None])[0], expected)
+
+
+@given(windows(), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(drawn, at_right):
+    _, vocabulary, rows = drawn
+    bearings = Bearings(vocabulary)
+    ids = side_by_side([window for _, window in rows], at_right)
+    whole = bearings.of(ids)
+    np.testing.assert_array_equal(one_by_one(bearings, ids), whole)
+    assert not whole[ids == 0].any()
+    for row, (_, window) in zip(whole, rows, strict=True):
+        alone = bearings.of(window[None])[0]
+        np.testing.assert_array_equal(
+            row[: len(window)] if at_right else row[-len(window) :], alone
+        )
+
+
+@given(windows(), st.data())
+@settings(max_examples=40, deadline=None)
+def test_nothing_looks_ahead(drawn, data):
+    _, vocabulary, rows = drawn
+    ids = side_by_side([window for _, window in rows], at_right=True)
+    size = data.draw(st.integers(0, ids.shape[1]))
+    bearings = Bearings(vocabulary)
+    np.testing.assert_array_equal(bearings.of(ids[:, :size]), bearings.of(ids)[:, :size])
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabulary):
+    bearings = Bearings(vocabulary)
+    in_mid_bar = 0
+    for ids in random_walks(vocabulary, np.random.default_rng(0), batch=40, steps=120):
+        for end in range(12, len(ids), 7):
+            prompt = rebase(ids[:end], 12, vocabulary)
+            window = np.concatenate([prompt, ids[end : end + 12]])[None]
+            np.testing.assert_array_equal(one_by_one(bearings, window), bearings.of(window))
+            heads = np.isin(vocabulary.kind_of[prompt], (Kind.START, *HEAD))
+            rest = len(prompt) - int(np.argmin(heads))  # what follows the first bar's own tokens
+            in_mid_bar += not heads[-1] and vocabulary.kind_of[ids[end - rest - 1]] not in HEAD
+    assert in_mid_bar
+
+
+def said(bearings, row):
+    """What (S,) says, by block; blocks that say nothing are left out."""
+    told = {name: np.flatnonzero(row[block]).tolist() for name, block in bearings.blocks.items()}
+    return {name: columns for name, columns in told.items() if columns}
+
+
+def test_two_bars_by_hand():
+    """Each id's own pitch and pitch class; a note's number, then its pitch and pitch class."""
+    tune = piece([(0, 24, 60, 80, 0), (12, 12, 64, 80, 0), (48, 12, 60, 80, 0)], [(4, 4, 48)] * 2)
+    vocabulary = vocabulary_for(tune)  # pitches 60 to 64
+    bearings = Bearings(vocabulary)
+    ids = encode(tune, vocabulary)
+    c, both = [0, 5, 10], [0, 4, 5, 9, 10, 14]
+    first = {"position": [0]}
+    second = {"position": [12], "sounding": c, "left": [12]}
+    bar = {"position": [0], "over": both}
+    last = bar | {"program": [0], "sounding": c, "left": [12]}
+    assert [said(bearings, row) for row in bearings.of(ids[None])[0]] == [
+        *[first] * 4,  # Start Bar Tempo @0
+        first | {"program": [0], "pitch": [0, 5], "sounding": c, "left": [0]},  # C4
+        first | {"program": [0], "sounding": c, "left": [24]},  # a half note
+        second,  # @12
+        second | {"program": [0], "pitch": [4, 9], "sounding": both, "left": [0, 12]},  # E4
+        second | {"program": [0], "sounding": both, "left": [12]},  # a quarter note
+        bar,  # both ended since the last onset
+        bar,  # @0
+        last | {"pitch": [0, 5], "left": [0]},  # C4
+        last,  # a quarter note
+        last,  # End
+    ]
+
+
+def test_a_long_drum_by_hand():
+    """It has no pitch, and goes on for more steps than are told apart."""
+    tune = piece([(0, 100, 36, 80, 0), (0, 100, 36, 80, DRUMS)])
+    vocabulary = vocabulary_for(tune)
+    bearings = Bearings(vocabulary)
+    ids = encode(tune, vocabulary)
+    rows = [said(bearings, row) for row in bearings.of(ids[None])[0]]
+    most = vocabulary.longest_duration + 1
+    piano = {"position": [0], "program": [0], "sounding": [0, 2, 3]}
+    drum = {"position": [0], "program": [1], "sounding": [0, 1, 2, 3]}
+    assert rows[4:] == [
+        piano | {"pitch": [0, 1], "left": [0]},
+        *[piano | {"left": [0]}] * 2,  # two Extends: how long it is is not told yet
+        piano | {"left": [most]},
+        *[drum | {"left": [most, most + 1]}] * 3,  # the drum, which has no pitch, and two Extends
+        *[drum | {"left": [most, 2 * most + 1]}] * 2,  # its Duration, End
+    ]
+
+
+@given(windows(), st.data())
+@settings(max_examples=20, deadline=None)
+def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
+    _, vocabulary, ((_, ids), *_) = drawn
+    low, high = transposition_range(ids, vocabulary)
+    shift = data.draw(st.integers(max(low, -7), min(high, 7)))
+    bearings = Bearings(vocabulary)
+    before = bearings.of(ids[None])[0]
+    after = bearings.of(transposition(vocabulary, shift)[ids][None])[0]
+    pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
+    for name, block in bearings.blocks.items():
+        old, new = before[:, block], after[:, block]
+        if name not in ("pitch", "sounding", "over"):
+            np.testing.assert_array_equal(new, old)
+            continue
+        np.testing.assert_array_equal(new[:, -12:], np.roll(old[:, -12:], shift, axis=1))
+        of_pitch = slice(-12 - pitches, -12)
+        np.testing.assert_array_equal(new[:, of_pitch], np.roll(old[:, of_pitch], shift, axis=1))
+        by_program = (len(ids), programs if name != "pitch" else 0, pitches)
+        old, new = (side[:, : -12 - pitches].reshape(by_program) for side in (old, new))
+        for number in range(by_program[1]):
+            moves = 0 if vocabulary.programs[number] == DRUMS else shift
+            np.testing.assert_array_equal(new[:, number], np.roll(old[:, number], moves, axis=1))
+
+
+def test_what_follows_is_told_where_it_is_known():
+    bearings = Bearings(QUARTET)
+    ids = np.array([[QUARTET.first(Kind.START)] * 5])
+    beside = bearings.of(ids)
+    plain = beside.copy()
+    bearings.tell(beside, np.array([[0, 3, BARS_TOLD, BARS_TOLD + 9, -1]]))
+    block = bearings.blocks["follow"]
+    told = [np.flatnonzero(row).tolist() for row in beside[0, :, block]]
+    assert told == [[0], [3], [BARS_TOLD], [BARS_TOLD], []]
+    beside[..., block] = False
+    np.testing.assert_array_equal(beside, plain)
+
+
+def test_windows_without_ids_or_notes():
+    bearings = Bearings(QUARTET)
+    assert bearings.of(np.empty((2, 0), dtype=int)).shape == (2, 0, bearings.size)
+    assert bearings.of(np.empty((0, 5), dtype=int)).shape == (0, 5, bearings.size)
+    assert not bearings.of(np.zeros((2, 5), dtype=int)).any()
+    empty = bearings.of(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
+    assert [said(bearings, row) for row in empty[0]] == [{"position": [0]}] * 2
+
+
+def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
+    """Past the context several times: what was forgotten is forgotten in both."""
+    context = 40
+    decoder = opinionated(
+        DecoderConfig(
+            QUARTET.size,
+            n_layer=1,
+            n_head=2,
+            n_embd=16,
+            context_length=context,
+            n_beside=Bearings(QUARTET).size,
+        ),
+        seed=0,
+        std=0.3,
+    )
+    guide = Guide(QUARTET, Length(endless=True))
+    seen = []
+    choose = model.sampling.choose
+
+    def watch(masked, choice, uniform):
+        seen.append(masked[0].copy())
+        return choose(masked, choice, uniform)
+
+    monkeypatch.setattr(model.sampling, "choose", watch)
+    start = np.array([QUARTET.first(Kind.START)])
+    goes_on = partial(rebase, context_length=context, vocabulary=QUARTET)
+    new = model.sampling.sample(
+        decoder,
+        [start],
+        guide,
+        guide.start(1),
+        generator=torch.Generator().manual_seed(0),
+        rebase=goes_on,
+    )
+    ids = np.concatenate([start, *itertools.islice(new, 200)])
+    masked = torch.from_numpy(np.array(seen)).double()
+    chosen = torch.from_numpy(ids[1:, None])
+    sampled = -masked.log_softmax(dim=1).gather(1, chosen)[:, 0].numpy()
+
+    def nats(beside):
+        allowed = np.isfinite(np.array(seen))
+        return token_nats(decoder, [ids], [allowed], rebase=goes_on, beside=beside)[0]
+
+    np.testing.assert_allclose(nats(guide.bearings.of), sampled, atol=1e-4)
+    untold = nats(lambda windows: np.zeros_like(guide.bearings.of(windows)))
+    assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here
