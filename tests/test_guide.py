@@ -9,7 +9,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from data.bearings import BARS_TOLD, Bearings
+from data.bearings import BARS_TOLD
 from data.guide import Guide
 from data.horizon import Length
 from data.keys import WishError, key_pitch_classes
@@ -545,14 +545,7 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
     vocabulary, context = VOCABULARIES[0], 128
     torch.manual_seed(0)
     decoder = Decoder(
-        DecoderConfig(
-            vocabulary.size,
-            n_layer=1,
-            n_head=1,
-            n_embd=8,
-            context_length=context,
-            n_beside=Bearings(vocabulary).size,
-        )
+        DecoderConfig(vocabulary.size, n_layer=1, n_head=1, n_embd=8, context_length=context)
     ).eval()
     torch.nn.init.normal_(decoder.head.weight, std=0.5)
     batch, count = 2500, 0
