@@ -230,9 +230,11 @@ def test_closing_early_leaves_no_worker():
 
 
 ORPHANS = """
-import os, sys
+import signal
 from data.reading import guarded
 from tests.test_reading import announce
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & would have it ignored
 
 for _ in guarded(announce, range(2), 2, limit_seconds=600):
     pass
