@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from model.decoder import Decoder
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 
 
+EVENTS = "events.out.tfevents.*"
+
+
 class RunLogger(TensorBoardLogger):
     """Logs to a run's own folder, without the charts that say nothing here.
 
@@ -42,6 +46,10 @@ class RunLogger(TensorBoardLogger):
             default_hp_metric=False,
             purge_step=steps_made + 1 if steps_made else 0,
         )
+        # TensorBoard reads a folder's files in the order of the seconds in their names.
+        latest = max((int(path.name.split(".")[3]) for path in folder.glob(EVENTS)), default=0)
+        while int(time.time()) == latest:
+            time.sleep(0.01)
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """As Lightning's, less the epoch: there is but one; and it counts steps from 0."""
