@@ -69,19 +69,28 @@ def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
     assert parallel_fifths(piece([*passing, *others, (12, 12, 50, 80, 43)])) == 0.0
 
 
-@given(st.lists(st.integers(40, 80), min_size=8, max_size=8))
-def test_parallels_are_what_music21_finds(pitches):
+DOWN = "P1 m-2 M-2 m-3 M-3 P-4 d-5 P-5 m-6 M-6 m-7 M-7".split()  # so many semitones
+
+
+@given(
+    st.lists(st.integers(40, 80), min_size=4, max_size=4),
+    st.lists(st.integers(-9, 9), min_size=4, max_size=4),  # beyond, it spells diminished octaves
+)
+def test_parallels_are_what_music21_finds(chord, steps):
+    pitches = [*chord, *(pitch + step for pitch, step in zip(chord, steps, strict=True))]
     score = chords(pitches[:4], pitches[4:])
     found = {"fifths": 0, "octaves": 0}
     for one in range(4):
         for other in range(one + 1, 4):
             moves = [pitches[4 + voice] - pitches[voice] for voice in (one, other)]
-            # without octaves, in which music21 wants the second interval to equal the first
+            # without octaves, in which music21 wants the second interval to equal the first, and
+            # by name, so that a fifth is never spelt as a diminished sixth
+            upper = [Note(pitches[at + one]) for at in (0, 4)]
             lower = [
-                pitches[at + one] - abs(pitches[at + one] - pitches[at + other]) % 12
-                for at in (0, 4)
+                note.transpose(DOWN[abs(pitches[at + one] - pitches[at + other]) % 12])
+                for note, at in zip(upper, (0, 4), strict=True)
             ]
-            pair = VoiceLeadingQuartet(*map(Note, (pitches[one], pitches[4 + one], *lower)))
+            pair = VoiceLeadingQuartet(*upper, *lower)
             if moves[0] * moves[1] > 0:
                 found["fifths"] += pair.parallelFifth()
                 found["octaves"] += pair.parallelOctave() or pair.parallelUnison()
