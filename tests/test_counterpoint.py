@@ -69,7 +69,20 @@ def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
     assert parallel_fifths(piece([*passing, *others, (12, 12, 50, 80, 43)])) == 0.0
 
 
-DOWN = "P1 m-2 M-2 m-3 M-3 P-4 d-5 P-5 m-6 M-6 m-7 M-7".split()  # so many semitones
+DOWN = [
+    "P1",
+    "m-2",
+    "M-2",
+    "m-3",
+    "M-3",
+    "P-4",
+    "d-5",
+    "P-5",
+    "m-6",
+    "M-6",
+    "m-7",
+    "M-7",
+]  # so many semitones
 
 
 @given(
