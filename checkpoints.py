@@ -12,7 +12,6 @@ stands in last.ckpt depends on the steps made alone, and so does all that follow
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 import threading
@@ -30,7 +29,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from model.bundle import save_bundle
+from model.bundle import save_bundle, write_whole
 from model.checks import RunError
 
 MODEL_NAME = "model.safetensors"
@@ -69,16 +68,8 @@ class WholeFiles(TorchCheckpointIO):
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = io.BytesIO()
         torch.save(checkpoint, whole)
-        beside = path.with_name(f"{path.name}.part")  # a killed run's is overwritten
         with _room_for(path):
-            try:
-                with beside.open("wb") as file:
-                    file.write(whole.getbuffer())
-                    file.flush()
-                    os.fsync(file.fileno())
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
+            write_whole(path, whole.getbuffer())
 
 
 class Checkpoints(Checkpoint):

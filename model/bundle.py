@@ -39,7 +39,6 @@ def save_bundle(
     Raises:
         OSError: the file cannot be written; a file that was there before is untouched.
     """
-    path = Path(path)
     metadata = {
         "format": FORMAT,
         "version": VERSION,
@@ -48,10 +47,19 @@ def save_bundle(
         "summary": json.dumps(summary),
     }
     weights = {name: t.detach().cpu().contiguous() for name, t in decoder.state_dict().items()}
+    write_whole(Path(path), save(weights, metadata))
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file through to the disk; whoever reads `path` meets the old one or the whole new.
+
+    Raises:
+        OSError: it cannot be written; a file that was there before is untouched.
+    """
     beside = path.with_name(f"{path.name}.part")  # one that a killed run left is overwritten
     try:
         with beside.open("wb") as file:
-            file.write(save(weights, metadata))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
