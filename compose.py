@@ -6,7 +6,7 @@ generate.py is its command, and where Python programs import it from.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,18 @@ class Model:
         """Of its vocabulary."""
         return Bearings(self.vocabulary)
 
+    def token_nats(
+        self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
+    ) -> list[NDArray[np.float64]]:
+        """How unlikely each token of whole pieces is (see model/likelihood.py).
+
+        `allowed` is what the grammar admits, for each piece (T - 1, V), where that is known.
+        """
+        if allowed is None:
+            masks = masks_of_pieces(pieces, self.vocabulary)
+            allowed = [unpacked(mask, self.vocabulary) for mask in masks]
+        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, beside=self.beside)
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -117,9 +129,10 @@ def load(path: str | Path) -> Model:
         raise BundleError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
-    if decoder.config.n_beside != Bearings(vocabulary).size:
+    model = Model(decoder, vocabulary, summary)
+    if decoder.config.n_beside != model.bearings.size:
         raise BundleError(f"{path}: its side input is not the one that this program gives")
-    return Model(decoder, vocabulary, summary)
+    return model
 
 
 def compose(
@@ -148,9 +161,7 @@ def compose(
     Raises:
         WishError: something that can never be; before anything is written.
     """
-    model = _retimed(model, wishes)
-    seed = _at_tempo(seed or no_seed(model.vocabulary), model.vocabulary, wishes)
-    guide = Guide(model.vocabulary, _after(seed, length), wishes)
+    model, seed, guide = _guided(model, seed, length, wishes)
     return _pieces(model, seed, guide, choice, samples, random_seed, progress)
 
 
@@ -188,9 +199,7 @@ def ranked(model: Model, pieces: list[Piece]) -> list[Piece]:
     That is the model's own likelihood of what comes after the prompt, as model/likelihood.py has
     it: under the grammar alone, whatever was asked for.
     """
-    ids = [piece.ids for piece in pieces]
-    masks = [unpacked(mask, model.vocabulary) for mask in masks_of_pieces(ids, model.vocabulary)]
-    nats = token_nats(model.decoder, ids, masks, rebase=model.rebase, beside=model.beside)
+    nats = model.token_nats([piece.ids for piece in pieces])
     judged = []
     for piece, each in zip(pieces, nats, strict=True):
         notes = int((piece.score.notes["onset"] >= piece.seed_steps).sum())
@@ -219,9 +228,7 @@ def stream(
     Raises:
         WishError: something that can never be; before the first note.
     """
-    model = _retimed(model, wishes)
-    seed = _at_tempo(seed or no_seed(model.vocabulary), model.vocabulary, wishes)
-    guide = Guide(model.vocabulary, _after(seed, length), wishes)
+    model, seed, guide = _guided(model, seed, length, wishes)
     listener = Listener(model.vocabulary)
     prompt, state = _begin(model, seed, guide, samples=1)
     for token in prompt.tolist():
@@ -300,6 +307,15 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
         piece.score, picture, seed_steps=piece.seed_steps, kept_program=piece.kept_program
     )
     return [midi, wav, picture]
+
+
+def _guided(
+    model: Model, seed: Seed | None, length: Length, wishes: Wishes
+) -> tuple[Model, Seed, Guide]:
+    """Model and seed at the tempo that is asked for, and the guide to what comes after the seed."""
+    model = _retimed(model, wishes)
+    seed = _at_tempo(seed or no_seed(model.vocabulary), model.vocabulary, wishes)
+    return model, seed, Guide(model.vocabulary, _after(seed, length), wishes)
 
 
 def _retimed(model: Model, wishes: Wishes) -> Model:

@@ -26,8 +26,8 @@ from data.score import Medley, Score
 from data.store import Split, token_arrays
 from data.surprise import PARTS, note_nats
 from data.tokenizer import decode, encode
-from data.windows import WholePieces, masks_of_pieces, unpacked
-from model.likelihood import Tally, summarise, token_nats
+from data.windows import WholePieces
+from model.likelihood import Tally, summarise
 
 NATS_PER_BIT = float(np.log(2))
 
@@ -115,7 +115,7 @@ def likelihood(model: Model, baselines: Mapping[str, NGram], music: Music) -> di
     seconds: list[float] = []
     for batch in WholePieces(music.split, vocabulary):
         pieces, allowed = batch["pieces"], batch["allowed"]
-        nats = token_nats(model.decoder, pieces, allowed, rebase=model.rebase, beside=model.beside)
+        nats = model.token_nats(pieces, allowed)
         for piece, mask, each, count in zip(pieces, allowed, nats, batch["notes"], strict=True):
             kind = vocabulary.kind_of[piece[1:]]
             tallies.append(summarise(each, kind, count, len(vocabulary.kind_names)))
@@ -189,8 +189,7 @@ def surprises(model: Model, path: str | Path) -> tuple[Score, NDArray[np.float64
     if not len(score.notes):
         raise MidiError(_nothing_known(str(path), model))
     ids = encode(score, vocabulary)
-    allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces([ids], vocabulary)]
-    (nats,) = token_nats(model.decoder, [ids], allowed, rebase=model.rebase, beside=model.beside)
+    (nats,) = model.token_nats([ids])
     each = np.full((len(whole.notes), len(PARTS)), np.nan)
     each[is_known] = note_nats(ids, nats, vocabulary)
     if not is_known.all():
