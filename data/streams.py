@@ -26,7 +26,7 @@ from data.build import deal
 from data.options import SPLITS, CorpusError, CorpusOptions
 from data.score import offsets
 from data.store import MOST_IDS
-from data.windows import EVALUATION_TOKENS, NOT_SCORED, PieceBatch
+from data.windows import NOT_SCORED, PieceBatch, side_by_side
 
 SUFFIXES = (".npy", ".jsonl")
 
@@ -197,9 +197,7 @@ class WholeSequences:
     def __init__(self, stream: Stream, split: str, rank: int = 0, ranks: int = 1) -> None:
         self._stream = stream
         mine = np.array(stream.members[split], dtype=np.int64)[rank::ranks]
-        ends = np.cumsum(stream.begins[mine + 1] - stream.begins[mine])
-        # a rank without a sequence scores an empty batch, for they add up their figures together
-        self._batches = np.split(mine, np.flatnonzero(np.diff(ends // EVALUATION_TOKENS)) + 1)
+        self._batches = side_by_side(mine, stream.begins[mine + 1] - stream.begins[mine])
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -225,6 +225,15 @@ class PieceBatch(TypedDict):
     notes: list[int]  # notes of each piece
 
 
+def side_by_side(members: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """A rank's members (N,), of so many tokens each, in batches to be scored.
+
+    A rank without any scores an empty batch, for ranks add up their figures together.
+    """
+    number = np.cumsum(lengths) // EVALUATION_TOKENS
+    return np.split(members, np.flatnonzero(np.diff(number)) + 1)
+
+
 class WholePieces:
     """A split in batches of whole pieces; ranks take turns. Masks are made once, kept as bits.
 
@@ -234,9 +243,7 @@ class WholePieces:
     def __init__(self, split: Split, vocabulary: Vocabulary, rank: int = 0, ranks: int = 1) -> None:
         self.split, self.vocabulary = split, vocabulary
         mine = np.arange(rank, len(split), ranks)
-        number = np.cumsum(np.diff(split.piece_offsets)[mine]) // EVALUATION_TOKENS
-        # a rank without a piece scores an empty batch, for they add up their figures together
-        self.batches = np.split(mine, np.flatnonzero(np.diff(number)) + 1)
+        self.batches = side_by_side(mine, np.diff(split.piece_offsets)[mine])
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:
