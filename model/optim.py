@@ -18,10 +18,7 @@ class BatchedMuon(Muon):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every matrix that has a gradient once."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = _recomputed(closure)
         for group in self.param_groups:
             alike: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
             for weight in group["params"]:
@@ -48,6 +45,14 @@ class BatchedMuon(Muon):
             weight.mul_(1 - rate * group["weight_decay"])
             stretch = math.sqrt(max(1, rows / columns))
             weight.add_(update if rows <= columns else update.mT, alpha=-rate * stretch)
+
+
+def _recomputed(closure: Callable[[], float] | None) -> float | None:
+    """What the closure of a step gives, gradients and all."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
 
 
 def _lying(matrix: Tensor) -> Tensor:
@@ -110,10 +115,7 @@ class MuonAdamW(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every parameter once; `closure` recomputes loss and gradients before that."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = _recomputed(closure)
         for part in self._parts:
             part.step()
         return loss
