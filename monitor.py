@@ -22,9 +22,7 @@ from model.checks import RunError
 from model.decoder import Decoder
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
-
-
-EVENTS = "events.out.tfevents.*"
+EVENTS = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder
 
 
 class RunLogger(TensorBoardLogger):
