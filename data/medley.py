@@ -31,13 +31,15 @@ def encode_medley(
     notes = medley.notes.copy()
     notes["onset"] += np.repeat(lines[medley.bar_offsets[:-1]], np.diff(medley.note_offsets))
     ids = encode(Score(notes, medley.bars, medley.tempo_bpm, medley.grid), vocabulary)
-    first_bars = bar_indices(ids, vocabulary)[medley.bar_offsets[:-1]]
-    new, kind_of = first_bars[1:], vocabulary.kind_of
+    kind_of = vocabulary.kind_of
+    # where each piece but the first begins: at its first bar; if it has none, at the next, or End
+    new = np.append(bar_indices(ids, vocabulary), len(ids) - 1)[medley.bar_offsets[1:-1]]
 
     places = [np.repeat(new, 2)]
     values = [np.tile([vocabulary.first(Kind.END), vocabulary.first(Kind.START)], len(new))]
     if vocabulary.counts[Kind.TEMPO]:
-        head_end = new + 1 + (kind_of[ids[new + 1]] == Kind.LENGTH)
+        barred = new[np.diff(medley.bar_offsets)[1:] > 0]
+        head_end = barred + 1 + (kind_of[ids[barred + 1]] == Kind.LENGTH)
         is_silent = kind_of[ids[head_end]] != Kind.TEMPO
         tempo_at = np.flatnonzero(kind_of[ids] == Kind.TEMPO)
         latest = np.searchsorted(tempo_at, head_end[is_silent]) - 1
