@@ -189,7 +189,7 @@ class _Same(LightningDataModule):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.vocabulary, self.n_beside = shape.words, shape.columns
-        self.batch = shape.batches()
+        self.batch, self.batch_size = shape.batches(), shape.batch
 
     def train_dataloader(self) -> Iterator[TrainingBatch]:
         """Endless."""

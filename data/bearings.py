@@ -19,7 +19,10 @@ BARS_TOLD = 16  # bars that follow; more are told as so many
 NEVER = 2**40  # ends a note whose duration is still to be told
 LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
 OCTAVE = 12  # semitones
+FEW = 16  # programs; a note of more has no column of its own
 NO_PITCH = -1
+
+Ints = NDArray[np.int64]
 
 
 @dataclass
@@ -57,9 +60,10 @@ class Bearings:
         position    steps from the bar line
         program     of the latest note that begins here
         pitch       of the id itself, if it is a note; and its pitch class
-        sounding    the notes that sound; their pitches; their pitch classes
+        sounding    the notes that sound, or of more than FEW programs, these programs and the
+                    drums; their pitches; their pitch classes
         over        the notes that sounded at the onset before, and no more; the same three
-        left        by program, the steps for which its notes go on: not told yet, 1, 2 ..
+        left        by program, or of them all, the steps for which notes go on: not told, 1, 2 ..
 
     and, the same in every key, by semitones within the octave:
 
@@ -87,16 +91,17 @@ class Bearings:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
-        notes = vocabulary.counts[Kind.NOTE]
+        notes, is_few = vocabulary.counts[Kind.NOTE], programs <= FEW
+        own = notes if is_few else programs + pitches
         self._most_left = vocabulary.longest_duration + 1  # so much or more
         widths = {
             "follow": BARS_TOLD + 1,
             "position": vocabulary.longest_bar,
             "program": programs,
             "pitch": pitches + 12,
-            "sounding": notes + pitches + 12,
-            "over": notes + pitches + 12,
-            "left": programs * (self._most_left + 1),
+            "sounding": own + pitches + 12,
+            "over": own + pitches + 12,
+            "left": (programs if is_few else 1) * (self._most_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
             "step": 2 * OCTAVE + 1,
             "time": 1,
@@ -119,16 +124,18 @@ class Bearings:
         pitched = np.hstack([pitch, pitches + pitch_class])  # (N, 2)
         is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE), None]
         self._program, self._pitch = program[:, 0], np.where(is_drum, NO_PITCH, pitch)[:, 0]  # (N,)
+        if not is_few:
+            number = np.where(is_drum, programs + pitch, program)
 
-        def columns(own: NDArray[np.int64], pitches_at: int) -> NDArray[np.int64]:
+        def columns(own: Ints, pitches_at: int) -> Ints:
             return np.hstack([own, np.where(is_drum, own, pitches_at + pitched)])
 
         self._columns = {
             "program": at["program"] + program,
             "itself": columns(at["program"] + program, at["pitch"]),
-            "sounding": columns(at["sounding"] + number, at["sounding"] + notes),
-            "over": columns(at["over"] + number, at["over"] + notes),
-            "left": at["left"] + program * (self._most_left + 1),
+            "sounding": columns(at["sounding"] + number, at["sounding"] + own),
+            "over": columns(at["over"] + number, at["over"] + own),
+            "left": at["left"] + program * is_few * (self._most_left + 1),
         }
         self._lists = {name: table.tolist() for name, table in self._columns.items()}
         self._lists["pitch"] = self._pitch.tolist()
@@ -147,9 +154,7 @@ class Bearings:
         if not out.size:
             return out
 
-        def put(
-            rows: NDArray[np.int64], places: NDArray[np.int64], columns: NDArray[np.int64]
-        ) -> None:
+        def put(rows: Ints, places: Ints, columns: Ints) -> None:
             """Sets columns (N, C) beside N ids."""
             cells = rows * length + places
             flat[cells[:, None] * self.size + columns] = 1
@@ -201,9 +206,7 @@ class Bearings:
         put(rows, places, self._steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
         return out
 
-    def _times(
-        self, kind: NDArray[np.int64], value: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _times(self, kind: Ints, value: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """Of each id (B, T): its time, that of the onset before this time (-1: none), the steps
         from the bar line to it, and the place of the latest Note that begins at it (-1: none).
         """
@@ -223,9 +226,7 @@ class Bearings:
         note = _latest(kind == Kind.NOTE)
         return now, onset_before, position, np.where(note > event, note, -1)
 
-    def _ends(
-        self, kind: NDArray[np.int64], value: NDArray[np.int64], now: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _ends(self, kind: Ints, value: Ints, now: Ints) -> tuple[Ints, Ints]:
         """(B, T), at the Notes: the place of the note's Duration (T: beyond), and when it ends."""
         told, end = np.full(kind.shape, kind.shape[1]), np.full(kind.shape, NEVER)
         note, extends = _latest(kind == Kind.NOTE), (kind == Kind.EXTEND).cumsum(axis=1)
@@ -324,7 +325,7 @@ class Bearings:
             columns += [self._steps_at + max(-OCTAVE, min(OCTAVE, step)) for step in steps]
         return columns
 
-    def tell(self, beside: NDArray[np.int16], follow: NDArray[np.int64]) -> None:
+    def tell(self, beside: NDArray[np.int16], follow: Ints) -> None:
         """Sets, in (B, T, S), how many bars follow the id's own: (B, T), -1 where unknown."""
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
@@ -336,10 +337,10 @@ class _Sounds:
 
     def __init__(
         self,
-        rows: NDArray[np.int64],
-        places: NDArray[np.int64],
-        number: NDArray[np.int64],
-        pitch_of: NDArray[np.int64],
+        rows: Ints,
+        places: Ints,
+        number: Ints,
+        pitch_of: Ints,
         shape: tuple[int, ...],
     ) -> None:
         has_pitch = pitch_of[number] != NO_PITCH
@@ -351,10 +352,10 @@ class _Sounds:
 
     def above(
         self,
-        root: NDArray[np.int64],
-        program_of: NDArray[np.int64] | None = None,
-        latest: NDArray[np.int64] | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        root: Ints,
+        program_of: Ints | None = None,
+        latest: Ints | None = None,
+    ) -> tuple[Ints, Ints, Ints]:
         """Row, place, and semitones above the root (B, T), of the entries whose place has one.
 
         Given programs (N,) and notes (B, T), only of those of their note's program.
@@ -366,20 +367,18 @@ class _Sounds:
         return self.rows[chosen], self.places[chosen], (self.pitch - roots)[chosen]
 
 
-def _latest(is_one: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _latest(is_one: NDArray[np.bool_]) -> Ints:
     """(B, T) the place of the latest True so far, -1 before the first."""
     places = np.where(is_one, np.arange(is_one.shape[1]), -1)
     return np.asarray(np.maximum.accumulate(places, axis=1))
 
 
-def _take(values: NDArray[np.generic], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _take(values: NDArray[np.generic], places: Ints) -> Ints:
     """(B, T) what stands in these places of each row; anything where the place is -1."""
     return np.take_along_axis(np.asarray(values), np.maximum(places, 0), axis=1)
 
 
-def _first_reaching(
-    times: NDArray[np.int64], rows: NDArray[np.int64], least: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _first_reaching(times: Ints, rows: Ints, least: Ints) -> Ints:
     """(N,) the first place in its row, where times (B, T) never fall, with a time of `least`."""
     apart = int(times.max(initial=0)) + 3
     row_starts = apart * np.arange(len(times))[:, None]
@@ -388,9 +387,7 @@ def _first_reaching(
     return np.asarray(places - times.shape[1] * rows)
 
 
-def _spread(
-    first: NDArray[np.int64], stop: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spread(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
     """All places of N ranges, first to stop - 1: whose each is, and the place."""
     count = np.maximum(stop - first, 0)
     which = np.repeat(np.arange(len(first)), count)

@@ -6,9 +6,10 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import data.bearings
 import model.sampling
 from data.augment import transposition, transposition_range
 from data.bearings import BARS_TOLD, Bearings
@@ -69,7 +70,9 @@ def by_definition(score, vocabulary, ids):
     """(T, S) beside a whole piece, from its decoded notes, in plain loops."""
     bearings = Bearings(vocabulary)
     blocks = {name: block.start for name, block in bearings.blocks.items()}
-    pitches, note_count = vocabulary.pitch_count, vocabulary.counts[Kind.NOTE]
+    pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
+    is_few = programs <= data.bearings.FEW
+    own_count = vocabulary.counts[Kind.NOTE] if is_few else programs + pitches
     kinds = vocabulary.kind_of[ids].tolist()
     # notes are spelt in the order in which the Score has them
     begins = [place for place, kind in enumerate(kinds) if kind == Kind.NOTE]
@@ -103,14 +106,16 @@ def by_definition(score, vocabulary, ids):
             if end > now:
                 block = blocks["sounding"]
                 steps = min(end - now, vocabulary.longest_duration + 1) if told <= place else 0
-                true.add(blocks["left"] + number * (vocabulary.longest_duration + 2) + steps)
+                group = number if is_few else 0
+                true.add(blocks["left"] + group * (vocabulary.longest_duration + 2) + steps)
             elif end > onset_before:
                 block = blocks["over"]
             else:
                 continue
-            true.add(block + number * pitches + its)
+            own = number if has_pitch else programs + its
+            true.add(block + (number * pitches + its if is_few else own))
             if has_pitch:
-                true |= {block + note_count + its, block + note_count + pitches + pitch % 12}
+                true |= {block + own_count + its, block + own_count + pitches + pitch % 12}
         if latest is not None:
             true.add(blocks["program"] + latest)
             newest = [note for begin, _, note in notes if event < begin <= place][-1]
@@ -132,9 +137,20 @@ def by_definition(score, vocabulary, ids):
     return rows
 
 
+@pytest.fixture(params=[16, 1], ids=["few programs", "many programs"])
+def few(request, monkeypatch):
+    """Takes two programs for many."""
+    monkeypatch.setattr(data.bearings, "FEW", request.param)
+
+
+ANY_NUMBER = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
 @given(windows())
-@settings(max_examples=40, deadline=None)
-def test_they_say_what_the_decoded_notes_say(drawn):
+@ANY_NUMBER
+def test_they_say_what_the_decoded_notes_say(few, drawn):
     score, vocabulary, rows = drawn
     for bar, window in rows:
         if bar is None:
@@ -148,8 +164,8 @@ def test_they_say_what_the_decoded_notes_say(drawn):
 
 
 @given(windows(), st.booleans())
-@settings(max_examples=40, deadline=None)
-def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(drawn, at_right):
+@ANY_NUMBER
+def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(few, drawn, at_right):
     _, vocabulary, rows = drawn
     bearings = Bearings(vocabulary)
     ids = side_by_side([window for _, window in rows], at_right)
@@ -165,10 +181,10 @@ def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(drawn, at_righ
 
 @given(windows(), st.data())
 @settings(max_examples=40, deadline=None)
-def test_nothing_looks_ahead(drawn, data):
+def test_nothing_looks_ahead(drawn, draws):
     _, vocabulary, rows = drawn
     ids = side_by_side([window for _, window in rows], at_right=True)
-    size = data.draw(st.integers(0, ids.shape[1]))
+    size = draws.draw(st.integers(0, ids.shape[1]))
     bearings = Bearings(vocabulary)
     np.testing.assert_array_equal(bearings.of(ids[:, :size]), bearings.of(ids)[:, :size])
 
