@@ -1,4 +1,4 @@
-"""Augmentation as look-up tables over ids: what is spelt changes, how it is spelt does not."""
+"""Augmentation: pieces in other keys, and with some of their instruments silent."""
 
 from __future__ import annotations
 
@@ -54,3 +54,53 @@ def transposition_range(ids: NDArray[np.int64], vocabulary: Vocabulary) -> tuple
     """That of one piece."""
     ((low, high),) = transposition_ranges(ids, np.zeros(1, dtype=np.int64), vocabulary).tolist()
     return low, high
+
+
+def silent_programs(
+    present: NDArray[np.bool_], share: NDArray[np.float64], order: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """(B, P) which programs of each window fall silent: one or more, never all that are there.
+
+    Args:
+        present: (B, P) the programs that each window has.
+        share: (B,) in [0, 1), of how many may fall silent; below 0 none does.
+        order: (B, P) the programs fall silent in this order.
+    """
+    count = present.sum(axis=1)
+    falling = np.where(share < 0, 0, 1 + np.floor(share * (count - 1)))
+    falling = np.where(count > 1, falling, 0)
+    place = np.where(present, order, np.inf).argsort(axis=1).argsort(axis=1)  # (B, P) in the order
+    return np.asarray(present & (place < falling[:, None]))
+
+
+def is_heard(
+    ids: NDArray[np.int64], silent: NDArray[np.bool_], vocabulary: Vocabulary
+) -> NDArray[np.bool_]:
+    """(B, T) which ids are left when programs fall silent: their notes go, and empty Positions.
+
+    So does then a Position at the very end, of which it is not known what follows.
+
+    Args:
+        ids: (B, T), Pad at the right end, which is not heard.
+        silent: (B, P) the programs that are silent in each window.
+    """
+    kind = vocabulary.kind_of[ids]
+    columns = np.arange(ids.shape[1])
+    latest = np.maximum.accumulate(np.where(kind == Kind.NOTE, columns, -1), axis=1)
+    program = programs_of(np.take_along_axis(ids, np.maximum(latest, 0), axis=1), vocabulary)
+    is_of_note = np.isin(kind, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
+    is_silent = np.take_along_axis(silent, program, axis=1) & is_of_note & (latest >= 0)
+    is_left = ~is_silent & (kind != Kind.PAD)
+    after = np.where(is_left, columns, ids.shape[1] - 1)[:, ::-1]
+    after = np.minimum.accumulate(after, axis=1)[:, ::-1]  # (B, T) the first left from here on
+    next_left = np.take_along_axis(kind, np.roll(after, -1, axis=1), axis=1)
+    has_note = (next_left == Kind.NOTE) & (columns < ids.shape[1] - 1)
+    has_note &= np.take_along_axis(is_left, np.roll(after, -1, axis=1), axis=1)
+    is_whole = ~silent.any(axis=1, keepdims=True)
+    return np.asarray(is_left & ((kind != Kind.POSITION) | has_note | is_whole))
+
+
+def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """The number of each Note's program among the vocabulary's; anything for other kinds."""
+    number = (ids - vocabulary.first(Kind.NOTE)) // vocabulary.pitch_count
+    return number.clip(0, len(vocabulary.programs) - 1)

@@ -5,12 +5,13 @@ and the masks with which whole pieces are scored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.augment import transpositions
+from data.augment import is_heard, programs_of, silent_programs, transpositions
 from data.bearings import Bearings
 from data.grammar import Grammar
 from data.store import Split
@@ -39,15 +40,21 @@ class TrainingWindows:
         vocabulary: of its tokens.
         context_length: T, tokens that the model reads.
         reach: the most semitones by which a window is moved, as far as its piece can.
+        silence: share of the windows in which some programs are silent, any but all of them.
     """
 
     def __init__(
-        self, split: Split, vocabulary: Vocabulary, context_length: int, reach: int
+        self,
+        split: Split,
+        vocabulary: Vocabulary,
+        context_length: int,
+        reach: int,
+        silence: float = 0.0,
     ) -> None:
-        self._split = split
+        self._split, self._vocabulary = split, vocabulary
         self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
-        self._reach = reach
+        self._reach, self._silence = reach, silence
         self._bearings = Bearings(vocabulary)
         self._tables = transpositions(vocabulary, reach)
 
@@ -74,33 +81,36 @@ class TrainingWindows:
             where there is none or it restates the tempo; and beside (size, T, S), the side input:
             bearings, and in TOLD_SHARE of the windows how many bars follow.
         """
-        piece, bar, shift, is_told = self._choose(seed, step, size, rank, ranks)
-        ids, targets = self._cut(piece, bar, shift)
+        drawn = self._choose(seed, step, size, rank, ranks)
+        ids, targets = self._cut(drawn)
         beside = self._bearings.of(ids)
-        self._bearings.tell(beside, np.where(is_told[:, None], self._follow(ids, piece, bar), -1))
+        follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
+        self._bearings.tell(beside, follow)
         return ids, targets, beside
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """Where each window of a `batch` comes from, for people: piece, bar, semitones moved."""
-        piece, bar, shift, _ = self._choose(seed, step, size, rank, ranks)
-        names = [self._split.names[index] for index in piece]
-        number = bar - self._first[piece] + 1
+        drawn = self._choose(seed, step, size, rank, ranks)
+        names = [self._split.names[index] for index in drawn.piece]
+        number = drawn.bar - self._first[drawn.piece] + 1
         return [
             f"{name} from bar {first}" + (f" moved by {moved:+d}" if moved else "")
-            for name, first, moved in zip(names, number, shift, strict=True)
+            for name, first, moved in zip(names, number, drawn.shift, strict=True)
         ]
 
-    def _choose(
-        self, seed: int, step: int, size: int, rank: int, ranks: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """(size,) of each: the piece, the bar, the semitones, whether the end is told."""
+    def _choose(self, seed: int, step: int, size: int, rank: int, ranks: int) -> _Drawn:
         rng = np.random.default_rng([seed, step])
         piece, bar = self._draw(rng, size * ranks)
         low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
         shift = rng.integers(low, high + 1)
         is_told = rng.random(size * ranks) < TOLD_SHARE
+        has_silence = rng.random(size * ranks) < self._silence
+        silence = np.where(has_silence, rng.random(size * ranks), -1)
+        order = rng.random((size * ranks, len(self._vocabulary.programs)))
         mine = slice(rank, None, ranks)
-        return piece[mine], bar[mine], shift[mine], is_told[mine]
+        return _Drawn(
+            piece[mine], bar[mine], shift[mine], is_told[mine], silence[mine], order[mine]
+        )
 
     def _draw(
         self, rng: np.random.Generator, count: int
@@ -118,11 +128,9 @@ class TrainingWindows:
         bar = np.where(is_beyond & (self._starts[after] <= middle), after, bar)
         return piece, np.clip(bar, self._first[piece], self._last[piece])
 
-    def _cut(
-        self, piece: NDArray[np.int64], bar: NDArray[np.int64], shift: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """ids (B, T) and targets (B, T) of the windows that begin at these bars, (B,)."""
-        tokens = self._split.tokens
+    def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """ids (B, T) and targets (B, T) of the windows."""
+        piece, bar, tokens = drawn.piece, drawn.bar, self._split.tokens
         start, end = self._starts[bar], self._split.piece_offsets[piece + 1]
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
         head = 1 + (self._kind_of[tokens[start + 1]] == Kind.LENGTH)
@@ -133,19 +141,43 @@ class TrainingWindows:
         source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))
         window = tokens[np.minimum(source, end[:, None] - 1)].astype(np.int64)
         window = np.where(is_restated, self._split.bar_tempos[bar][:, None], window)
-        window = self._tables[(shift + self._reach)[:, None], window]
+        window = self._tables[(drawn.shift + self._reach)[:, None], window]
         is_beyond = source >= end[:, None]
+        if self._silence:
+            window = np.where(is_beyond, 0, window)
+            is_left = is_heard(window, self._silent(window, drawn), self._vocabulary)
+            to_left = np.argsort(~is_left, axis=1, kind="stable")  # (B, W)
+            window = np.take_along_axis(window, to_left, axis=1)
+            is_restated = np.take_along_axis(is_restated, to_left, axis=1)
+            is_beyond = ~np.take_along_axis(is_left, to_left, axis=1)
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
         return ids, targets
 
-    def _follow(
-        self, ids: NDArray[np.int64], piece: NDArray[np.int64], bar: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
+        """(B, P) which programs of windows (B, W) fall silent."""
+        present = np.zeros_like(drawn.order, dtype=bool)
+        rows, places = np.nonzero(self._kind_of[window] == Kind.NOTE)
+        present[rows, programs_of(window[rows, places], self._vocabulary)] = True
+        return silent_programs(present, drawn.silence, drawn.order)
+
+    def _follow(self, ids: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.int64]:
         """(B, T) how many bars follow each id's own, Start as if a bar before; beside Pad -1."""
         begun = (self._kind_of[ids] == Kind.BAR).cumsum(axis=1)
-        follow = (self._bar_after[piece] - bar)[:, None] - begun
+        follow = (self._bar_after[drawn.piece] - drawn.bar)[:, None] - begun
         return np.where(ids != 0, follow, -1)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """By which chances the windows of a batch come about."""
+
+    piece: NDArray[np.int64]  # (B,)
+    bar: NDArray[np.int64]  # (B,) at which each begins
+    shift: NDArray[np.int64]  # (B,) semitones by which it is moved
+    is_told: NDArray[np.bool_]  # (B,) whether it is told how far the end is
+    silence: NDArray[np.float64]  # (B,) and
+    order: NDArray[np.float64]  # (B, P): of `silent_programs`
 
 
 def rebase(

@@ -377,6 +377,12 @@ def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
     data.setup()
     with pytest.raises(CorpusError, match="test split is empty"):
         data.test_dataloader()
-    for wrong in ({"batch_size": 0}, {"context_length": 4}, {"seed": -1}, {"transpose": -1}):
+    for wrong in (
+        {"batch_size": 0},
+        {"context_length": 4},
+        {"seed": -1},
+        {"transpose": -1},
+        {"silence": 1.5},
+    ):
         with pytest.raises(CorpusError, match=next(iter(wrong))):
             MusicDataModule(**wrong)

@@ -1,0 +1,91 @@
+"""Training windows in which some programs are silent."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.augment import is_heard, programs_of, silent_programs
+from data.bearings import Bearings
+from data.tokenizer import encode
+from data.vocabulary import Kind
+from data.windows import NOT_SCORED, TrainingWindows
+from tests.music import BOTH, random_score, scores, vocabulary_for
+from tests.test_windows import split_of
+
+CONTEXT = 40
+
+
+@given(scores(*BOTH), st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_what_is_left_spells_the_piece_without_the_notes_of_these_programs(score, bits):
+    vocabulary = vocabulary_for(score)
+    silent = (bits >> np.arange(len(vocabulary.programs))) % 2 == 1
+    ids = encode(score, vocabulary)
+    left = ids[is_heard(ids[None], silent[None], vocabulary)[0]]
+    is_left = ~np.isin(score.notes["program"], np.array(vocabulary.programs)[silent])
+    expected = encode(replace(score, notes=score.notes[is_left]), vocabulary)
+    assert left.tolist() == expected.tolist()
+
+
+def test_of_the_programs_that_are_there_some_fall_silent_but_never_all():
+    rng = np.random.default_rng(0)
+    present = rng.random((2000, 4)) < 0.7
+    share = np.where(rng.random(2000) < 0.5, rng.random(2000), -1)
+    silent = silent_programs(present, share, rng.random((2000, 4)))
+    there, gone = present.sum(axis=1), silent.sum(axis=1)
+    assert not (silent & ~present).any()
+    assert not gone[(share < 0) | (there < 2)].any()
+    falls = (share >= 0) & (there >= 2)
+    assert (gone[falls] >= 1).all()
+    assert (gone[falls] < there[falls]).all()
+    for count in (2, 3, 4):  # every number that may be is drawn, and every program
+        assert set(gone[falls & (there == count)].tolist()) == set(range(1, count))
+    assert silent.any(axis=0).all()
+
+
+@pytest.fixture(scope="module")
+def split():
+    rng = np.random.default_rng(3)
+    pieces = [piece for piece in (random_score(rng) for _ in range(12)) if len(piece.notes) > 8]
+    vocabulary = vocabulary_for(*pieces, transpose=2)
+    return split_of([encode(piece, vocabulary) for piece in pieces], vocabulary), vocabulary
+
+
+def test_windows_are_those_without_silence_less_some_programs(split):
+    pieces, vocabulary = split
+    whole = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2)
+    quiet = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2, silence=0.5)
+    shorter = 0
+    for step in range(10):
+        before, heard = whole.batch(0, step, 16), quiet.batch(0, step, 16)
+        for row, target, its, scored in zip(*before[:2], *heard[:2], strict=True):
+            length = int((its != 0).sum())
+            if length == (row != 0).sum():
+                np.testing.assert_array_equal((its, scored), (row, target))
+                continue
+            shorter += 1
+            window = np.append(row, max(target[-1], 0))[None]  # what it reads, and what follows
+            there, left = programs_in(row, vocabulary), programs_in(its, vocabulary)
+            assert left < there
+            silent = np.isin(np.arange(len(vocabulary.programs)), [*there - left])
+            expected = window[is_heard(window, silent[None], vocabulary)]
+            np.testing.assert_array_equal(its[:length], expected[:length])
+            assert len(expected) - length in (0, 1)
+            follows = np.zeros(CONTEXT, dtype=np.int64)
+            follows[: len(expected) - 1] = expected[1:]
+            is_scored = scored != NOT_SCORED
+            np.testing.assert_array_equal(scored[is_scored], follows[is_scored])
+            is_tempo = vocabulary.kind_of[follows] == Kind.TEMPO  # which may be a restated one
+            assert (is_scored | is_tempo | (follows == 0)).all()
+        said = Bearings(vocabulary)
+        after = said.blocks["follow"].stop
+        np.testing.assert_array_equal(heard[2][..., after:], said.of(heard[0])[..., after:])
+    assert 50 < shorter < 110  # of 160
+
+
+def programs_in(ids, vocabulary):
+    """The numbers of the programs that have notes among ids."""
+    return set(programs_of(ids[vocabulary.kind_of[ids] == Kind.NOTE], vocabulary).tolist())
