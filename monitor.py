@@ -87,7 +87,7 @@ class MusicMonitor(Callback):
         tokens: how many of a held-out piece the attention maps show.
     """
 
-    def __init__(self, times: int = 4, bars: int = 8, tokens: int = 40) -> None:
+    def __init__(self, times: int = 4, bars: int = 8, tokens: int = 32) -> None:
         for name, value in (("times", times), ("bars", bars), ("tokens", tokens)):
             if value < 1:
                 raise RunError(f"monitor.{name} must be 1 or more, not {value}")
@@ -162,4 +162,5 @@ def _settings(trainer: Trainer, pl_module: LightningModule) -> dict[str, Any]:
     """What two runs may differ in."""
     data = trainer.datamodule.hparams  # type: ignore[attr-defined]
     how = {"max_steps": trainer.max_steps, "precision": trainer.precision}
-    return {**data, **pl_module.hparams, **how}
+    named = {**data, **pl_module.hparams, **how}
+    return {n: v for n, v in named.items() if v is not None and not n.startswith("_")}

@@ -172,8 +172,8 @@ class MusicModule(LightningModule):
         scored = targets != NOT_SCORED
         if not total.isfinite():
             raise self._broken_loss(total, logits, batch_idx)
-        kinds = self.kind_of[targets.clamp(min=0)]  # (B, T)
-        notes = ((kinds == self.data.vocabulary.note_kind) & scored).sum()
+        is_note = self.kind_of[targets.clamp(min=0)] == self.data.vocabulary.note_kind
+        notes = (is_note & scored).sum()
         sums = torch.stack((total.detach(), scored.sum(), notes))
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(sums)
@@ -183,12 +183,17 @@ class MusicModule(LightningModule):
         self.tokens += targets.numel()
         self.notes = self.notes.to(n_notes.device) + sums[2]
         if self._is_logged(self.global_step + 1):
-            is_right = logits.detach().argmax(dim=-1) == targets  # (B, T)
-            hits = hits_by_kind(is_right[scored], kinds[scored], len(self._kind_names))
-            if self.trainer.world_size > 1:
-                torch.distributed.all_reduce(hits)
-            self._log_accuracy("train", hits)
+            self._log_hits(logits[scored], targets[scored])
         return total * self.trainer.world_size / n_tokens
+
+    @torch.no_grad()
+    def _log_hits(self, logits: Tensor, targets: Tensor) -> None:
+        """Log the accuracy of logits (N, V) for targets (N,), those of other ranks with them."""
+        is_right = logits.argmax(dim=-1) == targets
+        hits = hits_by_kind(is_right, self.kind_of[targets], len(self._kind_names))
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(hits)
+        self._log_accuracy("train", hits)
 
     def _broken_loss(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
         each = self.trainer.accumulate_grad_batches
