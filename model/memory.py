@@ -1,4 +1,4 @@
-"""How much memory training takes at least, and how much is free.
+"""How much memory training takes at least, how much is free, and how much is in use.
 
 Bounds from below: what is refused by them cannot fit. What passes may still not, for a batch takes
 twice (bfloat16) to four times (float32) as much, as torch computes it today.
