@@ -36,8 +36,8 @@ MODEL_NAME = "model.safetensors"
 FOLDER = "checkpoints"
 
 
-class StopError(Exception):
-    """The run was told to stop, and has kept where it was.
+class StopError(BaseException):
+    """The run was told to stop, and has kept where it was; no failure, so nothing guards from it.
 
     Args:
         signal_number: that told it.

@@ -1,9 +1,11 @@
-"""Lightning callbacks that show a run: progress in steps, and sampled music in TensorBoard."""
+"""Lightning callbacks that show a run: progress in steps, and a page in TensorBoard."""
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,12 @@ from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
-from compose import Model, compose
-from data.audio import render_audio
+from compose import Model
 from data.corpus import Corpus
-from data.horizon import Length
-from data.render import draw_attention, draw_piano_roll, token_labels
 from model.checks import RunError
-from model.decoder import Decoder
+from page import show_charts, show_config, show_corpus, show_settings
+from showing import SHOWN, Moment
 
-SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 EVENTS = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder
 
 
@@ -76,62 +75,92 @@ class StepProgress(TQDMProgressBar):
 
 
 class MusicMonitor(Callback):
-    """Shows a few times a run, in TensorBoard, what the model has learnt.
+    """Shows a run in TensorBoard: what it is at its beginning, and then what the model learns.
 
-    A piece that it writes, as audio and piano roll; and which tokens its heads look at while it
-    reads the opening of the first piece that is held out.
+    A few times a run it shows music that the model writes, where its heads look, its embeddings
+    and its statistics (showing.py); of sequences that are no music none of these. What cannot be
+    shown is told, once, and training goes on, to the same weights as if nothing were shown.
 
     Args:
         times: how many times a run, evenly spaced, the last at the end.
         bars: how long each piece is.
-        tokens: how many of the held-out piece.
+        tokens: how many of a held-out piece the attention maps show.
     """
 
-    def __init__(self, times: int = 4, bars: int = 8, tokens: int = 64) -> None:
+    def __init__(self, times: int = 4, bars: int = 8, tokens: int = 32) -> None:
         for name, value in (("times", times), ("bars", bars), ("tokens", tokens)):
             if value < 1:
                 raise RunError(f"monitor.{name} must be 1 or more, not {value}")
         self.times = times
         self.bars = bars
         self.tokens = tokens
-        self.latest = 0  # the step at which a piece was logged
+        self.latest = 0  # the step at which music was shown
+        self.told: set[str] = set()  # what could not be shown
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Takes as logged what was due before the run was stopped."""
+        """Shows what the run is; where it goes on, that was shown, and so was what was due."""
         self.latest = trainer.global_step
+        writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
+        if writer is None or trainer.global_step > 0:
+            return
+        with self._guarded("the charts", pl_module):
+            show_charts(writer, corpus.vocabulary, pl_module.hparams["n_layer"])
+        with self._guarded("the settings", pl_module):
+            show_settings(writer, corpus.vocabulary, _settings(trainer, pl_module))
+        with self._guarded("the configuration", pl_module):
+            show_config(writer, Path(trainer.default_root_dir) / "config.yaml")
+        with self._guarded("the corpus", pl_module):
+            show_corpus(writer, corpus)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
-        """Logs where it is due."""
+        """Shows what the model has learnt, where it is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
         step = trainer.global_step
         # While gradients accumulate, several batches end at the same step.
-        if step in due and step != self.latest and trainer.is_global_zero:
-            self.latest = step
-            corpus = trainer.datamodule.corpus  # type: ignore[attr-defined]
-            if not isinstance(corpus, Corpus):  # no music, nothing to hear
-                return
-            writers = [
-                log.experiment for log in trainer.loggers if isinstance(log, TensorBoardLogger)
-            ]
-            was_training = pl_module.training
-            pl_module.eval()
-            for writer in writers:
-                self._log(writer, pl_module.decoder, corpus, step)  # type: ignore[arg-type]
+        if step not in due or step == self.latest:
+            return
+        self.latest = step
+        writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
+        if writer is None or not isinstance(corpus, Corpus):
+            return
+        model = Model(pl_module.decoder, corpus.vocabulary, {})  # type: ignore[arg-type]
+        moment = Moment(writer, corpus, model, step, self.bars, self.tokens)
+        for what, show in SHOWN.items():
+            with self._guarded(what, pl_module):
+                show(moment)
+
+    @contextmanager
+    def _guarded(self, what: str, pl_module: LightningModule) -> Iterator[None]:
+        """Evaluation mode, and random numbers of its own, for what may fail without harm.
+
+        This is the one place where any error is passed over: a page never costs a run. What stops
+        a run is no Exception, and goes through.
+        """
+        was_training, devices = pl_module.training, [pl_module.device]
+        pl_module.eval()
+        try:
+            with torch.random.fork_rng([d for d in devices if d.type == "cuda"]):
+                yield
+        except Exception as error:
+            if what not in self.told:
+                self.told.add(what)
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                print(f"\ntrain.py: TensorBoard: {what} cannot be shown: {reason}", file=sys.stderr)
+        finally:
             pl_module.train(was_training)
 
-    def _log(self, writer: SummaryWriter, decoder: Decoder, corpus: Corpus, step: int) -> None:
-        model = Model(decoder, corpus.vocabulary, {})
-        score = compose(model, length=Length(bars=self.bars))[0].score
-        # Two tags: TensorBoard shows but one of an audio and an image with the same one.
-        audio = render_audio(score, SAMPLE_RATE)
-        writer.add_audio("music/audio", audio, step, sample_rate=SAMPLE_RATE)
-        roll = draw_piano_roll(score, title=f"after {step} steps")
-        writer.add_figure("music/piano_roll", roll, step, close=False)
 
-        ids = corpus.split("valid").piece(0)[: min(self.tokens, decoder.config.context_length)]
-        on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
-        beside = torch.from_numpy(model.beside(ids[None])).to(on_device.device)
-        maps = decoder.attention_maps(on_device, beside=beside)[:, 0]  # (L, H, T, T)
-        labels = token_labels(ids, corpus.vocabulary)
-        picture = draw_attention(maps.float().cpu().numpy(), labels, decoder.attention_names)
-        writer.add_figure("attention/maps", picture, step, close=False)
+def _writer(trainer: Trainer) -> SummaryWriter | None:
+    """To the run's page; there is one in the first process, and where TensorBoard is logged to."""
+    if trainer.is_global_zero and isinstance(trainer.logger, TensorBoardLogger):
+        writer: SummaryWriter = trainer.logger.experiment
+        return writer
+    return None
+
+
+def _settings(trainer: Trainer, pl_module: LightningModule) -> dict[str, Any]:
+    """What two runs may differ in."""
+    data = trainer.datamodule.hparams  # type: ignore[attr-defined]
+    how = {"max_steps": trainer.max_steps, "precision": trainer.precision}
+    named = {**data, **pl_module.hparams, **how}
+    return {n: v for n, v in named.items() if v is not None and not n.startswith("_")}

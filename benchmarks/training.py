@@ -35,8 +35,9 @@ from benchmarks.speed import vocabulary
 from data.bearings import Bearings
 from data.vocabulary import Vocabulary
 from model.decoder import Decoder, DecoderConfig
-from model.module import MusicModule, TrainingBatch, cross_entropy
+from model.module import MusicModule, cross_entropy
 from model.optim import MuonAdamW
+from model.protocols import TrainingBatch
 from monitor import RunLogger, StepProgress
 from train import keep_memory
 

@@ -54,15 +54,18 @@ def write_piano_roll(
 
 
 def draw_piano_roll(
-    score: Score, seed_steps: int = 0, kept_program: int | None = None, title: str = ""
+    score: Score,
+    seed_steps: int = 0,
+    kept_program: int | None = None,
+    title: str = "",
+    goes_on: str = "the model goes on",
 ) -> Figure:
     """The notes over time, a colour a program, in as many systems as the bars take.
 
     Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
-    in a line where the model takes over. Those of `kept_program` were given too, and are as dark.
-    An anacrusis is bar 0; on a grid of seconds lines are
-    seconds. Programs that hold one pitch at a time share its row. Drums stand below the pitches, a
-    row a drum.
+    in a line where, as `goes_on` says, the model takes over. Those of `kept_program` were given
+    too, and are as dark. An anacrusis is bar 0; on a grid of seconds lines are seconds. Programs
+    that hold one pitch at a time share its row. Drums stand below the pitches, a row a drum.
 
     The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
     """
@@ -76,17 +79,14 @@ def draw_piano_roll(
         entries.append(Patch(color=_SEED, label="kept"))
         colour_of[kept_program] = _SEED
     for program, colour in colour_of.items():
-        if program == kept_program:
-            continue
-        name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
-        entries.append(Patch(color=colour, label=name))
+        if program != kept_program:
+            name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
+            entries.append(Patch(color=colour, label=name))
     colours = np.array([to_rgb(colour_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
     is_seed = notes["onset"] < seed_steps
     colours[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colours[is_seed]
-    legend_lines = -(-len(entries) // _LEGEND_COLUMNS)
-    figure, (left, top) = _draw_roll(
-        score, colours, seed_steps, title, head=_TEXT_LINE * legend_lines
-    )
+    head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
+    figure, (left, top) = _draw_roll(score, colours, seed_steps, title, goes_on, head)
     figure.legend(
         handles=entries,
         loc="upper left",
@@ -106,6 +106,7 @@ def _draw_roll(
     colours: NDArray[np.float64],
     seed_steps: int = 0,
     title: str = "",
+    goes_on: str = "",
     head: float = 0.0,
     foot: float = 0.0,
 ) -> tuple[Figure, tuple[float, float]]:
@@ -148,7 +149,7 @@ def _draw_roll(
         axes.tick_params(length=0, labelsize=8)
         axes.spines[:].set_visible(False)
         _draw_ground(axes, notes, start, end, seed_steps)
-        _draw_bars(axes, score, start, end, seed_steps)
+        _draw_bars(axes, score, start, end, seed_steps, goes_on)
         here = (onset < end) & (note_end > start)
         begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
         _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colours[here], zorder=3)
@@ -219,7 +220,9 @@ def _draw_ground(
         axes.hlines(keys[keys % 12 == 0] - 0.5, start, end, color=_LINE, lw=0.5, alpha=0.6)
 
 
-def _draw_bars(axes: Axes, score: Score, start: int, end: int, seed_steps: int) -> None:
+def _draw_bars(
+    axes: Axes, score: Score, start: int, end: int, seed_steps: int, goes_on: str
+) -> None:
     """Bar lines and beats, bar numbers, meters where they are new, and where the model begins."""
     lines, bars, low_high = score.bar_starts, score.bars, axes.get_ylim()
     shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
@@ -240,7 +243,7 @@ def _draw_bars(axes: Axes, score: Score, start: int, end: int, seed_steps: int) 
         axes.vlines(beats, *low_high, color=_LINE, lw=0.4, alpha=0.3)
     if start <= seed_steps < end and seed_steps > 0:
         axes.vlines(seed_steps, *low_high, color=_SEED, lw=2.2, zorder=4)
-        marks[seed_steps] = f"{marks.get(seed_steps, '')}   the model goes on →".lstrip()
+        marks[seed_steps] = f"{marks.get(seed_steps, '')}   {goes_on} →".lstrip()
     for step, mark in marks.items():
         axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
     numbers = numbered + (score.grid.has_meter and not score.has_upbeat)

@@ -13,7 +13,7 @@ scored token after the first window has at least that much past.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,11 +21,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.decoder import Decoder
+from model.figures import hits_by_kind
 from model.sampling import Rebase
 from model.steps import PAD, Beside, Ids
 
 Nats = NDArray[np.float64]
 Reading = Callable[[Ids], Beside]  # ids that are read -> the side input beside them
+
+
+class Scores(NamedTuple):
+    """Of every token of a piece after Start, T - 1 of them."""
+
+    nats: Nats  # float64, minus the log-probability
+    is_likeliest: NDArray[np.bool_]  # whether no other id that the grammar admits was likelier
 
 
 def token_nats(
@@ -35,9 +43,22 @@ def token_nats(
     *,
     rebase: Rebase,
     beside: Reading | None = None,
-    batch_tokens: int = 8192,
 ) -> list[Nats]:
-    """Minus the log-probability of every token after Start.
+    """The nats of `score_tokens`: for each piece float64 (T-1,)."""
+    scores = score_tokens(decoder, pieces, allowed, rebase=rebase, beside=beside)
+    return [score.nats for score in scores]
+
+
+def score_tokens(
+    decoder: Decoder,
+    pieces: Sequence[Ids],
+    allowed: Sequence[NDArray[np.bool_]],
+    *,
+    rebase: Rebase,
+    beside: Reading | None = None,
+    batch_tokens: int = 8192,
+) -> list[Scores]:
+    """How likely every token after Start is.
 
     Args:
         decoder: in evaluation mode.
@@ -51,7 +72,7 @@ def token_nats(
         batch_tokens: the most ids, padding included, that one pass of the decoder reads.
 
     Returns:
-        For each piece float64 (T-1,), in nats.
+        The scores of each piece.
 
     Raises:
         ValueError: a decoder in training mode, a prompt of the wrong length, an `allowed` of
@@ -69,7 +90,10 @@ def token_nats(
             bad = int(refused[0]) + 1
             raise ValueError(f"piece {index}: token {bad}, id {piece[bad]}, is not allowed")
         windows.extend(_windows(index, piece, decoder.config.context_length, rebase))
-    nats = [np.full(len(piece) - 1, np.nan) for piece in pieces]
+    scores = [
+        Scores(np.full(len(piece) - 1, np.nan), np.zeros(len(piece) - 1, dtype=bool))
+        for piece in pieces
+    ]
     for batch in _batches(windows, batch_tokens):
         logits = _forward(decoder, batch, beside)  # (B, T, V)
         for row, window in zip(logits, batch, strict=True):
@@ -79,8 +103,10 @@ def token_nats(
             scored = row[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
             log_p = scored.float().masked_fill(~admitted, -torch.inf).log_softmax(dim=-1)
             picked = log_p.gather(-1, torch.from_numpy(tokens).to(row.device)[:, None])  # (T, 1)
-            nats[window.piece][place] = -picked.squeeze(-1).cpu().double().numpy()
-    return nats
+            is_likeliest = picked >= log_p.amax(dim=-1, keepdim=True)  # (T, 1)
+            scores[window.piece].nats[place] = -picked.squeeze(-1).cpu().double().numpy()
+            scores[window.piece].is_likeliest[place] = is_likeliest.squeeze(-1).cpu().numpy()
+    return scores
 
 
 @dataclass(frozen=True)
@@ -190,21 +216,25 @@ def tally_pieces(
     n_kinds: int,
     rebase: Rebase,
     beside: Reading | None = None,
-) -> Tally:
-    """Score whole pieces, or none, and add up their nats.
+) -> tuple[Tally, Tensor]:
+    """Score whole pieces, or none: their nats, and how often they were the likeliest.
 
     Args:
         decoder, pieces, allowed, rebase, beside: as in `token_nats`.
         notes: how many notes each piece has.
         kind_of: int (V,), the kind of each id, in [0, K).
         n_kinds: K.
+
+    Returns:
+        Their nats added up, and int64 (2, K) as `model.figures.hits_by_kind` counts.
     """
-    nats = token_nats(decoder, pieces, allowed, rebase=rebase, beside=beside)
-    kinds = [kind_of[piece[1:]] for piece in pieces]
-    no_nats, no_kinds = np.empty(0), np.empty(0, dtype=np.int64)  # there may be no piece
-    return summarise(
-        np.concatenate([no_nats, *nats]), np.concatenate([no_kinds, *kinds]), sum(notes), n_kinds
-    )
+    scores = score_tokens(decoder, pieces, allowed, rebase=rebase, beside=beside)
+    no_kinds = np.empty(0, dtype=np.int64)  # there may be no piece
+    kinds = np.concatenate([no_kinds, *(kind_of[piece[1:]] for piece in pieces)])
+    nats = np.concatenate([np.empty(0), *(score.nats for score in scores)])
+    likeliest = np.concatenate([no_kinds == 0, *(score.is_likeliest for score in scores)])
+    hits = hits_by_kind(torch.from_numpy(likeliest), torch.from_numpy(kinds), n_kinds)
+    return summarise(nats, kinds, sum(notes), n_kinds), hits
 
 
 def _ratio(total: float, count: int) -> float:

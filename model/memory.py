@@ -1,9 +1,10 @@
-"""How much memory training takes at least, and how much is free.
+"""How much memory training takes at least, how much is free, and how much is in use.
 
 Bounds from below: what is refused by them cannot fit. What passes may still not, for a batch takes
 twice (bfloat16) to four times (float32) as much, as torch computes it today.
 """
 
+import platform
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from model.decoder import Decoder, DecoderConfig
 from model.optim import split_parameters
 
 MEMORY = Path("/proc/meminfo")
+MINE = Path("/proc/self/statm")  # in pages: of all addresses, and of those in memory
 # What a container may have, by the two versions of Linux' control groups.
 LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -56,3 +58,24 @@ def free_bytes(device: torch.device) -> int | None:
     free = 1024 * int(fields["MemAvailable"].split()[0])
     limits = [path.read_text().strip() for path in LIMITS if path.exists()]
     return min([free, *(int(limit) for limit in limits if limit.isdigit())])
+
+
+def used_bytes(device: torch.device) -> dict[str, int]:
+    """The `memory` in use for training, as far as the system tells, and the `peak_memory` so far.
+
+    On a GPU what torch has allocated there; else the process's resident set.
+    """
+    if device.type == "cuda":
+        return {
+            "memory": torch.cuda.memory_allocated(device),
+            "peak_memory": torch.cuda.max_memory_allocated(device),
+        }
+    if platform.system() == "Windows":
+        return {}
+    import resource  # there is none on Windows
+
+    unit = 1 if platform.system() == "Darwin" else 1024
+    used = {"peak_memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+    if MINE.exists():
+        used["memory"] = resource.getpagesize() * int(MINE.read_text().split()[1])
+    return used

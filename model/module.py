@@ -2,22 +2,23 @@
 
 import time
 from dataclasses import fields
-from typing import Any, Protocol, TypedDict
+from typing import Any
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from model.checks import RunError, broken_loss, check_memory, check_ranges, check_weights
 from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
+from model.figures import gradient_norms, hits_by_kind, learning_rates
 from model.likelihood import Tally, tally_pieces
+from model.memory import used_bytes
 from model.optim import MuonAdamW, warm_hold_fall
-from model.steps import Ids
+from model.protocols import MusicData, PieceBatch, TrainingBatch
 
 NOT_SCORED = -100  # a target that no loss counts
 # What weights must fit: all of a decoder's config but its dropout, and what the data tell.
@@ -36,70 +37,6 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
         ignore_index=NOT_SCORED,
         reduction="sum",
     )
-
-
-class Vocabulary(Protocol):
-    """What a module asks of the vocabulary of its data."""
-
-    @property
-    def size(self) -> int:
-        """V."""
-
-    @property
-    def kind_of(self) -> NDArray[np.integer[Any]]:
-        """int (V,): the kind of each id, in [0, K)."""
-
-    @property
-    def kind_names(self) -> tuple[str, ...]:
-        """The K names of the kinds."""
-
-    @property
-    def note_kind(self) -> int:
-        """The kind whose tokens are the notes: one a note."""
-
-    def to_json(self) -> str:
-        """The vocabulary as text; equal text, equal vocabulary."""
-
-
-class MusicData(Protocol):
-    """What a module asks of the datamodule it is trained with."""
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Known once the datamodule is set up."""
-
-    @property
-    def n_beside(self) -> int:
-        """Columns of the side input; 0: there is none. Known as the vocabulary is."""
-
-    def beside(self, ids: Ids) -> NDArray[np.int16]:
-        """int16 (B, T, S): the side input beside windows (B, T), Pad at their right end."""
-
-    @property
-    def batch_size(self) -> int:
-        """Training windows a step and device."""
-
-    def rebase(self, history: Ids) -> Ids:
-        """The prompt that stands for all ids so far, as `model.likelihood.token_nats` wants it."""
-
-    def describe(self, step: int) -> list[str]:
-        """What was in a training batch, by its number, a window each: for people."""
-
-
-class TrainingBatch(TypedDict):
-    """Windows side by side."""
-
-    ids: Tensor  # int64 (B, T), Pad at the right end
-    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
-    beside: Tensor  # int16 (B, T, S), the side input
-
-
-class PieceBatch(TypedDict):
-    """Whole pieces, to be scored exactly."""
-
-    pieces: list[Ids]  # 1-D, from Start to End
-    allowed: list[NDArray[np.bool_]]  # (T-1, V), what the grammar admits
-    notes: list[int]  # how many notes each piece has
 
 
 class MusicModule(LightningModule):
@@ -132,8 +69,9 @@ class MusicModule(LightningModule):
     """
 
     decoder: Decoder
-    is_note: Tensor  # bool (V,)
+    kind_of: Tensor  # int64 (V,)
     tally: Tally
+    hits: Tensor  # int64 (2, K), as `hits_by_kind` counts them
 
     def __init__(
         self,
@@ -163,7 +101,8 @@ class MusicModule(LightningModule):
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
         self.seed: int | None = None
-        self.tokens = 0  # trained on since `since`, in seconds: for the rate that is logged
+        # Trained on since `since`, in seconds: for the rates that are logged.
+        self.tokens, self.notes = 0, torch.zeros(())
         self.since = self.paused = 0.0
 
     @property
@@ -172,10 +111,10 @@ class MusicModule(LightningModule):
         data: MusicData = self.trainer.datamodule  # type: ignore[attr-defined]
         return data
 
-    @property
-    def _log_interval(self) -> int:
+    def _is_logged(self, step: int) -> bool:
+        """Whether figures of the step of this number, from 1, are kept."""
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
-        return interval
+        return step % interval == 0
 
     def _config(self, vocabulary_size: int, n_beside: int) -> DecoderConfig:
         shape = {name: self.hparams[name] for name in (*SHAPE, "dropout")}
@@ -193,8 +132,8 @@ class MusicModule(LightningModule):
         if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
             check_memory(config, self.data.batch_size, self.device)
         self.decoder = Decoder(config)
-        is_note = torch.from_numpy(np.asarray(vocabulary.kind_of) == vocabulary.note_kind)
-        self.register_buffer("is_note", is_note, persistent=False)
+        kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
+        self.register_buffer("kind_of", kind_of, persistent=False)
 
     def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
@@ -210,7 +149,10 @@ class MusicModule(LightningModule):
 
     def on_train_start(self) -> None:
         """Start the clock."""
-        self.tokens, self.since = 0, time.perf_counter()
+        self._restart_clock()
+
+    def _restart_clock(self) -> None:
+        self.tokens, self.notes, self.since = 0, torch.zeros(()), time.perf_counter()
 
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
@@ -230,7 +172,8 @@ class MusicModule(LightningModule):
         scored = targets != NOT_SCORED
         if not total.isfinite():
             raise self._broken_loss(total, logits, batch_idx)
-        notes = (self.is_note[targets.clamp(min=0)] & scored).sum()
+        is_note = self.kind_of[targets.clamp(min=0)] == self.data.vocabulary.note_kind
+        notes = (is_note & scored).sum()
         sums = torch.stack((total.detach(), scored.sum(), notes))
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(sums)
@@ -238,7 +181,19 @@ class MusicModule(LightningModule):
         self.log("train/loss", nats / n_tokens, prog_bar=True)
         self.log("train/nats_per_note", nats / n_notes, prog_bar=True)
         self.tokens += targets.numel()
+        self.notes = self.notes.to(n_notes.device) + sums[2]
+        if self._is_logged(self.global_step + 1):
+            self._log_hits(logits[scored], targets[scored])
         return total * self.trainer.world_size / n_tokens
+
+    @torch.no_grad()
+    def _log_hits(self, logits: Tensor, targets: Tensor) -> None:
+        """Log the accuracy of logits (N, V) for targets (N,), those of other ranks with them."""
+        is_right = logits.argmax(dim=-1) == targets
+        hits = hits_by_kind(is_right, self.kind_of[targets], len(self._kind_names))
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(hits)
+        self._log_accuracy("train", hits)
 
     def _broken_loss(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
         each = self.trainer.accumulate_grad_batches
@@ -248,19 +203,23 @@ class MusicModule(LightningModule):
         return broken_loss(self.global_step + 1, loss, logits, weights, rates, windows)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the norm of all gradients and the rate, at the steps that are logged."""
-        if (self.global_step + 1) % self._log_interval == 0:
-            gradients = [p.grad for p in self.parameters() if p.grad is not None]
-            self.log("train/gradient_norm", torch.nn.utils.get_total_norm(gradients))
-            self.log("train/learning_rate", optimizer.param_groups[-1]["lr"])
+        """Log the norms of gradients, before they are clipped, and the rates."""
+        if self._is_logged(self.global_step + 1):
+            norms = gradient_norms(self.decoder.named_parameters())
+            rates = learning_rates(optimizer.param_groups)
+            self.log_dict({f"gradient_norm/{part}": norm for part, norm in norms.items()})
+            self.log_dict({f"learning_rate/{of}": rate for of, rate in rates.items()})
 
     def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
-        """Log how many tokens a second went by since this was last logged."""
-        if self.global_step % self._log_interval == 0:
-            now = time.perf_counter()
-            rate = self.tokens * self.trainer.world_size / (now - self.since)
-            self.log("train/tokens_per_second", rate)
-            self.tokens, self.since = 0, now
+        """Log how much a second went by since this was last logged, and the memory in use."""
+        if self._is_logged(self.global_step):
+            seconds = time.perf_counter() - self.since
+            tokens = self.tokens * self.trainer.world_size
+            self.log("machine/tokens_per_second", tokens / seconds)
+            self.log("machine/notes_per_second", float(self.notes) / seconds)
+            for name, used in used_bytes(self.device).items():
+                self.log(f"machine/{name}_gib", used / 2**30)
+            self._restart_clock()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Muon and AdamW; rates rise, hold and fall to 0 at the last step of the run."""
@@ -290,11 +249,11 @@ class MusicModule(LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         """Forget the pieces that were scored before."""
-        self.tally = self._empty_tally()
+        self._forget()
 
     def validation_step(self, batch: PieceBatch, batch_idx: int) -> None:
         """Score whole pieces."""
-        self.tally += self._score(batch)
+        self._score(batch)
 
     def on_validation_epoch_end(self) -> None:
         """Log exact averages: totals over totals."""
@@ -306,45 +265,58 @@ class MusicModule(LightningModule):
 
     def on_test_epoch_start(self) -> None:
         """Forget the pieces that were scored before."""
-        self.tally = self._empty_tally()
+        self._forget()
 
     def test_step(self, batch: PieceBatch, batch_idx: int) -> None:
         """Score whole pieces."""
-        self.tally += self._score(batch)
+        self._score(batch)
 
     def on_test_epoch_end(self) -> None:
         """Log exact averages: totals over totals."""
         self._log_tally("test")
 
-    def _empty_tally(self) -> Tally:
-        n_kinds = len(self.data.vocabulary.kind_names)
-        return Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
+    @property
+    def _kind_names(self) -> tuple[str, ...]:
+        return self.data.vocabulary.kind_names
 
-    def _score(self, batch: PieceBatch) -> Tally:
-        vocabulary = self.data.vocabulary
-        return tally_pieces(
+    def _forget(self) -> None:
+        n_kinds = len(self._kind_names)
+        self.tally = Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
+        self.hits = torch.zeros(2, n_kinds, dtype=torch.int64)
+
+    def _score(self, batch: PieceBatch) -> None:
+        tally, hits = tally_pieces(
             self.decoder,
             **batch,
-            kind_of=vocabulary.kind_of,
-            n_kinds=len(vocabulary.kind_names),
+            kind_of=self.data.vocabulary.kind_of,
+            n_kinds=len(self._kind_names),
             rebase=self.data.rebase,
             beside=self.data.beside,
         )
+        self.tally += tally
+        self.hits += hits
 
     def _log_tally(self, split: str) -> None:
         """Sums over all ranks, then one division: the figures of one process, to rounding."""
-        mine = np.concatenate((self.tally.nats, self.tally.counts, [self.tally.notes]))
-        sums = torch.from_numpy(mine)
+        mine = (self.tally.nats, *self.hits.numpy(), [self.tally.notes])
+        sums = torch.from_numpy(np.concatenate(mine))
         if self.trainer.world_size > 1:  # a single device need not know float64: Apple's do not
             sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum").cpu()
-        names = self.data.vocabulary.kind_names
-        nats, counts = sums[:-1].reshape(2, len(names)).numpy()  # (2 K,) -> (2, K)
-        tally = Tally(nats, counts.astype(np.int64), int(sums[-1]))
+        names = self._kind_names
+        nats, right, counts = sums[:-1].reshape(3, len(names))  # (3 K,) -> (3, K)
+        tally = Tally(nats.numpy(), counts.numpy().astype(np.int64), int(sums[-1]))
         self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
         self.log(f"{split}/loss", tally.per_token, sync_dist=True)
         for name, count, per_note in zip(names, tally.counts, tally.by_kind, strict=True):
             if count:  # Pad and Start are never scored
                 self.log(f"{split}/nats_{name}", per_note, sync_dist=True)
+        self._log_accuracy(split, torch.stack((right, counts)))
+
+    def _log_accuracy(self, split: str, hits: Tensor) -> None:
+        """Of the kinds that there are; `hits`, (2, K), are those of all ranks."""
+        for name, (right, count) in zip(self._kind_names, hits.T.tolist(), strict=True):
+            if count:
+                self.log(f"{split}/accuracy_{name}", right / count, sync_dist=split != "train")
 
     # Checkpoints
 

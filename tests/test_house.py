@@ -16,12 +16,14 @@ LIGHTNING = {
     *("data/datamodule.py", "model/module.py"),
     *("checkpoints.py", "devices.py", "monitor.py", "train.py"),
 }
-MATPLOTLIB = {"data/render.py"}
+MATPLOTLIB = {"data/render.py", "data/charts.py"}
 # Top-level files import each other only along this line.
 MAY_IMPORT = {
     "train": {"checkpoints", "devices", "monitor"},
     "checkpoints": set(),
-    "monitor": {"compose"},
+    "monitor": {"compose", "page", "showing"},
+    "page": set(),
+    "showing": {"compose", "measure"},
     "evaluate": {"compose", "generate", "judge", "measure"},
     "judge": {"compose"},
     "measure": {"compose"},

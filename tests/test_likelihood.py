@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
-from model.likelihood import Tally, summarise, token_nats
+from model.likelihood import Tally, score_tokens, summarise, tally_pieces, token_nats
 from tests.tensors import last_half, opinionated
 
 START, END, V, C = 1, 2, 7, 8
@@ -62,11 +62,36 @@ def slowly(decoder, piece, allowed, rebase) -> list[float]:
 def test_every_token_has_the_nats_of_the_slow_reading(decoder, lengths, seed, rebase, size):
     drawn = [draw(length, seed + i) for i, length in enumerate(lengths)]
     pieces, allowed = [d[0] for d in drawn], [d[1] for d in drawn]
-    fast = token_nats(decoder, pieces, allowed, rebase=rebase, batch_tokens=size)
-    for nats, piece, mask in zip(fast, pieces, allowed, strict=True):
+    fast = score_tokens(decoder, pieces, allowed, rebase=rebase, batch_tokens=size)
+    for (nats, _), piece, mask in zip(fast, pieces, allowed, strict=True):
         assert nats.shape == (len(piece) - 1,)
         assert nats.dtype == np.float64
         np.testing.assert_allclose(nats, slowly(decoder, piece, mask, rebase), atol=1e-4)
+
+
+def test_the_likeliest_is_so_among_what_the_grammar_admits():
+    plain = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=8, context_length=C)).eval()
+    with torch.no_grad():  # whatever it reads, ids are the likelier the higher they are
+        plain.embedding.weight.copy_(torch.ones(V, 8))
+        plain.head.weight.copy_(torch.arange(V)[:, None].expand(V, 8) / 8.0)
+    piece = np.array([START, 3, 6, 4, END])
+    allowed = np.zeros((4, V), dtype=bool)
+    for mask, admitted in zip(allowed, ([3, 4], [5, 6], [3, 4], [END]), strict=True):
+        mask[admitted] = True
+    (scores,) = score_tokens(plain, [piece], [allowed], rebase=last_half(C))
+    assert scores.is_likeliest.tolist() == [False, True, True, True]
+    tally, hits = tally_pieces(
+        plain,
+        [piece],
+        [allowed],
+        [3],
+        kind_of=np.array([0, 0, 1, 2, 2, 2, 2]),
+        n_kinds=3,
+        rebase=last_half(C),
+    )
+    assert hits.tolist() == [[0, 1, 2], [0, 1, 3]]
+    assert tally.counts.tolist() == hits[1].tolist()
+    assert tally.nats.sum() == pytest.approx(scores.nats.sum())
 
 
 def test_half_a_context_stands_before_every_token_and_each_is_read_once(decoder):

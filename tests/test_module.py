@@ -14,8 +14,9 @@ from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
 from model.checks import RunError
-from model.likelihood import token_nats
-from model.module import MusicModule, PieceBatch, TrainingBatch
+from model.likelihood import score_tokens, token_nats
+from model.module import MusicModule
+from model.protocols import PieceBatch, TrainingBatch
 from tests.tensors import last_half
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
@@ -138,10 +139,10 @@ def test_it_learns_and_says_so(run):
 
 def test_what_is_logged(run):
     _, _, _, rows, _ = run
-    assert len(column(rows, "train/gradient_norm")) == 12
-    assert all(norm > 0 for norm in column(rows, "train/gradient_norm"))
-    assert all(rate > 0 for rate in column(rows, "train/tokens_per_second"))
-    rates = column(rows, "train/learning_rate")
+    for name in ("gradient_norm/all", "gradient_norm/layer_1", "machine/tokens_per_second"):
+        assert len(column(rows, name)) == 12
+        assert all(value > 0 for value in column(rows, name))
+    rates = column(rows, "learning_rate/adamw")
     assert max(rates) == pytest.approx(0.006)
     assert rates[-1] == pytest.approx(0.006 / (0.7 * 60))  # the last step's: next it is 0
     kinds = {name for name in rows[0] if name.startswith("valid/nats_")} - {"valid/nats_per_note"}
@@ -150,6 +151,21 @@ def test_what_is_logged(run):
     np.testing.assert_allclose(
         np.sum(parts, axis=0), column(rows, "valid/nats_per_note"), rtol=1e-5
     )
+
+
+def test_accuracy_is_the_share_of_tokens_that_were_the_likeliest(run):
+    student, data, _, rows, _ = run
+    student.eval()
+    batch = Toy.collate(data.pieces)
+    scores = score_tokens(student.decoder, batch["pieces"], batch["allowed"], rebase=last_half(C))
+    is_likeliest = np.concatenate([score.is_likeliest for score in scores])
+    kinds = data.vocabulary.kind_of[np.concatenate([piece[1:] for piece in data.pieces])]
+    for kind, name in ((2, "end"), (3, "note"), (4, "duration")):
+        expected = is_likeliest[kinds == kind].mean()
+        assert column(rows, f"valid/accuracy_{name}")[-1] == pytest.approx(expected)
+    assert column(rows, "valid/accuracy_duration")[-1] > 0.9  # it follows from the note
+    assert column(rows, "train/accuracy_duration")[-1] > 0.9
+    assert not any("accuracy_start" in name or "accuracy_pad" in name for name in rows[0])
 
 
 @pytest.mark.parametrize("together", [1, 3, 4])

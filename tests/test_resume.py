@@ -136,13 +136,13 @@ def is_same(one, other):
 
 
 def charts(folder):
-    """Of the run: the steps of each chart, and what is charted at each but the speed."""
+    """Of the run: the steps of each chart, and what is charted at each but the machine's."""
     shown = EventAccumulator(str(folder / "run"), size_guidance={"images": 0}).Reload()
     tags = shown.Tags()
     figures = {tag: [(e.step, e.value) for e in shown.Scalars(tag)] for tag in tags["scalars"]}
-    speed = figures.pop("train/tokens_per_second")
+    speed = figures["machine/tokens_per_second"]
     return (
-        figures,
+        {tag: line for tag, line in figures.items() if not tag.startswith("machine/")},
         [step for step, _ in speed],
         {tag: [event.step for event in shown.Images(tag)] for tag in tags["images"]},
     )

@@ -1,0 +1,85 @@
+"""What TensorBoard's page costs: its share of the time of configs/bach.yaml.
+
+    python -m benchmarks.monitor
+    python -m benchmarks.monitor --steps 250
+
+Trains in a folder that goes afterwards, and times, within that one run, whatever a run without a
+page would do without: what MusicMonitor does, at the beginning and at its four points, and in
+the steps that are logged what is logged of them beside the loss. A shorter run makes every point
+too; its steps are counted as often as the config makes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import showing
+import train
+from model.module import MusicModule
+from monitor import MusicMonitor
+
+CONFIG = Path(train.__file__).parent / "configs" / "bach.yaml"
+# The hooks that belong to the page, and of whom.
+AT_POINTS = ((MusicMonitor, "on_train_start"), (MusicMonitor, "on_train_batch_end"))
+AT_STEPS = (
+    (MusicModule, "_log_hits"),
+    (MusicModule, "on_before_optimizer_step"),
+    (MusicModule, "on_train_batch_end"),
+)
+
+
+def timed(owner: Any, name: str, seconds: Counter[str], label: str) -> None:
+    """Has a function of that name add up how long it takes."""
+    function = getattr(owner, name)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            seconds[label] += time.perf_counter() - began
+
+    setattr(owner, name, wrapper)
+
+
+def main() -> None:
+    """The command."""
+    asked = yaml.safe_load(CONFIG.read_text())["trainer"]["max_steps"]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--steps", type=int, default=asked, help="of the run (default: all)")
+    arguments = parser.parse_args()
+    views: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    for what, show in showing.SHOWN.items():
+        holder = argparse.Namespace(show=show)
+        timed(holder, "show", views, what)
+        showing.SHOWN[what] = holder.show
+    for label, hooks in (("points", AT_POINTS), ("steps", AT_STEPS)):
+        for owner, name in hooks:
+            timed(owner, name, seconds, label)
+    timed(train.Trainer, "fit", seconds, "run")
+    with tempfile.TemporaryDirectory() as folder:
+        steps = ("--trainer.max_steps", str(arguments.steps), "--run", f"{folder}/run")
+        train.main(["fit", "--config", str(CONFIG), *steps])
+
+    times = asked / arguments.steps
+    training = times * (seconds["run"] - seconds["points"] - seconds["steps"])
+    logged = times * seconds["steps"]
+    whole = training + logged + seconds["points"]
+    print(f"\n{'':40}{'seconds':>9}{'of the run':>12}")
+    rows = {**views, "all at the points": seconds["points"], "figures of logged steps": logged}
+    for what, taken in {**rows, "the page": seconds["points"] + logged, "the run": whole}.items():
+        print(f"{what:40}{taken:9.2f}{taken / whole:12.2%}")
+
+
+if __name__ == "__main__":
+    main()

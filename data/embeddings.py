@@ -1,0 +1,62 @@
+"""The table of token embeddings, read as music: a label for each, and which intervals lie near."""
+
+from __future__ import annotations
+
+import numpy as np
+import pretty_midi
+from numpy.typing import NDArray
+
+from data.score import DRUMS
+from data.vocabulary import Kind, Vocabulary
+
+COLUMNS = ("token", "kind", "pitch class", "octave", "instrument")
+FIFTH, OCTAVE = 7, 12  # semitones
+_PITCH_CLASSES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+
+
+def labels(vocabulary: Vocabulary) -> list[tuple[str, ...]]:
+    """What the id of each row says, in COLUMNS; of what is no note the last three are "-"."""
+    rows: list[tuple[str, ...]] = []
+    for token, kind in enumerate(vocabulary.kind_of.tolist()):
+        of_note = ("-", "-", "-")
+        if kind == Kind.NOTE:
+            number, place = divmod(token - vocabulary.first(Kind.NOTE), vocabulary.pitch_count)
+            pitch, program = place + vocabulary.lowest_pitch, vocabulary.programs[number]
+            is_drum = program == DRUMS
+            of_note = (
+                "-" if is_drum else _PITCH_CLASSES[pitch % 12],
+                "-" if is_drum else str(pitch // 12 - 1),
+                "Drums" if is_drum else pretty_midi.program_to_instrument_name(program),
+            )
+        rows.append((vocabulary.describe(token), vocabulary.kind_names[kind], *of_note))
+    return rows
+
+
+def interval_nearness(
+    embeddings: NDArray[np.floating], vocabulary: Vocabulary, semitones: int
+) -> float:
+    """How much nearer notes of an interval lie than those a semitone less, or more, apart.
+
+    Near is the cosine of their embeddings, a mean over all pairs of notes of one program that are
+    so far apart. From that of the interval is taken half the sum of those of its two neighbours:
+    notes are the nearer the smaller their interval, which must not count. Drums are left out.
+
+    Args:
+        embeddings: (V, D), of all ids.
+        vocabulary: theirs.
+        semitones: the interval, 2 or more.
+
+    Returns:
+        From -2 to 2; above 0, the interval is near. NaN where no program has notes so far apart.
+    """
+    notes = embeddings[vocabulary.ids(Kind.NOTE)].astype(np.float64)
+    by_program = notes.reshape(len(vocabulary.programs), vocabulary.pitch_count, -1)
+    pitched = by_program[np.array(vocabulary.programs) != DRUMS]  # (P, N, D)
+    pitched = pitched / np.maximum(np.linalg.norm(pitched, axis=-1, keepdims=True), 1e-12)
+    if not len(pitched) or vocabulary.pitch_count <= semitones + 1:
+        return float("nan")
+    less, near, more = (
+        float((pitched[:, :-apart] * pitched[:, apart:]).sum(axis=-1).mean())
+        for apart in (semitones - 1, semitones, semitones + 1)
+    )
+    return near - (less + more) / 2

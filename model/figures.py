@@ -1,0 +1,44 @@
+"""What is logged of training beside the loss: accuracy by kind, gradients by layer, rates."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+
+
+def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
+    """How often the likeliest id was the right one, by kind of token; such counts add up.
+
+    Args:
+        is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
+        kinds: int64 (N,) in [0, K), of what stands there.
+        n_kinds: K.
+
+    Returns:
+        int64 (2, K): how many were right, of how many.
+    """
+    right = torch.bincount(kinds[is_right], minlength=n_kinds)
+    return torch.stack((right, torch.bincount(kinds, minlength=n_kinds)))
+
+
+def gradient_norms(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
+    """The L2 norm of all gradients together, `all`, and of those of each part of a decoder.
+
+    Args:
+        weights: with their names in a decoder; of `blocks` each is a part, `layer_1` and so on.
+    """
+    parts: dict[str, list[Tensor]] = defaultdict(list)
+    for name, weight in weights:
+        if weight.grad is not None:
+            part, number, *_ = name.split(".")
+            parts[f"layer_{int(number) + 1}" if part == "blocks" else part].append(weight.grad)
+    norms = {part: get_total_norm(gradients) for part, gradients in parts.items()}
+    return {"all": get_total_norm(list(norms.values())), **norms}
+
+
+def learning_rates(groups: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Of `muon` and of `adamw`, whose groups share theirs, by the groups of `MuonAdamW`."""
+    return {"muon" if "ns_steps" in group else "adamw": group["lr"] for group in groups}

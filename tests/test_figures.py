@@ -1,0 +1,36 @@
+"""What is logged beside the loss, by hand."""
+
+import torch
+
+from model.decoder import Decoder, DecoderConfig
+from model.figures import gradient_norms, hits_by_kind, learning_rates
+from model.optim import MuonAdamW
+
+
+def test_hits_by_kind_of_hand_made_logits():
+    logits = torch.tensor([[3.0, 1, 0, 0], [0, 1, 2, 0], [0, 5, 2, 9], [0, 1, 0, 0], [7, 1, 0, 0]])
+    targets = torch.tensor([0, 2, 1, 1, 3])
+    kind_of = torch.tensor([2, 0, 0, 2])
+    hits = hits_by_kind(logits.argmax(-1) == targets, kind_of[targets], n_kinds=4)
+    assert hits.tolist() == [[2, 0, 1, 0], [3, 0, 2, 0]]
+
+
+def test_nothing_has_no_hits():
+    nothing = torch.zeros(0, dtype=torch.int64)
+    assert hits_by_kind(nothing == 1, nothing, 3).tolist() == [[0] * 3] * 2
+
+
+def test_gradients_and_rates_of_a_decoder_by_part():
+    torch.manual_seed(0)
+    decoder = Decoder(DecoderConfig(11, n_layer=2, n_head=1, n_embd=8, context_length=4))
+    for number, weight in enumerate(decoder.parameters()):
+        weight.grad = torch.full_like(weight, number + 1.0)
+    norms = gradient_norms(decoder.named_parameters())
+    assert set(norms) == {"all", "embedding", "layer_1", "layer_2", "norm", "head"}
+    whole = torch.cat([weight.grad.flatten() for weight in decoder.parameters()]).norm()
+    torch.testing.assert_close(norms["all"], whole)
+    second = torch.cat([weight.grad.flatten() for weight in decoder.blocks[1].parameters()]).norm()
+    torch.testing.assert_close(norms["layer_2"], second)
+
+    optimizer = MuonAdamW(decoder, learning_rate=0.5, muon_learning_rate=0.25, weight_decay=0.1)
+    assert learning_rates(optimizer.param_groups) == {"muon": 0.25, "adamw": 0.5}

@@ -1,0 +1,242 @@
+"""TensorBoard's page of small runs: what stands on it, what it costs the run: nothing."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalars import layout_pb2
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+import showing
+import train
+from data.embeddings import COLUMNS
+from tests.folders import write_tunes
+
+SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
+STEPS, TIMES = 8, 2
+EVERYTHING = {"images": 0, "audio": 0, "scalars": 0, "tensors": 0}
+OPTIONS = {
+    "data.path": "tunes",
+    "data.batch_size": 1,
+    "model.dropout": 0.1,
+    "trainer.max_steps": STEPS,
+    "trainer.val_check_interval": 4,
+    "trainer.log_every_n_steps": 2,
+    "trainer.enable_progress_bar": "false",
+    "trainer.accelerator": "cpu",
+    "monitor.times": TIMES,
+    "monitor.bars": 2,
+    "monitor.tokens": 8,
+}
+
+
+def fit(*more):
+    options = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
+    train.main(["fit", "--config", str(SMOKE), *options, *more])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run with its page."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_tunes(folder / "tunes", 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        fit("--run", "run")
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path, monkeypatch):
+    """A folder with the same tunes, to train in."""
+    for name in ("tunes", "datasets"):
+        (tmp_path / name).symlink_to(whole / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def shown(whole):
+    return EventAccumulator(str(whole / "run"), size_guidance=EVERYTHING).Reload()
+
+
+def steps(events):
+    return [event.step for event in events]
+
+
+def weights(run):
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def test_pictures_and_sound_come_at_fixed_points_under_tags_of_their_own(shown):
+    tags = shown.Tags()
+    assert sorted(tags["audio"]) == [
+        *("continuation/audio_model", "continuation/audio_true"),
+        *("music/audio_1", "music/audio_2"),
+    ]
+    assert sorted(tags["images"]) == [
+        *("attention/maps", "continuation/roll_model", "continuation/roll_true"),
+        *("music/roll_1", "music/roll_2", "statistics/samples"),
+    ]
+    assert not set(tags["audio"]) & set(tags["images"])  # TensorBoard would show but one of two
+    for tag in tags["audio"]:
+        assert steps(shown.Audio(tag)) == [4, 8]
+    for tag in tags["images"]:
+        assert steps(shown.Images(tag)) == [4, 8]
+    true = shown.Audio("continuation/audio_true")
+    assert true[0].encoded_audio_string == true[1].encoded_audio_string
+    model = shown.Audio("continuation/audio_model")
+    assert model[0].encoded_audio_string != model[1].encoded_audio_string
+
+
+def test_every_chart_of_the_layout_has_its_lines(shown):
+    (event,) = shown.Tensors("custom_scalars__config__")
+    layout = layout_pb2.Layout()
+    layout.ParseFromString(event.tensor_proto.string_val[0])
+    scalars = set(shown.Tags()["scalars"])
+    charted = {
+        chart.title: {tag.strip("^$") for tag in chart.multiline.tag} & scalars
+        for category in layout.category
+        for chart in category.chart
+    }
+    assert charted["nats per note"] == {"train/nats_per_note", "valid/nats_per_note"}
+    assert charted["note"] == {"train/accuracy_note", "valid/accuracy_note"}
+    assert charted["overlap with held-out music"] == {
+        *("statistics/overlap", "statistics/overlap_real")
+    }
+    absent = {"extend"}  # no tune has so long a note
+    assert {title for title, lines in charted.items() if not lines} <= absent
+    named = {tag for lines in charted.values() for tag in lines}
+    alone = {tag for tag in scalars - named if not tag.startswith("statistics/overlap_")}
+    assert alone == {"gradient_norm/norm"}
+
+
+def test_figures_stand_at_the_steps_they_are_of(shown):
+    for tag in ("train/accuracy_note", "gradient_norm/layer_1", "learning_rate/muon"):
+        assert steps(shown.Scalars(tag)) == [2, 4, 6, 8], tag
+    for tag in ("machine/notes_per_second", "machine/peak_memory_gib"):
+        assert all(event.value > 0 for event in shown.Scalars(tag))
+    for tag in ("valid/accuracy_note", "statistics/overlap", "embedding/octaves_nearer"):
+        assert steps(shown.Scalars(tag)) == [4, 8], tag
+    for tag in (tag for tag in shown.Tags()["scalars"] if "accuracy" in tag or "overlap" in tag):
+        assert all(0 <= event.value <= 1 + 1e-6 for event in shown.Scalars(tag)), tag
+    fast, slow = (shown.Scalars(f"machine/{n}_per_second") for n in ("tokens", "notes"))
+    assert all(a.value > b.value for a, b in zip(fast, slow, strict=True))
+    rates = [[e.value for e in shown.Scalars(f"learning_rate/{n}")] for n in ("muon", "adamw")]
+    np.testing.assert_allclose(np.divide(*rates), 0.06 / 0.006, rtol=1e-5)
+
+
+def test_settings_configuration_and_corpus_stand_there(shown, whole):
+    (config,) = shown.Tensors("run/config/text_summary")
+    (corpus,) = shown.Tensors("run/corpus/text_summary")
+    assert "n_embd: 32" in config.tensor_proto.string_val[0].decode()
+    assert "8 pieces out of 8 MIDI files" in corpus.tensor_proto.string_val[0].decode()
+    plugin = shown.summary_metadata["_hparams_/session_start_info"].plugin_data
+    start = plugin_data_pb2.HParamsPluginData.FromString(plugin.content).session_start_info
+    assert start.hparams["n_embd"].number_value == 32
+    assert start.hparams["max_steps"].number_value == STEPS
+    plugin = shown.summary_metadata["_hparams_/experiment"].plugin_data
+    experiment = plugin_data_pb2.HParamsPluginData.FromString(plugin.content).experiment
+    metrics = {metric.name.tag for metric in experiment.metric_infos}
+    assert metrics == {"valid/nats_per_note", "valid/loss", "valid/accuracy_note"}
+    assert metrics <= set(shown.Tags()["scalars"])  # where TensorBoard finds their values
+
+
+def test_the_projector_finds_every_token_with_its_labels(whole):
+    config = (whole / "run" / "projector_config.pbtxt").read_text()
+    tensor, metadata = (whole / "run" / "projector" / f"{n}.tsv" for n in ("embeddings", "labels"))
+    assert all(f'"projector/{path.name}"' in config for path in (tensor, metadata))
+    table, rows = np.loadtxt(tensor), metadata.read_text().splitlines()
+    embedding = weights(whole / "run")["decoder.embedding.weight"].numpy()
+    np.testing.assert_allclose(table, embedding, rtol=1e-4)
+    assert rows[0].split("\t") == list(COLUMNS)
+    assert len(rows) == 1 + len(table)
+
+
+def test_the_page_changes_no_weight(whole, folder, monkeypatch):
+    monkeypatch.setattr(train.MusicMonitor, "on_train_start", lambda *_: None)
+    monkeypatch.setattr(train.MusicMonitor, "on_train_batch_end", lambda *_: None)
+    fit("--run", "bare")
+    assert not EventAccumulator("bare").Reload().Tags()["images"]
+    with_page, without = weights(whole / "run"), weights(folder / "bare")
+    assert with_page.keys() == without.keys()
+    assert all(torch.equal(with_page[name], without[name]) for name in without)
+
+
+def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
+    def fail(moment):
+        torch.rand(1)  # as if it had used the run's random numbers
+        moment.model.decoder.train()
+        raise OSError("no\nfont")
+
+    failing = dict.fromkeys(("the sound of samples", "the attention maps"), fail)
+    monkeypatch.setattr("monitor.SHOWN", {**showing.SHOWN, **failing})
+    fit("--run", "run")
+    lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
+    assert lines == [
+        f"train.py: TensorBoard: {what} cannot be shown: OSError: no font" for what in failing
+    ]
+    tags = EventAccumulator("run").Reload().Tags()
+    assert "attention/maps" not in tags["images"]
+    assert "music/roll_1" in tags["images"]
+    assert "music/audio_1" not in tags["audio"]
+    one, other = weights(whole / "run"), weights(folder / "run")
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    "stop", [KeyboardInterrupt(), train.SIGTERMException(), train.StopError(15, 4)]
+)
+def test_what_stops_a_run_is_not_passed_over(folder, stop):
+    monitor = train.MusicMonitor()
+    module = torch.nn.Linear(1, 1)
+    module.device = torch.device("cpu")
+    with pytest.raises(type(stop)), monitor._guarded("a picture", module):
+        raise stop
+    assert module.training
+    assert not monitor.told
+
+
+def test_random_numbers_are_as_if_nothing_had_been_shown():
+    module = torch.nn.Linear(1, 1)
+    module.device = torch.device("cpu")
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with train.MusicMonitor()._guarded("a picture", module):
+        assert not module.training
+        torch.rand(100)
+    assert module.training
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_a_run_that_goes_on_shows_no_point_twice(whole, shown, folder, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    begin = train.MusicModule.on_train_batch_start
+
+    def killed(self, batch, batch_idx):
+        if self.global_step == 6:  # past the first point and a validation
+            raise Killed
+        begin(self, batch, batch_idx)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train.MusicModule, "on_train_batch_start", killed)
+        with pytest.raises(Killed):
+            fit("--run", "run", "--ckpt_path", "last")
+    fit("--run", "run", "--ckpt_path", "last")
+    again = EventAccumulator("run", size_guidance=EVERYTHING).Reload()
+    assert again.Tags()["images"] == shown.Tags()["images"]
+    for kind, events in (("images", "Images"), ("audio", "Audio"), ("scalars", "Scalars")):
+        for tag in shown.Tags()[kind]:
+            one, other = (getattr(page, events)(tag) for page in (shown, again))
+            assert steps(one) == steps(other), tag
+    for tag in shown.Tags()["tensors"]:
+        assert len(again.Tensors(tag)) == 1, tag
+    mine, its = (page.Scalars("statistics/overlap") for page in (shown, again))
+    assert [event.value for event in mine] == [event.value for event in its]
+    assert not math.isnan(mine[-1].value)
