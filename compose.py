@@ -130,7 +130,7 @@ def load(path: str | Path) -> Model:
     if vocabulary.size != decoder.config.vocabulary_size:
         raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
     model = Model(decoder, vocabulary, summary)
-    if decoder.config.n_beside != model.bearings.size:
+    if any(getattr(decoder.config, name) != n for name, n in model.bearings.shape.items()):
         raise BundleError(f"{path}: its side input is not the one that this program gives")
     return model
 

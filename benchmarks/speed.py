@@ -56,8 +56,7 @@ def vocabulary(pitches: int) -> Vocabulary:
 def random_decoder(words: Vocabulary, width: int) -> Decoder:
     """Four layers, four heads, a side input; no weight is left at its zero start."""
     torch.manual_seed(0)
-    n_beside = Bearings(words).size
-    decoder = Decoder(DecoderConfig(words.size, n_embd=width, n_beside=n_beside)).eval()
+    decoder = Decoder(DecoderConfig(words.size, n_embd=width, **Bearings(words).shape)).eval()
     for weight in decoder.parameters():
         if not weight.any():
             torch.nn.init.normal_(weight, std=0.02)

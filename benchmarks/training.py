@@ -134,10 +134,9 @@ PARTS = ("forward", "backward", "clipping", "optimizer")
 def ours(shape: Shape, dropout: float, precision: str) -> Step:
     """A step of this project's decoder."""
     torch.manual_seed(0)
-    config = DecoderConfig(
-        shape.words.size, n_embd=shape.width, dropout=dropout, n_beside=shape.columns
-    )
-    decoder = Decoder(config).train()
+    its = Bearings(shape.words).shape
+    decoder = Decoder(DecoderConfig(shape.words.size, n_embd=shape.width, dropout=dropout, **its))
+    decoder.train()
     return Step(decoder, MuonAdamW(decoder, 1e-4, 1e-3, 0.1), precision, shape)
 
 
@@ -189,7 +188,7 @@ class _Same(LightningDataModule):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.vocabulary, self.n_beside = shape.words, shape.columns
+        self.vocabulary, self.beside_shape = shape.words, Bearings(shape.words).shape
         self.batch, self.batch_size = shape.batches(), shape.batch
 
     def train_dataloader(self) -> Iterator[TrainingBatch]:

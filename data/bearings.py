@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, latest, spread, take
 from data.vocabulary import Kind, Vocabulary
 
 BARS_TOLD = 16  # bars that follow; more are told as so many
-NEVER = 2**40  # ends a note whose duration is still to be told
 LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
 OCTAVE = 12  # semitones
 FEW = 16  # programs; a note of more has no column of its own
-NO_PITCH = -1
-
-Ints = NDArray[np.int64]
 
 
 @dataclass
@@ -52,7 +50,7 @@ class Walk:
 
 
 class Bearings:
-    """Columns beside ids: S of them, block by block, zeros and ones but for the last, the time.
+    """Columns beside ids: S of them, block by block, zeros and ones but for the last two blocks.
 
     After an id, that is with the knowledge of it and of all ids before it in the same window:
 
@@ -74,8 +72,11 @@ class Bearings:
         motion      what is over, above the lowest that sounds
         step        to that note from those of its program that are over, up to an octave or more
 
-    and last
+    and last, as numbers
 
+        references  pitches to count from, from 1 up, 0 for none: by program the lowest that is
+                    over, then the latest note that begins here, the lowest that sounds, the lowest
+                    that is over; there are none of more than FEW programs
         time        steps from the first bar of the window, up to LATEST
 
     Drums have no pitch.
@@ -86,6 +87,7 @@ class Bearings:
     Attributes:
         blocks: the columns of each block, by name.
         size: S.
+        shape: what a decoder must know of it, by the names in its config.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -104,6 +106,7 @@ class Bearings:
             "left": (programs if is_few else 1) * (self._most_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
             "step": 2 * OCTAVE + 1,
+            "references": programs + 3 if is_few else 0,
             "time": 1,
         }
         ends = itertools.accumulate(widths.values())
@@ -111,7 +114,12 @@ class Bearings:
             name: slice(end - width, end)
             for (name, width), end in zip(widths.items(), ends, strict=True)
         }
-        self.size = sum(widths.values())
+        self.size, self._references = sum(widths.values()), widths["references"]
+        *bits, _, _ = widths.values()
+        self.shape: dict[str, Any] = {"n_beside": self.size, "beside_blocks": tuple(bits)}
+        if is_few:
+            first = vocabulary.first(Kind.NOTE)
+            self.shape |= {"n_programs": programs, "n_pitches": pitches, "first_note": first}
         at = {name: block.start for name, block in self.blocks.items()}
         self._steps_at = self.blocks["step"].start + OCTAVE  # of no step
         self._first = np.array(vocabulary.firsts)
@@ -174,25 +182,25 @@ class Bearings:
         # it is over, until the first id that has an onset between.
         told, end = (of_all[rows, begin] for of_all in self._ends(kind, value, now))
         last = length - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
-        silent = np.minimum(_first_reaching(now, rows, end), last)
-        gone = np.minimum(_first_reaching(onset_before, rows, end), last)
-        sounding = _spread(begin, silent)
+        silent = np.minimum(first_reaching(now, rows, end), last)
+        gone = np.minimum(first_reaching(onset_before, rows, end), last)
+        sounding = spread(begin, silent)
         which, place = sounding
         put(rows[which], place, self._columns["sounding"][number[which]])
         is_told = place >= told[which]
         steps = np.minimum(end[which] - now[rows[which], place], self._most_left)
         left = self._columns["left"][number[which]] + (steps * is_told)[:, None]
         put(rows[which], place, left)
-        over = _spread(silent, gone)
+        over = spread(silent, gone)
         which, place = over
         put(rows[which], place, self._columns["over"][number[which]])
 
-        latest = np.where(note_at >= 0, _take(value, note_at), -1)
+        newest = np.where(note_at >= 0, take(value, note_at), -1)
         sounds, is_over = (
-            _Sounds(rows[which], place, number[which], self._pitch, ids.shape)
+            Sounds(rows[which], place, number[which], self._pitch, ids.shape)
             for which, place in (sounding, over)
         )
-        root = np.where(latest >= 0, self._pitch[latest], NO_PITCH)
+        root = np.where(newest >= 0, self._pitch[newest], NO_PITCH)
         for name, notes, roots in (
             ("chord", sounds, sounds.lowest),
             ("against", sounds, root),
@@ -202,8 +210,13 @@ class Bearings:
         ):
             rows, places, above = notes.above(roots)
             put(rows, places, self.blocks[name].start + above[:, None] % OCTAVE)
-        rows, places, above = is_over.above(root, self._program, latest)
+        rows, places, above = is_over.above(root, self._program, newest)
         put(rows, places, self._steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
+        if self._references:
+            lowest = (root, sounds.lowest, is_over.lowest)  # (B, T) each
+            own = is_over.lowest_by(self._program, self._references - len(lowest))
+            pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
+            out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
         return out
 
     def _times(self, kind: Ints, value: Ints) -> tuple[Ints, Ints, Ints, Ints]:
@@ -212,24 +225,24 @@ class Bearings:
         """
         is_bar, is_position = kind == Kind.BAR, kind == Kind.POSITION
         length = np.where(is_bar, self.vocabulary.whole_bars[np.where(is_bar, value, 0)], 0)
-        bar, event = _latest(is_bar), _latest(is_bar | is_position)
+        bar, event = latest(is_bar), latest(is_bar | is_position)
         rows, places = np.nonzero((kind == Kind.LENGTH) & (bar >= 0))
         length[rows, bar[rows, places]] = value[rows, places] + 1
         bar_end = length.cumsum(axis=1)
-        at_bar = np.where(bar >= 0, _take(length, bar), 0)
-        position = np.where(_take(is_position, event) & (event >= 0), _take(value, event), 0)
+        at_bar = np.where(bar >= 0, take(length, bar), 0)
+        position = np.where(take(is_position, event) & (event >= 0), take(value, event), 0)
         now = bar_end - at_bar + position
-        onset = _latest(is_position)
+        onset = latest(is_position)
         earlier = np.concatenate([np.full((len(kind), 1), -1), onset[:, :-1]], axis=1)
-        earlier = np.where(event >= 0, _take(earlier, event), -1)
-        onset_before = np.where(earlier >= 0, _take(now, earlier), -1)
-        note = _latest(kind == Kind.NOTE)
+        earlier = np.where(event >= 0, take(earlier, event), -1)
+        onset_before = np.where(earlier >= 0, take(now, earlier), -1)
+        note = latest(kind == Kind.NOTE)
         return now, onset_before, position, np.where(note > event, note, -1)
 
     def _ends(self, kind: Ints, value: Ints, now: Ints) -> tuple[Ints, Ints]:
         """(B, T), at the Notes: the place of the note's Duration (T: beyond), and when it ends."""
         told, end = np.full(kind.shape, kind.shape[1]), np.full(kind.shape, NEVER)
-        note, extends = _latest(kind == Kind.NOTE), (kind == Kind.EXTEND).cumsum(axis=1)
+        note, extends = latest(kind == Kind.NOTE), (kind == Kind.EXTEND).cumsum(axis=1)
         rows, places = np.nonzero((kind == Kind.DURATION) & (note >= 0))
         notes = note[rows, places]
         more = extends[rows, places] - extends[rows, notes]
@@ -297,32 +310,37 @@ class Bearings:
                     columns.append(self._lists["left"][note][0] + steps)
             for note in walk.over:
                 columns += self._lists["over"][note]
-            row[columns + self._intervals(walk)] = 1
+            row[columns + self._intervals(walk, row[self.blocks["references"]])] = 1
             row[-1] = min(walk.now, LATEST)
         return out
 
-    def _intervals(self, walk: Walk) -> list[int]:
-        """The columns that are the same in every key."""
+    def _intervals(self, walk: Walk, references: NDArray[np.int16]) -> list[int]:
+        """The columns that are the same in every key; sets the references, (R,)."""
         pitch, program = self._lists["pitch"], self._lists["program"]
-        sounding = [pitch[note] for note, end in walk.ends.items() if end > walk.now]
-        sounding = [p for p in sounding if p != NO_PITCH]
-        over = [pitch[note] for note in walk.over if pitch[note] != NO_PITCH]
+        heard = [note for note, end in walk.ends.items() if end > walk.now]
+        sounding = [pitch[note] for note in heard if pitch[note] != NO_PITCH]
+        own = [(program[note][0], pitch[note]) for note in walk.over if pitch[note] != NO_PITCH]
+        over = [its for _, its in own]
         latest = pitch[walk.note] if walk.note >= 0 else NO_PITCH
+        lowest, lowest_before = min(sounding, default=NO_PITCH), min(over, default=NO_PITCH)
         columns = []
         for name, notes, root in (
-            ("chord", sounding, min(sounding, default=NO_PITCH)),
+            ("chord", sounding, lowest),
             ("against", sounding, latest),
             ("against_over", over, latest),
-            ("before", over, min(over, default=NO_PITCH)),
-            ("motion", over, min(sounding, default=NO_PITCH)),
+            ("before", over, lowest_before),
+            ("motion", over, lowest),
         ):
             if root != NO_PITCH:
                 at = self.blocks[name].start
                 columns += [at + (note - root) % OCTAVE for note in notes]
         if latest != NO_PITCH:
-            own = [note for note in walk.over if program[note] == program[walk.note]]
-            steps = [latest - pitch[note] for note in own if pitch[note] != NO_PITCH]
+            steps = [latest - its for voice, its in own if voice == program[walk.note][0]]
             columns += [self._steps_at + max(-OCTAVE, min(OCTAVE, step)) for step in steps]
+        if self._references:
+            for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
+                references[voice - self.blocks["program"].start] = its + 1
+            references[-3:] = latest + 1, lowest + 1, lowest_before + 1
         return columns
 
     def tell(self, beside: NDArray[np.int16], follow: Ints) -> None:
@@ -330,66 +348,3 @@ class Bearings:
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
         beside[rows, places, columns] = 1
-
-
-class _Sounds:
-    """Notes beside ids: N entries, each a note in a place of a row."""
-
-    def __init__(
-        self,
-        rows: Ints,
-        places: Ints,
-        number: Ints,
-        pitch_of: Ints,
-        shape: tuple[int, ...],
-    ) -> None:
-        has_pitch = pitch_of[number] != NO_PITCH
-        self.rows, self.places, self.number = rows[has_pitch], places[has_pitch], number[has_pitch]
-        self.pitch = pitch_of[self.number]
-        lowest = np.full(shape, NEVER)  # (B, T) of each place
-        np.minimum.at(lowest, (self.rows, self.places), self.pitch)
-        self.lowest = np.where(lowest < NEVER, lowest, NO_PITCH)
-
-    def above(
-        self,
-        root: Ints,
-        program_of: Ints | None = None,
-        latest: Ints | None = None,
-    ) -> tuple[Ints, Ints, Ints]:
-        """Row, place, and semitones above the root (B, T), of the entries whose place has one.
-
-        Given programs (N,) and notes (B, T), only of those of their note's program.
-        """
-        roots = root[self.rows, self.places]
-        chosen = roots != NO_PITCH
-        if program_of is not None and latest is not None:
-            chosen &= program_of[self.number] == program_of[latest[self.rows, self.places]]
-        return self.rows[chosen], self.places[chosen], (self.pitch - roots)[chosen]
-
-
-def _latest(is_one: NDArray[np.bool_]) -> Ints:
-    """(B, T) the place of the latest True so far, -1 before the first."""
-    places = np.where(is_one, np.arange(is_one.shape[1]), -1)
-    return np.asarray(np.maximum.accumulate(places, axis=1))
-
-
-def _take(values: NDArray[np.generic], places: Ints) -> Ints:
-    """(B, T) what stands in these places of each row; anything where the place is -1."""
-    return np.take_along_axis(np.asarray(values), np.maximum(places, 0), axis=1)
-
-
-def _first_reaching(times: Ints, rows: Ints, least: Ints) -> Ints:
-    """(N,) the first place in its row, where times (B, T) never fall, with a time of `least`."""
-    apart = int(times.max(initial=0)) + 3
-    row_starts = apart * np.arange(len(times))[:, None]
-    wanted = np.minimum(least, apart - 2) + apart * rows
-    places = np.searchsorted((times + row_starts).ravel(), wanted)
-    return np.asarray(places - times.shape[1] * rows)
-
-
-def _spread(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """All places of N ranges, first to stop - 1: whose each is, and the place."""
-    count = np.maximum(stop - first, 0)
-    which = np.repeat(np.arange(len(first)), count)
-    before = np.cumsum(count) - count
-    return which, np.arange(len(which)) - before[which] + first[which]

@@ -145,9 +145,9 @@ class MusicDataModule(LightningDataModule):
         return self.corpus.vocabulary
 
     @property
-    def n_beside(self) -> int:
-        """S, columns of the side input; 0 for other sequences, which have none."""
-        return 0 if self._bearings is None else self._bearings.size
+    def beside_shape(self) -> dict[str, Any]:
+        """What a decoder must know of the side input; other sequences have none."""
+        return {"n_beside": 0} if self._bearings is None else self._bearings.shape
 
     def beside(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int16]:
         """(B, T, S) the side input beside windows (B, T); nothing is said of the end."""

@@ -15,9 +15,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from model.decoder import Decoder, DecoderConfig
+from model.relative import RelativeHead
 
 FORMAT = "etude"
-VERSION = "3"
+VERSION = "4"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 
@@ -113,8 +114,10 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         raise BundleError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
     tables = {
         "embedding.weight": (config.vocabulary_size, config.n_embd),
-        "beside.weight": (config.n_embd, config.n_beside - 1) if config.n_beside > 1 else None,
+        "beside.weight": (config.n_embd, config.n_bits) if config.n_bits else None,
     }
+    for number, rows in enumerate(RelativeHead.rows if config.n_programs else ()):
+        tables[f"relative.tables.{number}.weight"] = (config.n_programs * rows, config.n_embd)
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)
     for name, table in tables.items():

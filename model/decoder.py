@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.attention import KVCache, MultiHeadAttention, causal_mask
-from model.pointwise import Dropout, RMSNorm, squared_relu
+from model.pointwise import BlockDropout, Dropout, RMSNorm, squared_relu
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
+from model.relative import RelativeHead, reference_count
 
 Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
 Norm = Literal["layer", "rms"]
@@ -49,13 +50,25 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
-    n_beside: int = 0  # S, columns of a side input, bits and the token's time; 0: there is none
+    n_beside: int = 0  # S, columns of a side input: bits, references, time; 0: there is none
+    beside_blocks: tuple[int, ...] = ()  # widths of the blocks of its bits, if they are told
+    beside_dropout: float = 0.0  # share of these blocks zeroed, token by token, while training
+    n_programs: int = 0  # P, whose notes have logits by distance too (`RelativeHead`); 0: none
+    n_pitches: int = 0  # N, pitches a program
+    first_note: int = 0  # id of the first of these P N notes
 
     def __post_init__(self) -> None:
-        if type(self.n_beside) is not int or not 0 <= self.n_beside <= 2**20:
-            raise ValueError(
-                f"n_beside must be a whole number from 0 to {2**20}, not {self.n_beside!r}"
-            )
+        for name in ("n_beside", "n_programs", "n_pitches", "first_note"):
+            value = getattr(self, name)
+            if type(value) is not int or not 0 <= value <= 2**20:
+                raise ValueError(f"{name} must be a whole number from 0 to {2**20}, not {value!r}")
+        object.__setattr__(self, "beside_blocks", tuple(self.beside_blocks))  # JSON has lists
+        if self.beside_blocks and sum(self.beside_blocks) != self.n_bits:
+            raise ValueError(f"beside_blocks must add up to {self.n_bits}: {self.beside_blocks}")
+        if self.n_programs and self.n_bits < 0:
+            raise ValueError(f"a side input of {self.n_beside} columns has no room for references")
+        if self.first_note + self.n_programs * self.n_pitches > self.vocabulary_size:
+            raise ValueError("the notes with logits by distance go beyond the vocabulary")
         for name in ("vocabulary_size", "n_layer", "n_head", "n_embd", "context_length"):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= 2**20:
@@ -74,13 +87,20 @@ class DecoderConfig:
                 f"n_embd must be n_head times an even number (positions come in pairs): "
                 f"{self.n_embd} with {self.n_head} heads is not"
             )
-        if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, not {self.dropout!r}")
+        for name in ("dropout", "beside_dropout"):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 <= value < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1, not {value!r}")
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices or type(value) is not type(choices[0]):
                 told = ", ".join(map(str, choices))
                 raise ValueError(f"{name} must be one of {told}, not {value!r}")
+
+    @property
+    def n_bits(self) -> int:
+        """The columns of the side input that are zeros and ones."""
+        return self.n_beside - 1 - reference_count(self.n_programs) if self.n_beside else 0
 
 
 class FeedForward(nn.Module):
@@ -189,22 +209,30 @@ class Decoder(nn.Module):
         config: its shape.
     """
 
+    temperature: Tensor
+
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
         # what is known of each token beside its id, such as when it is and how far the end
-        bits = max(config.n_beside - 1, 0)
+        bits = config.n_bits
         self.beside = nn.Linear(bits, config.n_embd, bias=False) if bits else None
+        self.beside_dropout = BlockDropout(config.beside_blocks, config.beside_dropout)
         self.positions = _positions(config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
         # post-norm blocks end in a norm of their own
         self.norm = _norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
+        notes = (config.n_programs, config.n_pitches)
+        self.relative = RelativeHead(config.n_embd, *notes) if config.n_programs else None
+        self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
         self.apply(_initialise)
         for name, weight in self.named_parameters():
-            if name.endswith(("w_o.weight", "w_2.weight", "head.weight")):
+            if name.startswith(("head.", "relative.")) or name.endswith(
+                ("w_o.weight", "w_2.weight")
+            ):
                 nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
         if self.beside is not None:
             nn.init.normal_(self.beside.weight, std=BESIDE_STD)
@@ -223,8 +251,8 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            beside: int (B, T, S), the side input of a decoder that has one: zeros and ones, and
-                in the last column the time of the token, in steps.
+            beside: int (B, T, S), the side input of a decoder that has one: zeros and ones, then
+                references (`RelativeHead`), and last the time of the token, in steps.
 
         Returns:
             float (B, T, V).
@@ -251,7 +279,8 @@ class Decoder(nn.Module):
         if width != self.config.n_beside:
             raise ValueError(f"the side input has {width} columns, not {self.config.n_beside}")
         if self.beside is not None and beside is not None:
-            x = x + self.beside(beside[..., :-1].to(x.dtype))  # (B, T, S - 1) -> (B, T, D)
+            bits = beside[..., : self.config.n_bits].to(x.dtype)
+            x = x + self.beside(self.beside_dropout(bits))  # (B, T, bits) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)
@@ -265,8 +294,15 @@ class Decoder(nn.Module):
             x = block(x, rotation, mask, cache)
         if cache is not None:
             cache.advance(T)
-        logits: Tensor = self.head(self.norm(x))  # (B, T, D) -> (B, T, V)
-        return logits
+        x = self.norm(x)
+        logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
+        if self.relative is not None and beside is not None:
+            references = beside[..., self.config.n_bits : -1].long()
+            by_distance = self.relative(x, references)  # (B, T, P N)
+            first = self.config.first_note
+            after = self.config.vocabulary_size - first - by_distance.shape[-1]
+            logits = logits + functional.pad(by_distance, (first, after))
+        return logits if self.training else logits / self.temperature
 
     def empty_cache(self, start: Tensor) -> KVCache:
         """A cache for `start.shape[0]` rows with `start` (int64 (B,)) padding columns each."""

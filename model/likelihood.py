@@ -32,7 +32,7 @@ Reading = Callable[[Ids], Beside]  # ids that are read -> the side input beside 
 class Scores(NamedTuple):
     """Of every token of a piece after Start, T - 1 of them."""
 
-    nats: Nats  # float64, minus the log-probability
+    nats: Nats  # float64 (S, T - 1), minus the log-probability, at each of S temperatures
     is_likeliest: NDArray[np.bool_]  # whether no other id that the grammar admits was likelier
 
 
@@ -46,7 +46,7 @@ def token_nats(
 ) -> list[Nats]:
     """The nats of `score_tokens`: for each piece float64 (T-1,)."""
     scores = score_tokens(decoder, pieces, allowed, rebase=rebase, beside=beside)
-    return [score.nats for score in scores]
+    return [score.nats[0] for score in scores]
 
 
 def score_tokens(
@@ -56,6 +56,7 @@ def score_tokens(
     *,
     rebase: Rebase,
     beside: Reading | None = None,
+    temperatures: Sequence[float] = (1.0,),
     batch_tokens: int = 8192,
 ) -> list[Scores]:
     """How likely every token after Start is.
@@ -69,6 +70,7 @@ def score_tokens(
             at least half the context and shorter than it.
         beside: from ids (B, T), windows with Pad at their right end, to the side input beside
             them, (B, T, S); None for decoders that have none.
+        temperatures: by which the decoder's logits are divided, one after the other.
         batch_tokens: the most ids, padding included, that one pass of the decoder reads.
 
     Returns:
@@ -91,8 +93,8 @@ def score_tokens(
             raise ValueError(f"piece {index}: token {bad}, id {piece[bad]}, is not allowed")
         windows.extend(_windows(index, piece, decoder.config.context_length, rebase))
     scores = [
-        Scores(np.full(len(piece) - 1, np.nan), np.zeros(len(piece) - 1, dtype=bool))
-        for piece in pieces
+        Scores(np.full((len(temperatures), T), np.nan), np.zeros(T, dtype=bool))
+        for T in (len(piece) - 1 for piece in pieces)
     ]
     for batch in _batches(windows, batch_tokens):
         logits = _forward(decoder, batch, beside)  # (B, T, V)
@@ -101,11 +103,13 @@ def score_tokens(
             admitted = torch.from_numpy(allowed[window.piece][place]).to(row.device)
             tokens = np.asarray(pieces[window.piece][window.first : window.end], dtype=np.int64)
             scored = row[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
-            log_p = scored.float().masked_fill(~admitted, -torch.inf).log_softmax(dim=-1)
-            picked = log_p.gather(-1, torch.from_numpy(tokens).to(row.device)[:, None])  # (T, 1)
-            is_likeliest = picked >= log_p.amax(dim=-1, keepdim=True)  # (T, 1)
-            scores[window.piece].nats[place] = -picked.squeeze(-1).cpu().double().numpy()
-            scores[window.piece].is_likeliest[place] = is_likeliest.squeeze(-1).cpu().numpy()
+            scored = scored.float().masked_fill(~admitted, -torch.inf)
+            column = torch.from_numpy(tokens).to(row.device)[:, None]  # (T, 1)
+            for nats, temperature in zip(scores[window.piece].nats, temperatures, strict=True):
+                log_p = (scored / temperature).log_softmax(dim=-1)
+                nats[place] = -log_p.gather(-1, column).squeeze(-1).cpu().double().numpy()
+            is_likeliest = scored.gather(-1, column).squeeze(-1) >= scored.amax(dim=-1)  # (T,)
+            scores[window.piece].is_likeliest[place] = is_likeliest.cpu().numpy()
     return scores
 
 
@@ -216,25 +220,30 @@ def tally_pieces(
     n_kinds: int,
     rebase: Rebase,
     beside: Reading | None = None,
-) -> tuple[Tally, Tensor]:
+    temperatures: Sequence[float] = (1.0,),
+) -> tuple[list[Tally], Tensor]:
     """Score whole pieces, or none: their nats, and how often they were the likeliest.
 
     Args:
-        decoder, pieces, allowed, rebase, beside: as in `token_nats`.
+        decoder, pieces, allowed, rebase, beside, temperatures: as in `score_tokens`.
         notes: how many notes each piece has.
         kind_of: int (V,), the kind of each id, in [0, K).
         n_kinds: K.
 
     Returns:
-        Their nats added up, and int64 (2, K) as `model.figures.hits_by_kind` counts.
+        Their nats added up, at each temperature, and int64 (2, K), as
+        `model.figures.hits_by_kind` counts.
     """
-    scores = score_tokens(decoder, pieces, allowed, rebase=rebase, beside=beside)
+    scores = score_tokens(
+        decoder, pieces, allowed, rebase=rebase, beside=beside, temperatures=temperatures
+    )
     no_kinds = np.empty(0, dtype=np.int64)  # there may be no piece
     kinds = np.concatenate([no_kinds, *(kind_of[piece[1:]] for piece in pieces)])
-    nats = np.concatenate([np.empty(0), *(score.nats for score in scores)])
+    no_nats = np.empty((len(temperatures), 0))
+    nats = np.concatenate([no_nats, *(score.nats for score in scores)], axis=1)  # (S, N)
     likeliest = np.concatenate([no_kinds == 0, *(score.is_likeliest for score in scores)])
     hits = hits_by_kind(torch.from_numpy(likeliest), torch.from_numpy(kinds), n_kinds)
-    return summarise(nats, kinds, sum(notes), n_kinds), hits
+    return [summarise(each, kinds, sum(notes), n_kinds) for each in nats], hits
 
 
 def _ratio(total: float, count: int) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.pytorch import LightningModule
+from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.nn import functional
@@ -20,12 +21,15 @@ from model.memory import used_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.protocols import MusicData, PieceBatch, TrainingBatch
 
+TEMPERATURES = tuple(1 + step / 20 for step in range(21))  # 1 to 2, tried in validation
 NOT_SCORED = -100  # a target that no loss counts
-# What weights must fit: all of a decoder's config but its dropout, and what the data tell.
+BESIDE = ("n_beside", "beside_blocks", "n_programs", "n_pitches", "first_note")
+DROPOUTS = ("dropout", "beside_dropout")
+# What weights must fit: all of a decoder's config but dropout, and what the data tell.
 SHAPE = tuple(
     field.name
     for field in fields(DecoderConfig)
-    if field.name not in ("vocabulary_size", "n_beside", "dropout")
+    if field.name not in ("vocabulary_size", *DROPOUTS, *BESIDE)
 )
 
 
@@ -50,6 +54,7 @@ class MusicModule(LightningModule):
         n_embd: width of the residual stream; n_head times an even number.
         context_length: the most tokens that are seen at once.
         dropout: share of numbers zeroed after embedding and sub-layers, while training.
+        beside_dropout: share of the side input's blocks zeroed beside each token, while training.
         n_attention: attention sub-layers a block, 1 or 2 (one in the place of an encoder's).
         positions: sinusoidal or learned, added to the embeddings; rotary; or rotary_time, by place
             and by musical time.
@@ -70,7 +75,7 @@ class MusicModule(LightningModule):
 
     decoder: Decoder
     kind_of: Tensor  # int64 (V,)
-    tally: Tally
+    tallies: list[Tally]  # one a temperature
     hits: Tensor  # int64 (2, K), as `hits_by_kind` counts them
 
     def __init__(
@@ -80,6 +85,7 @@ class MusicModule(LightningModule):
         n_embd: int = 128,
         context_length: int = 512,
         dropout: float = 0.1,
+        beside_dropout: float = 0.0,
         n_attention: int = 1,
         positions: Positions = "rotary",
         norm: Norm = "rms",
@@ -96,7 +102,7 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         try:  # a mistake is told before the data is read
-            self._config(vocabulary_size=1, n_beside=1)
+            self._config(vocabulary_size=1, beside_shape={"n_beside": 1})
         except ValueError as error:
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
@@ -116,9 +122,9 @@ class MusicModule(LightningModule):
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return step % interval == 0
 
-    def _config(self, vocabulary_size: int, n_beside: int) -> DecoderConfig:
-        shape = {name: self.hparams[name] for name in (*SHAPE, "dropout")}
-        return DecoderConfig(vocabulary_size, n_beside=n_beside, **shape)
+    def _config(self, vocabulary_size: int, beside_shape: dict[str, Any]) -> DecoderConfig:
+        shape = {name: self.hparams[name] for name in (*SHAPE, *DROPOUTS)}
+        return DecoderConfig(vocabulary_size, **beside_shape, **shape)
 
     def configure_model(self) -> None:
         """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
@@ -126,7 +132,7 @@ class MusicModule(LightningModule):
             return
         vocabulary = self.data.vocabulary
         try:
-            config = self._config(vocabulary.size, self.data.n_beside)
+            config = self._config(vocabulary.size, self.data.beside_shape)
         except ValueError as error:
             raise RunError(str(error)) from None
         if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
@@ -248,7 +254,9 @@ class MusicModule(LightningModule):
         self.paused = time.perf_counter()
 
     def on_validation_epoch_start(self) -> None:
-        """Forget the pieces that were scored before."""
+        """Forget the pieces that were scored before, and the temperature found with them."""
+        if self._is_fitting:
+            self.decoder.temperature.fill_(1)
         self._forget()
 
     def validation_step(self, batch: PieceBatch, batch_idx: int) -> None:
@@ -256,8 +264,24 @@ class MusicModule(LightningModule):
         self._score(batch)
 
     def on_validation_epoch_end(self) -> None:
-        """Log exact averages: totals over totals."""
-        self._log_tally("valid")
+        """Log exact averages: totals over totals; while fitting, at the best temperature.
+
+        What has learnt few pieces by heart is too sure of itself. One number, by which logits are
+        divided outside of training, mends that (Guo et al. 2017, section 4.2).
+        """
+        temperature = self._log_tally("valid")
+        if self._is_fitting:
+            self.decoder.temperature.fill_(temperature)
+            self.log("valid/temperature", temperature, sync_dist=True)
+
+    @property
+    def _is_fitting(self) -> bool:
+        """Whether this is a validation of a run, not of what one left."""
+        return self.trainer.state.fn == TrainerFn.FITTING
+
+    @property
+    def _temperatures(self) -> tuple[float, ...]:
+        return TEMPERATURES if self._is_fitting else TEMPERATURES[:1]
 
     def on_validation_end(self) -> None:
         """Take validation, and what callbacks show there, out of the tokens a second."""
@@ -281,29 +305,37 @@ class MusicModule(LightningModule):
 
     def _forget(self) -> None:
         n_kinds = len(self._kind_names)
-        self.tally = Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
+        empty = Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
+        self.tallies = [empty] * len(self._temperatures)
         self.hits = torch.zeros(2, n_kinds, dtype=torch.int64)
 
     def _score(self, batch: PieceBatch) -> None:
-        tally, hits = tally_pieces(
+        tallies, hits = tally_pieces(
             self.decoder,
             **batch,
             kind_of=self.data.vocabulary.kind_of,
             n_kinds=len(self._kind_names),
             rebase=self.data.rebase,
             beside=self.data.beside,
+            temperatures=self._temperatures,
         )
-        self.tally += tally
+        self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         self.hits += hits
 
-    def _log_tally(self, split: str) -> None:
-        """Sums over all ranks, then one division: the figures of one process, to rounding."""
-        mine = (self.tally.nats, *self.hits.numpy(), [self.tally.notes])
+    def _log_tally(self, split: str) -> float:
+        """Sums over all ranks, then one division: the figures of one process, to rounding.
+
+        Those at the temperature at which the split is likeliest, which is given back.
+        """
+        nats_at = [tally.nats for tally in self.tallies]
+        mine = (*nats_at, *self.hits.numpy(), [self.tallies[0].notes])
         sums = torch.from_numpy(np.concatenate(mine))
         if self.trainer.world_size > 1:  # a single device need not know float64: Apple's do not
             sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum").cpu()
         names = self._kind_names
-        nats, right, counts = sums[:-1].reshape(3, len(names))  # (3 K,) -> (3, K)
+        *each, right, counts = sums[:-1].reshape(-1, len(names))  # ((S + 2) K,) -> (S + 2, K)
+        best = int(torch.stack([nats.sum() for nats in each]).argmin())
+        nats = each[best]
         tally = Tally(nats.numpy(), counts.numpy().astype(np.int64), int(sums[-1]))
         self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
         self.log(f"{split}/loss", tally.per_token, sync_dist=True)
@@ -311,6 +343,7 @@ class MusicModule(LightningModule):
             if count:  # Pad and Start are never scored
                 self.log(f"{split}/nats_{name}", per_note, sync_dist=True)
         self._log_accuracy(split, torch.stack((right, counts)))
+        return self._temperatures[best]
 
     def _log_accuracy(self, split: str, hits: Tensor) -> None:
         """Of the kinds that there are; `hits`, (2, K), are those of all ranks."""
@@ -329,7 +362,7 @@ class MusicModule(LightningModule):
         check_weights(self.named_parameters(), self.global_step)
         checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
-        checkpoint["n_beside"] = self.data.n_beside
+        checkpoint["beside_shape"] = self.data.beside_shape
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another model, or that were trained on other tokens.
@@ -357,7 +390,7 @@ class MusicModule(LightningModule):
                 f"has now ({self.data.vocabulary.size}): use the data it was trained on, or train "
                 f"afresh under another --run"
             )
-        if checkpoint.get("n_beside", 0) != self.data.n_beside:
+        if checkpoint.get("beside_shape") != self.data.beside_shape:
             raise RunError(
                 "the checkpoint was trained with another side input than the data has now: "
                 "train afresh under another --run"

@@ -51,6 +51,30 @@ def _masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
     return (x.contiguous().view(mask.dtype) & mask).view(x.dtype).mul_(scale)
 
 
+class BlockDropout(nn.Module):
+    """Dropout of whole blocks of a vector: a block's numbers go and stay together.
+
+    Args:
+        widths: of the blocks, one after the other.
+        p: share of them that is zeroed.
+    """
+
+    widths: Tensor
+
+    def __init__(self, widths: tuple[int, ...], p: float) -> None:
+        super().__init__()
+        self.register_buffer("widths", torch.tensor(widths, dtype=torch.int64), persistent=False)
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float (..., D), D the sum of the widths; while training, what is kept is larger."""
+        if not self.training or self.p == 0 or not len(self.widths):
+            return x
+        kept = torch.rand(*x.shape[:-1], len(self.widths), device=x.device) >= self.p
+        scale = kept.to(x.dtype) / (1 - self.p)  # (..., blocks)
+        return x * scale.repeat_interleave(self.widths, dim=-1)
+
+
 class RMSNorm(nn.RMSNorm):
     """torch's (Zhang & Sennrich 2019): x / sqrt(mean(x^2) + eps), times a gain."""
 

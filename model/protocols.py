@@ -40,8 +40,11 @@ class MusicData(Protocol):
         """Known once the datamodule is set up."""
 
     @property
-    def n_beside(self) -> int:
-        """Columns of the side input; 0: there is none. Known as the vocabulary is."""
+    def beside_shape(self) -> dict[str, Any]:
+        """Fields of the decoder's config that tell of the side input. Known as the vocabulary is.
+
+        `n_beside`, 0 where there is none; its blocks; and which notes its references are for.
+        """
 
     def beside(self, ids: Ids) -> NDArray[np.int16]:
         """int16 (B, T, S): the side input beside windows (B, T), Pad at their right end."""

@@ -25,7 +25,7 @@ def untrained(path, vocabulary):
             n_head=2,
             n_embd=16,
             context_length=96,
-            n_beside=Bearings(vocabulary).size,
+            **Bearings(vocabulary).shape,
         )
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike

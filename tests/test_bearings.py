@@ -133,6 +133,14 @@ def by_definition(score, vocabulary, ids):
             steps = [newest[2] - p for program, p in over if program == newest[4]]
             true |= {blocks["step"] + 12 + max(-12, min(12, step)) for step in steps}
         rows[place, list(true)] = 1
+        if is_few:
+            own = [
+                [its for program, its in over if program == name] for name in vocabulary.programs
+            ]
+            each = [min(its, default=None) for its in own]
+            each += [newest[2] if pitched else None, lowest, lowest_before]
+            counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
+            rows[place, bearings.blocks["references"]] = counted
         rows[place, -1] = now
     return rows
 
@@ -203,7 +211,7 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
     assert in_mid_bar
 
 
-INTERVALS = ("chord", "against", "against_over", "before", "motion", "step")
+INTERVALS = ("chord", "against", "against_over", "before", "motion", "step", "references")
 
 
 def said(bearings, row, blocks=None):
@@ -347,7 +355,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
             n_head=2,
             n_embd=16,
             context_length=context,
-            n_beside=Bearings(QUARTET).size,
+            **Bearings(QUARTET).shape,
         ),
         seed=0,
         std=0.3,

@@ -255,7 +255,7 @@ def test_what_is_read_of_whole_pieces_has_its_bearings_beside_it(data):
     ids = data.corpus.split("valid").piece(0)[None]
     expected = Bearings(data.vocabulary).of(ids)
     np.testing.assert_array_equal(data.beside(ids), expected)
-    assert data.n_beside == expected.shape[2]
+    assert data.beside_shape["n_beside"] == expected.shape[2]
 
 
 def first_batches(data, count):
@@ -271,7 +271,7 @@ def flat(batch):
 
 def test_training_batches_go_on_where_training_is(data, monkeypatch):
     batches = first_batches(data, 8)
-    assert batches[0].shape == (4, 32, 2 + data.n_beside)
+    assert batches[0].shape == (4, 32, 2 + data.beside_shape["n_beside"])
     assert batches[0].dtype == torch.int64
     assert len({batch.numpy().tobytes() for batch in batches}) == 8
     at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)

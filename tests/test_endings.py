@@ -39,7 +39,7 @@ def model():
         n_head=2,
         n_embd=32,
         context_length=32,
-        n_beside=Bearings(vocabulary).size,
+        **Bearings(vocabulary).shape,
     )
     decoder = Decoder(config)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)

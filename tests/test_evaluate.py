@@ -32,9 +32,9 @@ def checkpoint(tmp_path, monkeypatch):
     folder = write_tunes(tmp_path / "tunes", 12)
     corpus = open_corpus(folder, options=CorpusOptions(transpose=2), progress=False)
     torch.manual_seed(0)
-    size, n_beside = corpus.vocabulary.size, Bearings(corpus.vocabulary).size
+    size, shape = corpus.vocabulary.size, Bearings(corpus.vocabulary).shape
     decoder = Decoder(
-        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, n_beside=n_beside)
+        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)
     summary = {"data": {"path": str(folder), "transpose": 2}}

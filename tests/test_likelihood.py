@@ -64,9 +64,9 @@ def test_every_token_has_the_nats_of_the_slow_reading(decoder, lengths, seed, re
     pieces, allowed = [d[0] for d in drawn], [d[1] for d in drawn]
     fast = score_tokens(decoder, pieces, allowed, rebase=rebase, batch_tokens=size)
     for (nats, _), piece, mask in zip(fast, pieces, allowed, strict=True):
-        assert nats.shape == (len(piece) - 1,)
+        assert nats.shape == (1, len(piece) - 1)
         assert nats.dtype == np.float64
-        np.testing.assert_allclose(nats, slowly(decoder, piece, mask, rebase), atol=1e-4)
+        np.testing.assert_allclose(nats[0], slowly(decoder, piece, mask, rebase), atol=1e-4)
 
 
 def test_the_likeliest_is_so_among_what_the_grammar_admits():
@@ -80,7 +80,7 @@ def test_the_likeliest_is_so_among_what_the_grammar_admits():
         mask[admitted] = True
     (scores,) = score_tokens(plain, [piece], [allowed], rebase=last_half(C))
     assert scores.is_likeliest.tolist() == [False, True, True, True]
-    tally, hits = tally_pieces(
+    (tally,), hits = tally_pieces(
         plain,
         [piece],
         [allowed],

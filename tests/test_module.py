@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ class Endless(IterableDataset):
 class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
 
-    n_beside = 0
+    beside_shape: ClassVar = {"n_beside": 0}
     batch_size = 2
 
     def __init__(self, together: int = 2) -> None:
@@ -247,7 +248,7 @@ def test_another_vocabulary_is_refused(run):
 class TwoSided(Toy):
     """The same, with a side input: whether an id is Start, or a note, or what none is."""
 
-    n_beside = 4  # the last is the time
+    beside_shape: ClassVar = {"n_beside": 4}  # the last is the time
 
     def beside(self, ids: np.ndarray) -> np.ndarray:
         return np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C, 0 * ids], axis=-1)

@@ -98,7 +98,7 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     assert batch["notes"] == [len(piece) - 1 for piece in batch["pieces"]]
     assert all(mask.all() for mask in batch["allowed"])
     assert data.vocabulary.size == SIZE
-    assert data.n_beside == 0
+    assert data.beside_shape == {"n_beside": 0}
     assert data.beside(np.zeros((2, 5), dtype=int)).shape == (2, 5, 0)
     assert len(rebase(np.arange(21), 9)) == 5
     assert rebase(np.arange(21), 9)[-1] == 20

@@ -1,0 +1,83 @@
+"""Notes as spans of places in windows: where each begins, sounds and ends, for all at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEVER = 2**40  # ends a note whose duration is still to be told
+NO_PITCH = -1
+
+Ints = NDArray[np.int64]
+
+
+class Sounds:
+    """Notes beside ids: N entries, each a note in a place of a row."""
+
+    def __init__(
+        self,
+        rows: Ints,
+        places: Ints,
+        number: Ints,
+        pitch_of: Ints,
+        shape: tuple[int, ...],
+    ) -> None:
+        has_pitch = pitch_of[number] != NO_PITCH
+        self.rows, self.places, self.number = rows[has_pitch], places[has_pitch], number[has_pitch]
+        self.pitch = pitch_of[self.number]
+        lowest = np.full(shape, NEVER)  # (B, T) of each place
+        np.minimum.at(lowest, (self.rows, self.places), self.pitch)
+        self.lowest = np.where(lowest < NEVER, lowest, NO_PITCH)
+
+    def lowest_by(self, group_of: Ints, count: int) -> Ints:
+        """(B, T, count) the lowest pitch of each group of notes, NO_PITCH where there is none.
+
+        `group_of` is (N,), of each note.
+        """
+        lowest = np.full((*self.lowest.shape, count), NEVER)
+        np.minimum.at(lowest, (self.rows, self.places, group_of[self.number]), self.pitch)
+        return np.where(lowest < NEVER, lowest, NO_PITCH)
+
+    def above(
+        self,
+        root: Ints,
+        program_of: Ints | None = None,
+        latest: Ints | None = None,
+    ) -> tuple[Ints, Ints, Ints]:
+        """Row, place, and semitones above the root (B, T), of the entries whose place has one.
+
+        Given programs (N,) and notes (B, T), only of those of their note's program.
+        """
+        roots = root[self.rows, self.places]
+        chosen = roots != NO_PITCH
+        if program_of is not None and latest is not None:
+            chosen &= program_of[self.number] == program_of[latest[self.rows, self.places]]
+        return self.rows[chosen], self.places[chosen], (self.pitch - roots)[chosen]
+
+
+def latest(is_one: NDArray[np.bool_]) -> Ints:
+    """(B, T) the place of the latest True so far, -1 before the first."""
+    places = np.where(is_one, np.arange(is_one.shape[1]), -1)
+    return np.asarray(np.maximum.accumulate(places, axis=1))
+
+
+def take(values: NDArray[np.generic], places: Ints) -> Ints:
+    """(B, T) what stands in these places of each row; anything where the place is -1."""
+    return np.take_along_axis(np.asarray(values), np.maximum(places, 0), axis=1)
+
+
+def first_reaching(times: Ints, rows: Ints, least: Ints) -> Ints:
+    """(N,) the first place in its row, where times (B, T) never fall, with a time of `least`."""
+    apart = int(times.max(initial=0)) + 3
+    row_starts = apart * np.arange(len(times))[:, None]
+    wanted = np.minimum(least, apart - 2) + apart * rows
+    places = np.searchsorted((times + row_starts).ravel(), wanted)
+    return np.asarray(places - times.shape[1] * rows)
+
+
+def spread(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """All places of N ranges, first to stop - 1: whose each is, and the place."""
+    count = np.maximum(stop - first, 0)
+    which = np.repeat(np.arange(len(first)), count)
+    before = np.cumsum(count) - count
+    return which, np.arange(len(which)) - before[which] + first[which]

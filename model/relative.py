@@ -1,0 +1,65 @@
+"""Logits of notes by how far they lie from notes that were heard: the same in every key."""
+
+import torch
+from torch import Tensor, nn
+
+REACH = 24  # semitones; notes further away are as far as that
+OCTAVE = 12
+SHARED = 3  # references that all programs count from
+_PERIODS = (None, None, OCTAVE, OCTAVE)  # of each reference: a program's own, then the shared ones
+
+
+def reference_count(n_programs: int) -> int:
+    """R, how many references there are beside each id: one a program, and those of all."""
+    return n_programs + SHARED if n_programs else 0
+
+
+class RelativeHead(nn.Module):
+    """Logits of notes by their distance from references, to be added to those by the note itself.
+
+    A head with a row a note learns each melodic step and each chord anew in every key. This one
+    has a row a distance, as attention in Shaw et al. 2018 and Huang et al. 2018 has. A note
+    counts, in semitones, from what its own program had before; from the latest note that begins
+    with it; and, within the octave, from the lowest that sounds and from the lowest before.
+
+    Args:
+        n_embd: D.
+        n_programs: P.
+        n_pitches: N, pitches a program.
+    """
+
+    # of each table: a row a distance, and one for a reference that is not there
+    rows = tuple(1 + (period or 2 * REACH + 1) for period in _PERIODS)
+
+    def __init__(self, n_embd: int, n_programs: int, n_pitches: int) -> None:
+        super().__init__()
+        self.n_programs, self.n_pitches = n_programs, n_pitches
+        self.tables = nn.ModuleList(
+            nn.Linear(n_embd, n_programs * count, bias=False) for count in self.rows
+        )
+
+    def forward(self, x: Tensor, references: Tensor) -> Tensor:
+        """Logits of the notes of all programs, program by program.
+
+        Args:
+            x: float (B, T, D).
+            references: int64 (B, T, R), pitches from 1 up; 0: there is none. First each program's
+                own, then the latest note's, the lowest that sounds, the lowest before.
+
+        Returns:
+            float (B, T, P N).
+        """
+        B, T, _ = x.shape
+        P, N = self.n_programs, self.n_pitches
+        pitch = torch.arange(1, N + 1, device=x.device)
+        total: Tensor | None = None
+        kinds = torch.split_with_sizes(references, (P, 1, 1, 1), dim=-1)
+        for table, period, reference in zip(self.tables, _PERIODS, kinds, strict=True):
+            distance = pitch - reference[..., None]  # (B, T, P, N), or (B, T, 1, N) for all P
+            row = distance % period if period else distance.clamp(-REACH, REACH) + REACH
+            row = row.masked_fill(reference[..., None] == 0, period or 2 * REACH + 1)
+            by_row = table(x).view(B, T, P, -1)  # (B, T, P rows) -> (B, T, P, rows)
+            logits = by_row.gather(-1, row.expand(B, T, P, N))  # (B, T, P, N)
+            total = logits if total is None else total + logits
+        assert total is not None
+        return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
