@@ -211,12 +211,14 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
     assert in_mid_bar
 
 
-INTERVALS = ("chord", "against", "against_over", "before", "motion", "step", "references")
+INTERVALS = ("chord", "against", "against_over", "before", "motion", "step")
 
 
 def said(bearings, row, blocks=None):
     """What (S,) says, by block, but time and intervals; blocks that say nothing are left out."""
-    blocks = blocks or [name for name in bearings.blocks if name not in ("time", *INTERVALS)]
+    blocks = blocks or [
+        name for name in bearings.blocks if name not in ("time", "references", *INTERVALS)
+    ]
     told = {name: np.flatnonzero(row[bearings.blocks[name]]).tolist() for name in blocks}
     return {name: columns for name, columns in told.items() if columns}
 
@@ -277,6 +279,17 @@ def test_time_and_intervals_by_hand():
         # a drum, which has no pitch: nothing is told against it
         *[before | {"chord": [0, 5], "motion": [1, 8]}] * 3,
     ]
+    # by program what is over; the latest; the lowest that sounds; the lowest that is over
+    references = rows[:, bearings.blocks["references"]].astype(int)
+    assert np.where(references, references + vocabulary.lowest_pitch - 1, 0).tolist() == [
+        *[[0, 0, 0, 0, 0]] * 4,
+        *[[0, 0, 60, 60, 0]] * 2,
+        *[[0, 0, 67, 60, 0]] * 2,
+        [60, 0, 0, 0, 60],
+        *[[60, 0, 59, 59, 60]] * 2,
+        *[[60, 0, 88, 59, 60]] * 2,
+        *[[60, 0, 0, 59, 60]] * 3,
+    ]
 
 
 def test_a_long_drum_by_hand():
@@ -310,6 +323,9 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
     for name, block in bearings.blocks.items():
         old, new = before[:, block], after[:, block]
+        if name == "references":
+            np.testing.assert_array_equal(new, np.where(old > 0, old + shift, 0))
+            continue
         if name not in ("pitch", "sounding", "over"):
             np.testing.assert_array_equal(new, old)
             continue

@@ -1,0 +1,76 @@
+"""Logits by distance: what they are by hand, the same in every key, and in the decoder."""
+
+import numpy as np
+import pytest
+import torch
+
+from data.bearings import Bearings
+from data.vocabulary import Kind
+from model.decoder import Decoder, DecoderConfig
+from model.relative import OCTAVE, REACH, SHARED, RelativeHead, reference_count
+from tests.models import QUARTET
+
+P, N, D = 2, 60, 3
+
+
+@pytest.fixture
+def head():
+    torch.manual_seed(0)
+    return RelativeHead(D, P, N)
+
+
+def by_hand(head, x, references):
+    """(P N,) the logits of one token, note by note."""
+    logits = np.zeros((P, N))
+    tables = [table(x).view(P, -1).detach().numpy() for table in head.tables]
+    own, latest, lowest, before = tables
+    for program in range(P):
+        for pitch in range(1, N + 1):
+            for table, reference in ((own, references[program]), (latest, references[P])):
+                row = max(-REACH, min(REACH, pitch - reference)) + REACH if reference else -1
+                logits[program, pitch - 1] += table[program, row]
+            for table, reference in ((lowest, references[P + 1]), (before, references[P + 2])):
+                row = (pitch - reference) % OCTAVE if reference else -1
+                logits[program, pitch - 1] += table[program, row]
+    return logits.ravel()
+
+
+def test_every_note_counts_from_every_reference(head):
+    rng = np.random.default_rng(0)
+    references = rng.integers(1, N + 1, (2, 5, P + SHARED)) * (rng.random((2, 5, P + SHARED)) < 0.7)
+    x = torch.randn(2, 5, D)
+    logits = head(x, torch.from_numpy(references)).detach().numpy()
+    assert logits.shape == (2, 5, P * N)
+    for place in np.ndindex(2, 5):
+        expected = by_hand(head, x[place], references[place].tolist())
+        np.testing.assert_allclose(logits[place], expected, atol=1e-5)
+
+
+def test_in_another_key_they_are_the_same(head):
+    references = torch.tensor([[[20, 0, 24, 20, 17]]])
+    moved = torch.where(references > 0, references + 5, 0)
+    x = torch.randn(1, 1, D)
+    old, new = (head(x, r).view(P, N) for r in (references, moved))
+    torch.testing.assert_close(new[:, 5:], old[:, :-5])
+
+
+def test_the_decoder_adds_them_to_the_notes_alone():
+    torch.manual_seed(0)
+    shape = Bearings(QUARTET).shape
+    config = DecoderConfig(QUARTET.size, n_layer=1, n_head=2, n_embd=16, context_length=8, **shape)
+    decoder = Decoder(config).eval()
+    assert not any(table.weight.any() for table in decoder.relative.tables)
+    ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
+    beside = torch.from_numpy(Bearings(QUARTET).of(ids.numpy())).clone()
+    count = reference_count(config.n_programs)
+    beside[..., -1 - count : -1] = torch.arange(count)
+    with torch.no_grad():
+        decoder.head.weight.normal_()
+        plain = decoder(ids, beside=beside)
+        for table in decoder.relative.tables:
+            table.weight.normal_()
+        full = decoder(ids, beside=beside)
+    notes = QUARTET.ids(Kind.NOTE)
+    changed = (full != plain).flatten(0, 1).any(dim=0).numpy()
+    assert changed[notes].all()
+    assert changed.sum() == QUARTET.counts[Kind.NOTE]
