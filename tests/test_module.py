@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from model.checks import RunError
 from model.likelihood import score_tokens, token_nats
-from model.module import MusicModule
+from model.module import TEMPERATURES, MusicModule
 from model.protocols import PieceBatch, TrainingBatch
 from tests.tensors import last_half
 
@@ -296,3 +296,48 @@ def test_another_side_input_is_refused(tmp_path, kept, now):
 def test_a_run_without_end_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"give trainer\.max_steps"):
         trainer(tmp_path, -1, max_epochs=-1).fit(module(), datamodule=Toy())
+
+
+class TooSure(MusicModule):
+    """Learns as good as nothing, and takes what another has learnt for more certain than it is."""
+
+    teacher: MusicModule
+
+    def on_fit_start(self) -> None:
+        super().on_fit_start()
+        self.decoder.load_state_dict(self.teacher.decoder.state_dict())
+        self.decoder.head.weight.data *= 2
+
+
+def test_validation_finds_the_temperature_that_is_used_outside_of_training(run, tmp_path):
+    small = {"n_layer": 1, "n_head": 2, "n_embd": 8, "context_length": C, "dropout": 0.0}
+    student, data = TooSure(**small, learning_rate=1e-9, muon_learning_rate=1e-9), Toy()
+    object.__setattr__(student, "teacher", run[0])  # no part of the student
+    seed_everything(0)
+    logger = CSVLogger(tmp_path, name="", version="")
+    fit = trainer(tmp_path, 10, logger=logger)
+    fit.fit(student, datamodule=data)
+    with (tmp_path / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    decoder, batch = student.decoder.eval(), Toy.collate(data.pieces)
+    found = float(decoder.temperature)
+
+    def per_note(temperature: float) -> float:
+        decoder.temperature.fill_(temperature)
+        nats = token_nats(decoder, batch["pieces"], batch["allowed"], rebase=last_half(C))
+        return sum(each.sum() for each in nats) / sum(batch["notes"])
+
+    each = {temperature: per_note(temperature) for temperature in TEMPERATURES}
+    assert 1 < found < 2
+    assert found == pytest.approx(min(each, key=each.__getitem__))
+    assert column(rows, "valid/temperature") == pytest.approx([found, found])
+    assert column(rows, "valid/nats_per_note")[-1] == pytest.approx(min(each.values()), rel=1e-4)
+
+    decoder.temperature.fill_(found)
+    ids = torch.from_numpy(data.pieces[0][None, :C]).long()
+    calm = decoder(ids)
+    torch.testing.assert_close(decoder.train()(ids), calm * found)
+    (again,) = fit.validate(student, datamodule=data, verbose=False)  # judges, and finds nothing
+    assert "valid/temperature" not in again
+    assert float(decoder.temperature) == found
+    assert again["valid/nats_per_note"] == pytest.approx(min(each.values()), rel=1e-4)
