@@ -87,7 +87,7 @@ class MusicMonitor(Callback):
         tokens: how many of a held-out piece the attention maps show.
     """
 
-    def __init__(self, times: int = 4, bars: int = 8, tokens: int = 32) -> None:
+    def __init__(self, times: int = 4, bars: int = 6, tokens: int = 28) -> None:
         for name, value in (("times", times), ("bars", bars), ("tokens", tokens)):
             if value < 1:
                 raise RunError(f"monitor.{name} must be 1 or more, not {value}")
