@@ -18,7 +18,7 @@ from torch.utils.tensorboard import SummaryWriter
 from compose import Model
 from data.corpus import Corpus
 from model.checks import RunError
-from page import show_charts, show_config, show_corpus, show_settings
+from board import show_charts, show_config, show_corpus, show_settings
 from showing import SHOWN, Moment
 
 EVENTS = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder

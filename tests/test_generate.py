@@ -49,7 +49,7 @@ def test_the_three_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
         *((0, 60), (12, 64), (24, 67), (36, 72))
     ]
     assert len(score.bars) == 4
-    assert score.notes["onset"].max() >= 48 * 3
+    assert score.notes["onset"].max() >= 48 * 2
     assert pretty_midi.PrettyMIDI(str(out.with_suffix(".mid"))).get_end_time() > 4
     assert Image.open(out.with_suffix(".png")).size > (300, 100)
     assert out.with_suffix(".wav").read_bytes()[:4] == b"RIFF"

@@ -21,8 +21,8 @@ MATPLOTLIB = {"data/render.py", "data/charts.py"}
 MAY_IMPORT = {
     "train": {"checkpoints", "devices", "monitor"},
     "checkpoints": set(),
-    "monitor": {"compose", "page", "showing"},
-    "page": set(),
+    "monitor": {"board", "compose", "showing"},
+    "board": set(),
     "showing": {"compose", "measure"},
     "evaluate": {"compose", "generate", "judge", "measure"},
     "judge": {"compose"},

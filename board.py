@@ -34,12 +34,14 @@ def show_charts(writer: SummaryWriter, vocabulary: Vocabulary | IdVocabulary, la
 
 def _layout(scored: Sequence[str], layers: int) -> dict[str, Charts]:
     """The charts for these kinds of token."""
-    parts = ["all", "embedding", "beside", *(f"layer_{n + 1}" for n in range(layers)), "head"]
+    blocks = [f"layer_{number + 1}" for number in range(layers)]
+    parts = ["all", "embedding", "beside", *blocks, "head", "relative"]
     return {
         "learning": {
             "nats per note": _lines("train/nats_per_note", "valid/nats_per_note"),
             "loss: nats per token": _lines("train/loss", "valid/loss"),
             "nats per note by kind of token, valid": _lines(*(f"valid/nats_{k}" for k in scored)),
+            "temperature that suits valid": _lines("valid/temperature"),
         },
         "accuracy by kind of token": {
             kind: _lines(f"train/accuracy_{kind}", f"valid/accuracy_{kind}") for kind in scored
