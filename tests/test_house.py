@@ -16,7 +16,7 @@ LIGHTNING = {
     *("data/datamodule.py", "model/module.py"),
     *("checkpoints.py", "devices.py", "monitor.py", "train.py"),
 }
-MATPLOTLIB = {"data/render.py"}
+MATPLOTLIB = {"data/render.py", "data/charts.py"}
 # Top-level files import each other only along this line.
 MAY_IMPORT = {
     "train": {"checkpoints", "devices", "monitor"},

@@ -1,0 +1,123 @@
+"""Figures to see: the measures of written pieces beside those of real ones, as charts.
+
+What draws music itself is in data/render.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from data.compare import HISTOGRAMS, MEASURES, SETS
+
+GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#68727d", "#e3e7eb", "#0072b2"
+# Inches.
+_WIDTH, _ROW, _TOP, _BOTTOM = 9.6, 0.36, 0.75, 0.5
+# Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its colour.
+_SETS = {"generated": (-0.42, -0.13, ACCENT), "held_out": (-0.1, 0.13, INK)}
+_ENDS = (0.1, 0.9)  # the share of the pieces below a line's two ends
+# Where the panels are, in shares of the width; each row of the first has a scale of its own.
+_VALUES, _OVERLAPS = (0.42, 0.27), (0.74, 0.23)
+
+
+def draw_statistics(result: Mapping[str, Any]) -> Figure:
+    """Every statistic of generated pieces beside that of held-out ones, a row each.
+
+    On the left the values: a dot is the mean, a line goes from the lowest tenth of the pieces to
+    the highest (of a histogram, of its notes); every row has its own scale, with the means beside
+    it. On the right how much of the two distributions overlaps, on a band in which real pieces
+    lie when they stand in place of the generated ones. What is not defined is said so.
+
+    The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
+
+    Args:
+        result: what data/compare.py's `compare` gives.
+    """
+    rows = result["measures"] | result["histograms"]
+    digits = {name: its.digits for name, its in (MEASURES | HISTOGRAMS).items()}
+    height = _TOP + _BOTTOM + _ROW * len(rows)
+    figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
+    values, overlaps = (
+        figure.add_axes((left, _BOTTOM / height, width, _ROW * len(rows) / height))
+        for left, width in (_VALUES, _OVERLAPS)
+    )
+    for place, (name, row) in enumerate(rows.items()):
+        _draw_values(values, place, row, digits[name])
+        _draw_overlap(overlaps, place, row)
+    for axes in (values, overlaps):
+        axes.set(ylim=(len(rows) - 0.5, -0.5), facecolor="none", yticks=[])
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
+    values.set(xlim=(-0.04, 1.04), xticks=[])
+    overlaps.set(xlim=(0, 1.02), xticks=[0, 0.5, 1])
+    pieces = result["pieces"]
+    for which, (x, _, colour) in _SETS.items():
+        _write(values, x, -1.25, SETS[which], color=colour, ha="right", weight="bold")
+        _write(values, x, -0.75, f"mean of {pieces[which]}", color=MUTED, ha="right", size=7.5)
+    _write(values, 0.5, -1.25, "mean, lowest to highest tenth", ha="center", weight="bold")
+    _write(values, 0.5, -0.75, "each row on a scale of its own", color=MUTED, ha="center", size=7.5)
+    _write(overlaps, 0.5, -1.25, "overlap with held-out", ha="center", weight="bold")
+    told = "band: of real pieces; filled: within it"
+    _write(overlaps, 0.5, -0.75, told, color=MUTED, ha="center", size=7.5)
+    return figure
+
+
+def _draw_values(axes: Axes, place: int, row: Mapping[str, Any], digits: int) -> None:
+    """A statistic's label, its two means, and two dots with lines on a scale of their own."""
+    _write(axes, -1.45, place, row["label"])
+    spans = {which: _span(row, which) for which in _SETS}
+    known = np.concatenate(list(spans.values()))
+    known = known[np.isfinite(known)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    scale = (high - low) or 1.0
+    for which, (x, shift, colour) in _SETS.items():
+        mean = row[which]["mean"]
+        text = f"{mean:.{digits}f}".replace("-", "\N{MINUS SIGN}") if np.isfinite(mean) else "NaN"
+        _write(axes, x, place, text, color=colour, ha="right")
+        begin, middle, end = (spans[which] - low) / scale
+        axes.plot([begin, end], [place + shift] * 2, color=colour, lw=2, alpha=0.45)
+        axes.plot(middle, place + shift, "o", color=colour, ms=4.5)
+    if not len(known):
+        _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
+    axes.axhline(place + 0.5, color=FAINT, lw=0.6)
+
+
+def _span(row: Mapping[str, Any], which: str) -> NDArray[np.float64]:
+    """(3,) where the line begins, the mean, where it ends; NaN where there is none."""
+    its = row[which]
+    if "values" in its:
+        values = np.array(its["values"], dtype=np.float64)
+        values = values[np.isfinite(values)]
+        ends = np.quantile(values, _ENDS) if len(values) else np.full(2, np.nan)
+    elif not sum(its["shares"]) or not np.isfinite(its["mean"]):
+        ends = np.full(2, np.nan)
+    else:
+        below = np.cumsum(its["shares"])
+        ends = np.array(row["bins"])[np.searchsorted(below, np.array(_ENDS) * below[-1])]
+    return np.array([ends[0], its["mean"], ends[1]])
+
+
+def _draw_overlap(axes: Axes, place: int, row: Mapping[str, Any]) -> None:
+    """The band that real pieces reach with their mean, and where the generated ones are."""
+    value, real = row["distance"]["overlap"], row["real_distance"]["overlap"]
+    if np.isfinite(real["farthest"]):
+        axes.barh(place, 1 - real["farthest"], left=real["farthest"], height=0.56, color=FAINT)
+        axes.plot([real["mean"]] * 2, [place - 0.28, place + 0.28], color=MUTED, lw=1.2)
+    if np.isfinite(value):
+        is_within = value >= real["farthest"]
+        face = ACCENT if is_within else GROUND
+        axes.plot(value, place, "o", ms=6, mec=ACCENT, mfc=face, mew=1.5, clip_on=False)
+    else:
+        _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
+    axes.axhline(place + 0.5, color=FAINT, lw=0.6)
+
+
+def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Text that no file name can turn into a formula."""
+    given = {"size": 9, "color": INK, "va": "center", **style}
+    axes.text(x, y, text, **given).set_parse_math(False)
