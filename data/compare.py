@@ -193,11 +193,11 @@ def _compared_histograms(
     counters = {name: [histogram.of(score) for score in pieces] for name, pieces in sets.items()}
     keys = sorted({key for each in counters.values() for counter in each for key in counter})
     counts = {  # (pieces, bins)
-        name: np.array([[c[key] for key in keys] for c in each]).reshape(len(each), len(keys))
+        name: np.array([[c[key] for key in keys] for c in each], dtype=np.int64)
         for name, each in counters.items()
     }
     grid = sets["held_out"][0].grid
-    bins = np.array(keys) / (grid.steps_per_beat if histogram.is_time else 1)
+    bins = np.array(keys, dtype=np.int64) / (grid.steps_per_beat if histogram.is_time else 1)
     held_out = counts["held_out"].sum(axis=0)
     return {
         "label": histogram.label,

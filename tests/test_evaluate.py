@@ -11,8 +11,6 @@ import torch
 import evaluate
 import generate
 import measure
-from data.bearings import Bearings
-from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
 from data.metrics import note_density
 from data.midi import read_midi, write_midi
@@ -20,7 +18,6 @@ from data.render import write_attention
 from data.tokenizer import encode
 from judge import Music, likelihood
 from model.bundle import save_bundle
-from model.decoder import Decoder, DecoderConfig
 from tests.folders import transposed, tune, write_tunes
 from tests.models import untrained_on
 from tests.music import GRID, piece
