@@ -19,9 +19,8 @@ def headlines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [*music["measures"].values(), *music["histograms"].values()]
     known = [row for row in rows if row["distance"]["overlap"] == row["distance"]["overlap"]]
     own, real = (original[which]["line"]["shares"]["8"] for which in ("all", "held_out"))
-    interval = (
-        f"[{model['low']:.3f} to {model['high']:.3f}]" if model["low"] == model["low"] else ""
-    )
+    low, high = model["low"], model["high"]
+    interval = f"{low:.3f} to {high:.3f}" if low == low else "NaN"
     return [
         (
             f"{model['value']:.3f}",

@@ -88,6 +88,20 @@ def test_the_page_has_every_chapter_and_says_what_it_is_about(judged):
     assert commands[0].startswith("python evaluate.py all -c m.safetensors --count 4 ")
 
 
+def test_the_headlines_are_those_of_the_json_file(judged):
+    _, page, figures = judged
+    nats, near, share = (text for _, text in page.all("strong"))
+    its = figures["likelihood"][-1]["nats_per_note"]
+    assert agrees(nats, its["model"]["value"])
+    told = next(text for _, text in page.all("span") if text.startswith("nats per note on test"))
+    assert told.endswith(f"pieces [NaN]; 5-gram: {its['5-gram']['value']:.3f}")  # of one piece
+    rows = [*figures["music"]["measures"].values(), *figures["music"]["histograms"].values()]
+    pairs = [(row["distance"]["overlap"], row["real_distance"]["overlap"]) for row in rows]
+    known = [value >= (real["farthest"] or 0) for value, real in pairs if value is not None]
+    assert near == f"{sum(known)} of {len(known)}"
+    assert share == f"{figures['originality']['all']['line']['shares']['8']:.1%}"
+
+
 def test_nothing_is_fetched_and_nothing_runs(judged):
     _, page, _ = judged
     names = {name for name, _, _ in page.elements}
