@@ -14,10 +14,11 @@ CHORALE := datasets/bach/midi/bwv153.5.mid
 .PHONY: music test check watch
 .DELETE_ON_ERROR:
 
-music: $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
+music: $(RUN)/report.html
 	@echo
 	@echo "The model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav and a .png"
 	@echo "(the piano roll, where the seed is dark). To look at the run: make watch"
+	@echo "To hear and judge what it learnt, open $(RUN)/report.html in a browser"
 
 # Training resumes where it was interrupted; `trained` says that it came to its end.
 $(RUN)/trained: .venv/installed
@@ -30,6 +31,9 @@ $(MUSIC)/melody.mid: $(RUN)/trained
 $(MUSIC)/chorale.mid: $(RUN)/trained
 	@$(BIN) generate.py --checkpoint $(RUN)/model.safetensors \
 		--seed-midi $(CHORALE) --seed-bars 2 --out $(MUSIC)/chorale
+
+$(RUN)/report.html: $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
+	@$(BIN) evaluate.py all $^ --checkpoint $(RUN)/model.safetensors --html $@ --json $(RUN)/report.json
 
 test: .venv/installed-dev
 	@$(BIN) -m ruff check .

@@ -22,11 +22,16 @@ place.
     python evaluate.py attention --midi piece.mid --out maps.png
 
 draws which tokens of a piece each head looks at.
+
+    python evaluate.py all --html report.html --json report.json
+
+judges it by all of these, and writes one page to read and to hear.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +44,7 @@ from numpy.typing import NDArray
 
 from data.compare import table
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
-from data.files import write_json
+from data.files import check_writable, write_json
 from data.fit import fit_score
 from data.midi import read_midi
 from data.ngrams import NAMES, train
@@ -50,6 +55,7 @@ from data.render import token_labels, write_attention, write_surprise
 from data.surprise import most_surprising
 from data.tables import (
     file_lines,
+    headlines,
     likelihood_lines,
     originality_lines,
     surprise_label,
@@ -60,9 +66,11 @@ from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load
 from judge import Music, likelihood, music_of_files, read_files, surprises
 from measure import measured, written_like
 from model.bundle import BundleError
+from overall import MOST_NOTES, overall
+from report import write_report
 
+PIECES = 30  # that `all` lets the model write: a minute has to do for everything
 MOST_TOKENS = 128  # in a picture of attention
-MOST_NOTES = 10  # listed as the most surprising
 
 
 def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
@@ -143,6 +151,20 @@ def judge_music(model: Model, given: argparse.Namespace) -> dict[str, Any]:
     return {"music": {"midi": given.midi, **result}}
 
 
+def judge_all(model: Model, given: argparse.Namespace) -> dict[str, Any]:
+    """Prints what matters most of all that is known, writes the page; gives the figures."""
+    for path in filter(None, (given.html, given.json)):
+        check_writable(path)
+    corpus = corpus_of(model, given.path, given.datasets)
+    judged = overall(model, corpus, given.midi, given.count, given.seed)
+    for figure, what in headlines(judged.figures):
+        print(f"{figure:>9}  {what}")
+    if given.html:
+        command = shlex.join(["python", "evaluate.py", *given.command])
+        write_report(judged, given.checkpoint, command, given.html)
+    return judged.figures
+
+
 def opening_ids(
     model: Model, midi: str, from_bar: int, most: int
 ) -> tuple[NDArray[np.int64], list[str]]:
@@ -188,7 +210,7 @@ def _file(text: str, ending: str) -> str:
     return text
 
 
-_png, _json = partial(_file, ending=".png"), partial(_file, ending=".json")
+_png, _json, _html = (partial(_file, ending=ending) for ending in (".png", ".json", ".html"))
 
 
 def _tokens_shown(text: str) -> int:
@@ -202,7 +224,7 @@ def command_line() -> argparse.ArgumentParser:
     """The options, in the order in which --help tells them."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_subparsers(
-        dest="what", required=True, metavar="likelihood | music | originality | attention"
+        dest="what", required=True, metavar="likelihood | music | originality | attention | all"
     )
     likelihood = what.add_parser("likelihood", help="how likely pieces are, and each note of one")
     likelihood.add_argument(
@@ -223,18 +245,29 @@ def command_line() -> argparse.ArgumentParser:
     music.add_argument(
         "midi", nargs="*", metavar="FILE", help="MIDI files and folders, not pieces it writes"
     )
-    music.add_argument(
-        *("--count", "-n"),
-        type=at_least_one,
-        default=50,
-        help="how many pieces it writes (default: %(default)s)",
-    )
-    music.add_argument(
-        "--seed", type=random_seed, default=0, help="the same number, the same figures (default: 0)"
-    )
     originality = what.add_parser("originality", help="what of some pieces stands in training")
     originality.add_argument("midi", nargs="+", metavar="FILE", help="MIDI files, and folders")
-    for command in (likelihood, music, originality):
+    everything = what.add_parser("all", help="all of these but attention, on a page with sound")
+    everything.add_argument(
+        "midi", nargs="*", metavar="FILE", help="MIDI files to show too; pictures beside them count"
+    )
+    everything.add_argument(
+        "--html", type=_html, metavar="FILE.html", help="write the page here; it needs nothing else"
+    )
+    for command, count in ((music, 50), (everything, PIECES)):
+        command.add_argument(
+            *("--count", "-n"),
+            type=at_least_one,
+            default=count,
+            help="how many pieces it writes (default: %(default)s)",
+        )
+        command.add_argument(
+            "--seed",
+            type=random_seed,
+            default=0,
+            help="the same number, the same figures (default: 0)",
+        )
+    for command in (likelihood, music, originality, everything):
         command.add_argument("--path", help="another corpus than the one it was trained on")
         command.add_argument("--datasets", default="datasets", help="where corpora lie")
         command.add_argument(
@@ -255,7 +288,7 @@ def command_line() -> argparse.ArgumentParser:
     attention.add_argument(
         "--tokens", type=_tokens_shown, default=64, help="how many it reads (default: %(default)s)"
     )
-    for command in (likelihood, music, originality, attention):
+    for command in (likelihood, music, originality, everything, attention):
         command.add_argument(
             *("--checkpoint", "-c"),
             default=DEFAULT_CHECKPOINT,
@@ -267,6 +300,7 @@ def command_line() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
     arguments = command_line().parse_args(argv)
+    arguments.command = sys.argv[1:] if argv is None else argv
     if arguments.what == "likelihood":
         if bool(arguments.piece) != bool(arguments.out):
             fail("--piece FILE and --out FILE.png go together: what to read, what to draw")
@@ -279,6 +313,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             figures = judge_originality(model, arguments)
         elif arguments.what == "music":
             figures = judge_music(model, arguments)
+        elif arguments.what == "all":
+            figures = judge_all(model, arguments)
         elif arguments.what == "likelihood":
             judge = judge_piece if arguments.piece else judge_likelihood
             figures = judge(model, arguments)

@@ -6,7 +6,7 @@ evaluate.py is its command. What it gives is plain data, for JSON and for pages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from data.score import Medley, Score
 from data.store import Split, token_arrays
 from data.surprise import PARTS, note_nats
 from data.tokenizer import decode, encode
+from data.vocabulary import Vocabulary
 from data.windows import WholePieces
 from model.likelihood import Tally, summarise
 
@@ -53,6 +54,14 @@ class Music:
         """A split of a corpus."""
         split = corpus.split(name)
         return cls(name, split, [0] * len(split), [])
+
+    @classmethod
+    def of_scores(
+        cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
+    ) -> Music:
+        """Pieces that the vocabulary can spell, each under a name."""
+        arrays = token_arrays(*encode_medley(Medley.of(scores), vocabulary), vocabulary)
+        return cls(name, Split.of(names, arrays), [0] * len(scores), [])
 
 
 def read_files(model: Model, paths: Sequence[str]) -> Readings:
@@ -89,8 +98,8 @@ def music_of_files(model: Model, paths: Sequence[str]) -> Music:
             left_out.append(missing)
     if not scores:
         raise MidiError(_nothing_known(readings.names[0], model))
-    arrays = token_arrays(*encode_medley(Medley.of(scores), model.vocabulary), model.vocabulary)
-    return Music("files", Split.of(names, arrays), left_out, told)
+    music = Music.of_scores("files", names, scores, model.vocabulary)
+    return replace(music, left_out=left_out, told=told)
 
 
 def _nothing_known(name: str, model: Model) -> str:

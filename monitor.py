@@ -15,10 +15,10 @@ from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
+from board import show_charts, show_config, show_corpus, show_settings
 from compose import Model
 from data.corpus import Corpus
 from model.checks import RunError
-from board import show_charts, show_config, show_corpus, show_settings
 from showing import SHOWN, Moment
 
 EVENTS = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import wave
 from pathlib import Path
 
@@ -29,6 +30,28 @@ def write_wav(score: Score, path: str | Path) -> None:
         file.setsampwidth(2)
         file.setframerate(_SAMPLE_RATE)
         file.writeframes(samples.tobytes())
+
+
+def small_wav(score: Score) -> bytes:
+    """The sound of `render_audio` as a WAV file a quarter of the size, for a page.
+
+    Mono, 22,050 samples a second, each in 8 bits by the mu-law of ITU-T G.711 (1988), which every
+    browser plays; 256 logarithmic steps keep its noise about 37 dB below the music, soft or loud.
+    """
+    sample_rate, mu_law = 22_050, 7
+    levels = np.rint(render_audio(score, sample_rate) * 32767).astype(np.int32)
+    biased = np.minimum(np.abs(levels), 32635) + 132
+    segment = np.log2(biased).astype(np.int32) - 7
+    codes = ((levels < 0) << 7) | (segment << 4) | ((biased >> (segment + 3)) & 15)
+    samples = (~codes & 255).astype(np.uint8).tobytes()
+    data = samples + b"\0" * (len(samples) % 2)  # a chunk's size is even
+    parts = [
+        struct.pack("<4sI4s", b"RIFF", 50 + len(data), b"WAVE"),
+        struct.pack("<4sIHHIIHHH", b"fmt ", 18, mu_law, 1, sample_rate, sample_rate, 1, 8, 0),
+        struct.pack("<4sII", b"fact", 4, len(samples)),
+        struct.pack("<4sI", b"data", len(samples)),
+    ]
+    return b"".join([*parts, data])
 
 
 def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.float32]:

@@ -5,17 +5,24 @@ What draws music itself is in data/render.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from data.compare import HISTOGRAMS, MEASURES, SETS
+from data.compare import HISTOGRAMS, MEASURES, SETS, is_far
 
-GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#68727d", "#e3e7eb", "#0072b2"
+GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#616b76", "#e3e7eb", "#0072b2"
+# The same where the reader's screen is dark; page.css has them too.
+_DARK = {GROUND: "#14181c", INK: "#e4e7ea", MUTED: "#98a2ac", FAINT: "#2b3238", ACCENT: "#5ab4f0"}
+_LEAST_SHARE = 0.004  # of a histogram's notes: bins with fewer in both sets are not drawn
+_DOTS_PER_INCH = 110
 # Inches.
 _WIDTH, _ROW, _TOP, _BOTTOM = 9.6, 0.36, 0.75, 0.5
 # Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its colour.
@@ -109,8 +116,7 @@ def _draw_overlap(axes: Axes, place: int, row: Mapping[str, Any]) -> None:
         axes.barh(place, 1 - real["farthest"], left=real["farthest"], height=0.56, color=FAINT)
         axes.plot([real["mean"]] * 2, [place - 0.28, place + 0.28], color=MUTED, lw=1.2)
     if np.isfinite(value):
-        is_within = value >= real["farthest"]
-        face = ACCENT if is_within else GROUND
+        face = GROUND if is_far(row) else ACCENT
         axes.plot(value, place, "o", ms=6, mec=ACCENT, mfc=face, mew=1.5, clip_on=False)
     else:
         _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
@@ -121,3 +127,112 @@ def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Text that no file name can turn into a formula."""
     given = {"size": 9, "color": INK, "va": "center", **style}
     axes.text(x, y, text, **given).set_parse_math(False)
+
+
+def draw_likelihood(sets: Sequence[Mapping[str, Any]]) -> Figure:
+    """Nats per note of baselines and model, and of the model by kind of token.
+
+    A dot for each set of pieces, the last in colour, with a line over its interval.
+
+    Args:
+        sets: what `judge.likelihood` gives, with the same baselines.
+    """
+    kinds = list(dict.fromkeys(kind for its in sets for kind in its["by_kind"]))
+    panels = (
+        ("nats per note", [[its["nats_per_note"][who] for its in sets] for who in _who(sets)]),
+        (
+            "of the model, by kind of token",
+            [[its["by_kind"].get(kind, {}).get("nats_per_note") for its in sets] for kind in kinds],
+        ),
+    )
+    rows = max(len(figures) for _, figures in panels)
+    height = _TOP + _BOTTOM + _ROW * rows
+    figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
+    for (title, figures), labels, left in zip(
+        panels, (_who(sets), kinds), (0.12, 0.62), strict=True
+    ):
+        tall = _ROW * len(figures) / height
+        axes = figure.add_axes((left, 1 - _TOP / height - tall, 0.34, tall), facecolor="none")
+        for place, row in enumerate(figures):
+            for number, its in enumerate(row):
+                if its is None:
+                    continue
+                colour = ACCENT if number == len(sets) - 1 else INK
+                y = place + 0.3 * (number - (len(sets) - 1) / 2)
+                axes.plot([its["low"], its["high"]], [y, y], color=colour, lw=2, alpha=0.45)
+                axes.plot(its["value"], y, "o", color=colour, ms=4.5)
+            axes.axhline(place + 0.5, color=FAINT, lw=0.6)
+        axes.set(ylim=(len(figures) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
+        axes.set_xlim(left=0)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
+        axes.tick_params(axis="y", labelsize=9, labelcolor=INK)
+        axes.set_title(title, size=9, color=INK, weight="bold", loc="left")
+    return figure
+
+
+def _who(sets: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(sets[0]["nats_per_note"])
+
+
+def draw_histograms(result: Mapping[str, Any]) -> Figure:
+    """Each histogram of generated pieces beside that of held-out ones, a panel each.
+
+    Bins stand side by side, however far apart their values are; those with next to nothing in
+    them are left out.
+
+    Args:
+        result: what data/compare.py's `compare` gives.
+    """
+    rows = list(result["histograms"].values())
+    height = 2.1 * len(rows)
+    figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
+    for number, row in enumerate(rows):
+        floor = (height - 2.1 * (number + 1) + 0.45) / height
+        axes = figure.add_axes((0.05, floor, 0.94, 1.3 / height), facecolor="none")
+        shares = {which: np.array(row[which]["shares"]) for which in _SETS}
+        shown = np.flatnonzero(np.maximum(*shares.values()) >= _LEAST_SHARE)
+        places = np.arange(len(shown))
+        for (which, (_, _, colour)), side in zip(_SETS.items(), (-0.2, 0.2), strict=True):
+            axes.bar(places + side, shares[which][shown], 0.36, color=colour, label=SETS[which])
+        labels = [f"{row['bins'][n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
+        axes.set_xticks(places, labels)
+        axes.yaxis.set_major_formatter("{x:.0%}")
+        axes.locator_params(axis="y", nbins=3)
+        axes.set_axisbelow(True)
+        axes.grid(axis="y", color=FAINT, lw=0.6)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
+        axes.set_title(row["label"], size=9, color=INK, weight="bold", loc="left")
+        if not len(shown):
+            _write(axes, 0.5, 0.5, "not defined", color=MUTED, ha="center", style="italic")
+        elif not number:
+            axes.legend(frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="upper right")
+    return figure
+
+
+def png(figure: Figure) -> bytes:
+    """Any figure as a PNG file, for a page."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+    return file.getvalue()
+
+
+def svg(figure: Figure) -> str:
+    """A figure of this room as SVG that turns dark where the reader's screen is.
+
+    Its text stays text, in the reader's own font; it fetches nothing and holds no date, so equal
+    figures are equal files.
+    """
+    file = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "etude"}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    text = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", file.getvalue(), flags=re.DOTALL)
+    text = re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", text)
+    names = {colour: f"--c{number}" for number, colour in enumerate(_DARK)}
+    for colour, name in names.items():
+        text = text.replace(colour, f"var({name})")
+    light = "".join(f"{name}:{colour};" for colour, name in names.items())
+    dark = "".join(f"{name}:{_DARK[colour]};" for colour, name in names.items())
+    style = f":root{{{light}}}@media (prefers-color-scheme: dark){{:root{{{dark}}}}}"
+    return text.replace('<style type="text/css">', f'<style type="text/css">{style}', 1)

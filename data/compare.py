@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import counterpoint, metrics
+from data import counterpoint, metrics, tonality
 from data.distances import Distance, between_histograms, between_values
 from data.score import Score
 
@@ -72,6 +72,7 @@ MEASURES = {
 HISTOGRAMS = {
     "intervals": Histogram("intervals, semitones", metrics.intervals, is_time=False),
     "durations": Histogram("durations, beats", metrics.durations, is_time=True),
+    "above_tonic": Histogram("semitones above the tonic", tonality.above_tonic, is_time=False),
 }
 
 
@@ -109,6 +110,14 @@ def compare(
     }
 
 
+def is_far(row: Mapping[str, Any]) -> bool:
+    """Whether generated pieces overlap less with held-out ones than in any draw of real ones.
+
+    `row` is a measure or a histogram of what `compare` gives; False where that is not defined.
+    """
+    return bool(row["distance"]["overlap"] < row["real_distance"]["overlap"]["farthest"])
+
+
 def table(result: Mapping[str, Any]) -> str:
     """What `compare` gives, for people, in COLUMNS columns."""
     head = ("generated", "held-out", "overlap", "real", "JS", "real")
@@ -124,7 +133,7 @@ def table(result: Mapping[str, Any]) -> str:
     pieces = result["pieces"]
     legend = (
         f"Mean ± standard deviation over {pieces['generated']} generated and {pieces['held_out']} "
-        "held-out pieces, of intervals and durations over their notes. Overlap: 1 where the two "
+        "held-out pieces, of the last three over their notes. Overlap: 1 where the two "
         "are alike, 0 where they share nothing; JS, in bits: the other way round. Real: training "
         f"pieces in place of the generated, {DRAWS} draws of as many. *: farther from the held-out "
         "pieces than in any of these."
@@ -184,11 +193,11 @@ def _compared_histograms(
     counters = {name: [histogram.of(score) for score in pieces] for name, pieces in sets.items()}
     keys = sorted({key for each in counters.values() for counter in each for key in counter})
     counts = {  # (pieces, bins)
-        name: np.array([[c[key] for key in keys] for c in each]).reshape(len(each), len(keys))
+        name: np.array([[c[key] for key in keys] for c in each], dtype=np.int64)
         for name, each in counters.items()
     }
     grid = sets["held_out"][0].grid
-    bins = np.array(keys) / (grid.steps_per_beat if histogram.is_time else 1)
+    bins = np.array(keys, dtype=np.int64) / (grid.steps_per_beat if histogram.is_time else 1)
     held_out = counts["held_out"].sum(axis=0)
     return {
         "label": histogram.label,

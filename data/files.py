@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,21 @@ def written_beside(path: str | Path) -> Iterator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Finds out, before long work, whether a file can be written there; changes nothing.
+
+    Raises:
+        OSError: it cannot.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OSError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def write_json(data: Any, path: str | Path) -> None:

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from data.compare import is_far
 from data.originality import LENGTHS, READINGS
 
 _MOST_FILES = 20  # files that have a line of their own
+
+
+def headlines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What matters most of what overall.py gives: figures, and what each of them is."""
+    last, music, original = figures["likelihood"][-1], figures["music"], figures["originality"]
+    who = list(last["nats_per_note"])
+    model, best = (last["nats_per_note"][name] for name in (who[-1], who[-2]))
+    rows = [*music["measures"].values(), *music["histograms"].values()]
+    known = [row for row in rows if row["distance"]["overlap"] == row["distance"]["overlap"]]
+    own, real = (original[which]["line"]["shares"]["8"] for which in ("all", "held_out"))
+    low, high = model["low"], model["high"]
+    interval = f"{low:.3f} to {high:.3f}" if low == low else "NaN"
+    return [
+        (
+            f"{model['value']:.3f}",
+            f"nats per note on {last['name']} pieces [{interval}]; {who[-2]}: {best['value']:.3f}",
+        ),
+        (
+            f"{sum(not is_far(row) for row in known)} of {len(known)}",
+            "musical statistics as near to held-out pieces as real ones are",
+        ),
+        (
+            _share(own),
+            f"of its runs of eight notes stand in training; of held-out pieces {_share(real)}",
+        ),
+    ]
+
+
+def _share(share: float) -> str:
+    return f"{share:.1%}" if share == share else "NaN"
 
 
 def likelihood_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -96,7 +127,7 @@ def originality_lines(result: dict[str, Any]) -> Iterator[str]:
     for name, piece in rows[: min(len(result["pieces"]), _MOST_FILES)]:
         for reading in READINGS:
             for run in piece["runs"][reading][:1]:
-                yield f"{name}: {_run_text(run)}"
+                yield f"{name}: {run_text(run)}"
 
 
 def _originality_cells(figures: dict[str, Any]) -> str:
@@ -110,7 +141,8 @@ def _originality_cells(figures: dict[str, Any]) -> str:
     return cells + f"{f'{longest[len(longest) // 2]}, {longest[-1]}':>13}"
 
 
-def _run_text(run: dict[str, Any]) -> str:
+def run_text(run: dict[str, Any]) -> str:
+    """One run of what `data.originality.runs` gives: how long, and where it stands."""
     where = run["instrument"] or "texture"
     semitones = run["semitones"]
     moved = f"{abs(semitones)} semitone{'s' * (abs(semitones) > 1)} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -43,6 +44,15 @@ def estimate_key(score: Score) -> Key:
     profiles = [np.roll(PROFILES[key.mode], key.tonic) for key in keys]  # (24, 12)
     correlation = np.corrcoef([sounding, *profiles])[0, 1:]
     return keys[int(correlation.argmax())]
+
+
+def above_tonic(score: Score) -> Counter[int]:
+    """How many notes stand how many semitones above the tonic, 0 to 11; none where no key is."""
+    try:
+        tonic = estimate_key(score).tonic
+    except ValueError:
+        return Counter()
+    return Counter(((_pitched(score)["pitch"] - tonic) % 12).tolist())
 
 
 def final_chord(score: Score) -> NDArray[np.void]:

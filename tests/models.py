@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from data.bearings import Bearings
+from data.corpus import CorpusOptions, open_corpus
 from data.midi import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.vocabulary import Vocabulary
@@ -30,6 +31,20 @@ def untrained(path, vocabulary):
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
     save_bundle(path, decoder, vocabulary.to_json(), {"step": 0})
+    return path
+
+
+def untrained_on(folder, path, transpose=2):
+    """Saves a model that knows nothing but the vocabulary of a corpus; gives the path."""
+    corpus = open_corpus(folder, options=CorpusOptions(transpose=transpose), progress=False)
+    torch.manual_seed(0)
+    size, shape = corpus.vocabulary.size, Bearings(corpus.vocabulary).shape
+    decoder = Decoder(
+        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
+    )
+    torch.nn.init.normal_(decoder.head.weight, std=0.3)
+    summary = {"step": 0, "data": {"path": str(folder), "transpose": transpose}}
+    save_bundle(path, decoder, corpus.vocabulary.to_json(), summary)
     return path
 
 

@@ -1,5 +1,6 @@
 """Sound: what is in the Score is heard, at its place."""
 
+import struct
 import wave
 
 import numpy as np
@@ -7,7 +8,7 @@ import pretty_midi
 import pytest
 from hypothesis import given, settings
 
-from data.audio import render_audio, write_wav
+from data.audio import render_audio, small_wav, write_wav
 from data.score import BAR, DRUMS, NOTE, canonical
 from data.seed_notes import parse_seed_notes
 from tests.music import BOTH, EMPTY, GRID, piece, scale, scores
@@ -28,6 +29,25 @@ def test_four_parts_are_neither_silent_nor_clipped():
     assert np.abs(audio).max() == pytest.approx(10 ** (-1 / 20), rel=1e-3)
     assert min(level(audio, at, 0.5) for at in (0.2, 1.2, 2.2, 3.2)) > 0.02
     assert len(audio) / RATE == pytest.approx(4 + 1.5, abs=0.01)
+
+
+def test_a_small_file_sounds_the_same():
+    """Its samples are expanded as table 2 of G.711 says."""
+    score = parse_seed_notes("Am:2 F C G7", GRID, (40, 41, 42, 43))
+    file, audio = small_wav(score), render_audio(score, RATE)
+    riff, size, form, tag, fmt, law, channels, rate, speed, block, bits, _ = struct.unpack(
+        "<4sI4s4sIHHIIHHH", file[:38]
+    )
+    assert (riff, form, tag, fmt, law) == (b"RIFF", b"WAVE", b"fmt ", 18, 7)
+    assert (channels, rate, speed, block, bits) == (1, RATE, RATE, 1, 8)
+    assert size == len(file) - 8
+    assert struct.unpack("<4sII4sI", file[38:58]) == (b"fact", 4, len(audio), b"data", len(audio))
+    codes = ~np.frombuffer(file[58 : 58 + len(audio)], np.uint8).astype(np.int32) & 255
+    sizes = (((codes & 15) << 3) + 132 << (codes >> 4 & 7)) - 132
+    heard = np.where(codes > 127, -sizes, sizes) / 32767
+    noise = np.mean((heard - audio) ** 2) / np.mean(audio**2)
+    assert -10 * np.log10(noise) > 35  # decibels
+    assert np.abs(heard[np.abs(audio) < 1e-4]).max() < 4e-4  # silence stays silent
 
 
 @pytest.mark.parametrize(("name", "frequency"), [("A4", 440.0), ("C5", 523.25), ("[C7]", 2093.0)])

@@ -1,9 +1,12 @@
 """Charts of figures: what stands in them is what was measured."""
 
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
-from data.charts import draw_statistics
+from data.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
 from data.compare import HISTOGRAMS, MEASURES, compare
 from tests.folders import tune
 from tests.music import EMPTY
@@ -84,3 +87,64 @@ def test_a_dot_is_filled_where_real_pieces_are_as_far():
     assert dot.get_xdata()[0] == distance["overlap"]
     is_within = distance["overlap"] >= real["overlap"]["farthest"]
     assert (dot.get_markerfacecolor() == dot.get_markeredgecolor()) == is_within
+
+
+def likelihood(name, kinds, value):
+    """As much of what `judge.likelihood` gives as is drawn; of one piece, without an interval."""
+    nan = float("nan")
+    figure = {"value": value, "low": value - 1, "high": value + 1}
+    return {
+        "name": name,
+        "nats_per_note": {"bigram": figure, "model": {"value": 1.0, "low": nan, "high": nan}},
+        "by_kind": {kind: {"nats_per_note": figure} for kind in kinds},
+    }
+
+
+def test_likelihood_is_a_dot_in_an_interval_for_each_set():
+    sets = [likelihood("valid", ("bar", "note"), 3.0), likelihood("test", ("note", "end"), 4.0)]
+    who, kinds = draw_likelihood(sets).axes
+    assert [text.get_text() for text in who.get_yticklabels()] == ["bigram", "model"]
+    assert [text.get_text() for text in kinds.get_yticklabels()] == ["bar", "note", "end"]
+    dots = [line.get_xdata()[0] for line in who.lines if line.get_marker() == "o"]
+    assert dots == [3.0, 4.0, 1.0, 1.0]
+    assert list(who.lines[0].get_xdata()) == [2.0, 4.0]
+    dots = [line.get_xdata()[0] for line in kinds.lines if line.get_marker() == "o"]
+    assert dots == [3.0, 3.0, 4.0, 4.0]
+
+
+def test_histograms_show_the_shares_of_both_sets(result):
+    panels = draw_histograms(result).axes
+    assert len(panels) == len(HISTOGRAMS)
+    for axes, row in zip(panels, result["histograms"].values(), strict=True):
+        assert axes.get_title(loc="left") == row["label"]
+        shares = [np.array(row[which]["shares"]) for which in ("generated", "held_out")]
+        shown = np.maximum(*shares) >= 0.004
+        assert [bar.get_height() for bar in axes.patches] == pytest.approx(
+            np.concatenate([each[shown] for each in shares])
+        )
+        labels = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.get_xticklabels()]
+        assert [float(label) for label in labels] == np.array(row["bins"])[shown].tolist()
+
+
+def test_histograms_of_nothing_say_so():
+    panels = draw_histograms(compare([EMPTY], [EMPTY], [EMPTY])).axes
+    assert all("not defined" in texts(axes) for axes in panels)
+
+
+def test_svg_is_whole_dark_where_the_screen_is_and_the_same_again(result):
+    text = svg(draw_statistics(result))
+    assert text == svg(draw_statistics(result))
+    root = ElementTree.fromstring(text)
+    assert root.tag.endswith("svg")
+    written = [each.text for each in root.iter() if each.tag.endswith("}text")]
+    assert "pitch-class entropy, bits" in written
+    assert "@media (prefers-color-scheme: dark)" in text
+    drawn = text.partition("</style>")[2]
+    assert "var(--c" in drawn
+    assert not re.search("#[0-9a-f]{6}\\b", drawn)  # every colour has its dark one
+    used = set(re.findall(r"var\((--c\d)\)", drawn))
+    assert used <= set(re.findall(r"(--c\d):", text))
+
+
+def test_png_is_one(result):
+    assert png(draw_statistics(result)).startswith(b"\x89PNG\r\n\x1a\n")

@@ -11,8 +11,6 @@ import torch
 import evaluate
 import generate
 import measure
-from data.bearings import Bearings
-from data.corpus import CorpusOptions, open_corpus
 from data.grammar import Grammar
 from data.metrics import note_density
 from data.midi import read_midi, write_midi
@@ -20,8 +18,8 @@ from data.render import write_attention
 from data.tokenizer import encode
 from judge import Music, likelihood
 from model.bundle import save_bundle
-from model.decoder import Decoder, DecoderConfig
 from tests.folders import transposed, tune, write_tunes
+from tests.models import untrained_on
 from tests.music import GRID, piece
 
 
@@ -30,16 +28,7 @@ def checkpoint(tmp_path, monkeypatch):
     """A model that knows nothing yet, of a corpus of tunes."""
     monkeypatch.chdir(tmp_path)
     folder = write_tunes(tmp_path / "tunes", 12)
-    corpus = open_corpus(folder, options=CorpusOptions(transpose=2), progress=False)
-    torch.manual_seed(0)
-    size, shape = corpus.vocabulary.size, Bearings(corpus.vocabulary).shape
-    decoder = Decoder(
-        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
-    )
-    torch.nn.init.normal_(decoder.head.weight, std=0.3)
-    summary = {"data": {"path": str(folder), "transpose": 2}}
-    save_bundle(tmp_path / "m.safetensors", decoder, corpus.vocabulary.to_json(), summary)
-    return tmp_path / "m.safetensors"
+    return untrained_on(folder, tmp_path / "m.safetensors")
 
 
 def table(text):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from data.files import write_json
+from data.files import check_writable, write_json
 
 
 def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
@@ -15,3 +15,14 @@ def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
         write_json({"a": object()}, path)
     assert json.loads(path.read_text())["c"] == 2
     assert [file.name for file in path.parent.iterdir()] == ["a.json"]
+
+
+def test_whether_a_file_can_be_written_is_known_before(tmp_path):
+    there = tmp_path / "new" / "a.html"
+    check_writable(there)
+    assert list(there.parent.iterdir()) == []
+    there.write_text("before")
+    check_writable(there)
+    assert there.read_text() == "before"
+    with pytest.raises(OSError, match=r"b\.html: cannot be written \("):
+        check_writable(there / "b.html")  # below a file

@@ -183,8 +183,9 @@ def test_no_measure_asks_for_the_key(score, semitones):
     for name, measure in MEASURES.items():
         if name != "out_of_range":
             assert measure.of(high) == pytest.approx(measure.of(low), nan_ok=True), name
-    for histogram in HISTOGRAMS.values():
-        assert histogram.of(high) == histogram.of(low)
+    for name, histogram in HISTOGRAMS.items():
+        if name != "above_tonic":  # of keys that fit as well the first wins
+            assert histogram.of(high) == histogram.of(low), name
 
 
 @given(scores())

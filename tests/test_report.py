@@ -1,0 +1,324 @@
+"""The page of a model that knows nothing: whole, by itself, and of the same figures as the JSON."""
+
+import base64
+import io
+import json
+import math
+import os
+import struct
+from pathlib import Path
+from urllib.parse import urlparse
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import evaluate
+from data.compare import HISTOGRAMS, MEASURES
+from data.corpus import Corpus, CorpusError
+from data.midi import read_midi, write_midi
+from data.render import write_piano_roll
+from generate import load
+from overall import overall
+from report import MEANINGS, SECONDS_HEARD, write_report
+from tests.folders import tune, write_tunes
+from tests.models import untrained_on
+from tests.music import GRID
+from tests.test_page import Reader
+
+HOSTILE = "<img src=x onerror=\"alert('1')\">&\u202e.mid"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """The command was run there; gives the folder, the page and the figures."""
+    folder = tmp_path_factory.mktemp("judged")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        write_tunes(folder / "tunes", 12)
+        for file in (folder / "tunes").iterdir():
+            file.rename(file.with_name(f"<b>{file.name}"))
+        untrained_on(Path("tunes"), folder / "m.safetensors")
+        write_midi(tune(100), HOSTILE)
+        write_midi(tune(101, bars=60), "long.mid")
+        write_piano_roll(tune(100), Path(HOSTILE).with_suffix(".png"))
+        Path("long.png").write_bytes(b"no picture")
+        Path("more").mkdir()
+        (Path("more") / "broken.mid").write_bytes(b"<i>MThd")
+        write_tunes(Path("more"), 4, first=50)
+        files = [HOSTILE, "long.mid", "more"]
+        evaluate.main(command(*files, "--html", "out/a.html", "--json", "out/a.json"))
+    finally:
+        os.chdir(before)
+    page = Reader((folder / "out" / "a.html").read_text(encoding="utf-8"))
+    return folder, page, json.loads((folder / "out" / "a.json").read_text())
+
+
+def command(*more):
+    return ["all", "-c", "m.safetensors", "--count", "4", *more]
+
+
+def sources(page, tag):
+    return [attributes["src"] for attributes, _ in page.all(tag)]
+
+
+def content(source, kind):
+    head, _, data = source.partition(",")
+    assert head == f"data:{kind};base64"
+    return base64.b64decode(data, validate=True)
+
+
+def test_the_page_has_every_chapter_and_says_what_it_is_about(judged):
+    folder, page, _ = judged
+    assert [text for _, text in page.all("h2")] == [
+        *("Listen", "Likelihood", "Musical statistics", "Originality", "Surprise"),
+        "How each figure was made",
+    ]
+    ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids) == 6
+    assert [attributes["href"] for attributes, _ in page.all("a")] == [f"#{name}" for name in ids]
+    ((_, title),) = page.all("title")
+    assert title == "m: what the model learnt"
+    model = load(folder / "m.safetensors")
+    count = sum(weight.numel() for weight in model.decoder.parameters())
+    assert f"{count:,}" in [text for _, text in page.all("dd")]
+    commands = [text for _, text in page.all("code")]
+    assert commands[0].startswith("python evaluate.py all -c m.safetensors --count 4 ")
+
+
+def test_the_headlines_are_those_of_the_json_file(judged):
+    _, page, figures = judged
+    nats, near, share = (text for _, text in page.all("strong"))
+    its = figures["likelihood"][-1]["nats_per_note"]
+    assert agrees(nats, its["model"]["value"])
+    told = next(text for _, text in page.all("span") if text.startswith("nats per note on test"))
+    assert told.endswith(f"pieces [NaN]; 5-gram: {its['5-gram']['value']:.3f}")  # of one piece
+    rows = [*figures["music"]["measures"].values(), *figures["music"]["histograms"].values()]
+    pairs = [(row["distance"]["overlap"], row["real_distance"]["overlap"]) for row in rows]
+    known = [value >= (real["farthest"] or 0) for value, real in pairs if value is not None]
+    assert near == f"{sum(known)} of {len(known)}"
+    runs = figures["originality"]["all"]["line"]["shares"]["8"]
+    assert share == ("NaN" if runs is None else f"{runs:.1%}")
+
+
+def test_nothing_is_fetched_and_nothing_runs(judged):
+    _, page, _ = judged
+    names = {name for name, _, _ in page.elements}
+    assert not names & {"script", "link", "iframe", "object", "embed", "base", "form"}
+    for _, attributes, _ in page.elements:
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+        for name in ("src", "href", "srcset", "poster", "data", "action"):
+            value = attributes.get(name, "#")
+            assert value.startswith("#") or urlparse(value).scheme == "data"
+
+
+def test_pictures_are_pictures_and_have_words(judged):
+    _, page, _ = judged
+    charts, rolls = [], []
+    for attributes, _ in page.all("img"):
+        assert len(attributes["alt"]) > 20
+        (charts if attributes["class"] == "chart" else rolls).append(attributes["src"])
+    assert len(charts) == 3
+    for source in charts:
+        root = ElementTree.fromstring(content(source, "image/svg+xml"))
+        for each in root.iter():
+            links = [value for name, value in each.attrib.items() if name.endswith("href")]
+            assert all(value.startswith("#") for value in links)
+    assert len(rolls) == 4 + 3 + 1 + 1  # given, written, real, surprise
+    for source in rolls:
+        image = Image.open(io.BytesIO(content(source, "image/png")))
+        image.load()
+        assert image.size > (500, 100)
+
+
+def test_a_picture_beside_a_file_is_taken_if_it_is_one(judged):
+    folder, page, _ = judged
+    beside = (folder / HOSTILE).with_suffix(".png").read_bytes()
+    assert content(sources(page, "img")[0], "image/png") == beside
+    captions = [text for _, text in page.all("figcaption")]
+    assert captions[0].endswith("what the model was given is shaded.")
+    assert captions[1].startswith("Pitch over time")
+
+
+def test_every_piece_can_be_heard_the_first_minute_or_so(judged):
+    folder, page, _ = judged
+    seconds = []
+    for source in sources(page, "audio"):
+        file = content(source, "audio/wav")
+        law, channels, rate = struct.unpack_from("<HHI", file, 20)
+        assert (file[:4], file[8:12], law, channels) == (b"RIFF", b"WAVE", 7, 1)
+        samples = np.frombuffer(file[58:], np.uint8)
+        assert len(np.unique(samples)) > 50  # there is something to hear
+        seconds.append(len(samples) / rate)
+    assert len(seconds) == 4 + 3 + 1
+    long = read_midi(folder / "long.mid", GRID)[0]
+    most = SECONDS_HEARD / len(seconds)
+    assert most - 3 < seconds[1] < most + 3 < float(long.step_seconds(long.end_step))
+    score = read_midi(folder / HOSTILE, GRID)[0]
+    assert seconds[0] == pytest.approx(float(score.step_seconds(score.end_step)) + 1.5, abs=0.5)
+
+
+def test_what_files_are_called_is_text(judged):
+    _, page, figures = judged
+    shown = HOSTILE.replace("\u202e", r"\u202e")
+    assert shown in [text for _, text in page.all("h3")]
+    assert not page.all("b")
+    assert not page.all("i")
+    assert figures["surprise"]["file"].startswith("<b>tune")
+    told = " ".join(text for _, text in page.all("h3"))
+    assert figures["surprise"]["file"] in told
+    missing = [text for _, text in page.all("p") if "left out" in text]
+    assert any("more/broken.mid: left out: not a MIDI file" in text for text in missing)
+    assert "And 2 more files, not shown." in [text for _, text in page.all("p")]
+
+
+def number(text):
+    """What a cell says; figure spaces go."""
+    text = text.strip().replace("\N{MINUS SIGN}", "-").replace("\N{PUNCTUATION SPACE}", "")
+    return float(text.replace("\N{FIGURE SPACE}", ""))
+
+
+def agrees(cell, value):
+    """Whether a cell shows a figure of the JSON file, as far as its digits go."""
+    if value is None:
+        return math.isnan(number(cell))
+    digits = len(cell.strip().replace("\N{FIGURE SPACE}", "").partition(".")[2])
+    return number(cell) == pytest.approx(value, abs=0.51 * 10**-digits)
+
+
+def test_likelihood_is_that_of_the_json_file(judged):
+    _, page, figures = judged
+    head, *rows = page.rows("Nats per note of held-out pieces")
+    sets = figures["likelihood"]
+    assert head == ["", "valid", "interval", "test", "interval"]
+    assert [row[0] for row in rows] == ["unigram", "bigram", "5-gram", "model"]
+    assert [row[0] for row in rows] == list(sets[0]["nats_per_note"])
+    for who, *cells in rows:
+        for its, value, interval in zip(sets, cells[::2], cells[1::2], strict=True):
+            figure = its["nats_per_note"][who]
+            assert agrees(value, figure["value"])
+            if figure["low"] is None:  # of one piece there is no interval
+                assert interval == "[NaN]"
+            else:
+                low, high = interval.strip("[]").split(" to ")
+                assert agrees(low, figure["low"])
+                assert agrees(high, figure["high"])
+    _, *rows = page.rows("What each kind of token adds")
+    for kind, value, *_ in rows:
+        assert agrees(value, sets[0]["by_kind"][kind]["nats_per_note"]["value"])
+
+
+def test_statistics_are_those_of_the_json_file_and_nan_where_undefined(judged):
+    _, page, figures = judged
+    music = figures["music"]
+    assert music["pieces"]["generated"] == 4
+    _, *rows = page.rows("Means and standard deviations")
+    whole = music["measures"] | music["histograms"]
+    for name, cells in zip(MEASURES | HISTOGRAMS, rows, strict=True):
+        row = whole[name]
+        shown = [row[which][key] for which in ("generated", "held_out") for key in ("mean", "sd")]
+        for kind in ("overlap", "divergence"):
+            shown += [row["distance"][kind], row["real_distance"][kind]["mean"]]
+        assert all(agrees(cell, value) for cell, value in zip(cells[1:9], shown, strict=True)), name
+    undefined = list(MEASURES).index("parallel_fifths")  # no piece has four parts
+    assert rows[undefined][1:9] == ["NaN"] * 8
+    assert rows[undefined][10] == "4"
+    # what is not defined stays out of the mean of what is
+    for row in music["measures"].values():
+        known = [value for value in row["generated"]["values"] if value is not None]
+        assert row["generated"]["undefined"] == 4 - len(known)
+        if known:
+            assert row["generated"]["mean"] == pytest.approx(np.mean(known))
+    assert any("It stays out of every mean" in text for _, text in page.all("p"))
+    assert set(MEANINGS) == set(MEASURES | HISTOGRAMS)
+
+
+def test_originality_and_surprise_are_those_of_the_json_file(judged):
+    _, page, figures = judged
+    _, *rows = page.rows("Share of the runs")
+    original = figures["originality"]
+    for row, (which, reading) in zip(
+        rows,
+        [(which, reading) for which in ("all", "held_out") for reading in ("line", "texture")],
+        strict=True,
+    ):
+        shares = original[which][reading]["shares"]
+        for cell, notes in zip(row[1:4], ("4", "8", "16"), strict=True):
+            share = shares[notes]
+            assert cell == ("NaN" if share is None else f"{share:.1%}")
+        assert number(row[5]) == max(original[which][reading]["longest"])
+    _, *rows = page.rows("The most surprising notes")
+    most = figures["surprise"]["most"]
+    assert [row[2] for row in rows] == [note["name"] for note in most]
+    assert all(agrees(row[4], note["nats"]) for row, note in zip(rows, most, strict=True))
+    assert most[0]["nats"] == max(figures["surprise"]["nats"])
+
+
+def test_the_pieces_shown_are_the_likeliest_the_middle_and_the_least(judged):
+    _, page, figures = judged
+    nats = sorted(file["nats_per_note"] for file in figures["written"]["files"])
+    titles = [text for _, text in page.all("h3")]
+    assert titles[4:7] == [
+        f"Written from nothing: {which} of 4"
+        for which in ("the likeliest", "the one in the middle", "the least likely")
+    ]
+    told = [text for _, text in page.all("p") if "nats per note" in text and "bars," in text]
+    for text, value in zip(told[4:7], (nats[0], nats[2], nats[3]), strict=True):
+        assert f"{value:.3f} nats per note" in text
+
+
+def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_none(
+    judged, monkeypatch
+):
+    folder, _, _ = judged
+    monkeypatch.chdir(folder)
+    model = load("m.safetensors")
+    one = overall(model, evaluate.corpus_of(model, None, "datasets"), [], 1, 5)
+    for name in ("b.html", "c.html"):
+        write_report(one, "m.safetensors", "command", name)
+    assert Path("b.html").read_bytes() == Path("c.html").read_bytes()
+    page = Reader(Path("b.html").read_text(encoding="utf-8"))
+    titles = [text for _, text in page.all("h3")]
+    assert titles[0] == "Written from nothing"
+    assert len(titles) == 2
+
+
+def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
+    folder, _, _ = judged
+    monkeypatch.chdir(folder)
+    model = load("m.safetensors")
+    corpus = evaluate.corpus_of(model, None, "datasets")
+    monkeypatch.setattr(Corpus, "split", lambda corpus, name: ())
+    with pytest.raises(CorpusError, match="no pieces are held out, so there is no measure"):
+        overall(model, corpus, [], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--html", "a.txt"], "the name of a .html file is needed, not 'a.txt'"),
+        (["--html", "tunes"], "the name of a .html file is needed, not 'tunes'"),
+        (["--json", "a.html"], "the name of a .json file is needed"),
+        (["--html", "m.safetensors/a.html"], "m.safetensors/a.html: cannot be written ("),
+        (["--html", "d.html", "--json", "m.safetensors/a.json"], "a.json: cannot be written ("),
+        (["--count", "0"], "must be a whole number from 1 up, not '0'"),
+        (["--path", "nowhere", "--html", "d.html"], "nowhere"),
+        (["none.mid", "--html", "d.html"], "none.mid: no such file"),
+        (["more/broken.mid", "--html", "d.html"], "more/broken.mid: not a MIDI file"),
+        (["-c", "none.safetensors", "--html", "d.html"], "none.safetensors"),
+    ],
+)
+def test_what_cannot_be_judged_is_said_in_a_line_and_leaves_nothing(
+    judged, monkeypatch, capsys, options, words
+):
+    folder, _, _ = judged
+    monkeypatch.chdir(folder)
+    there = sorted(folder.rglob("*.html"))
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(command(*options))
+    assert stop.value.code == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert words in lines[-1]
+    assert sorted(folder.rglob("*.html")) == there
