@@ -116,6 +116,12 @@ def print_scores(model: Model, corpus: Corpus, sixteenths: dict[str, int], split
         a_cell = {end: value * notes / cells for end, value in figure.items()}
         between = f"[{a_cell['low']:.4f}, {a_cell['high']:.4f}]"
         print(f"{name:12}{a_cell['value']:24.4f}{between:>18}{figure['value']:8.4f}")
+    temperature = model.decoder.temperature
+    found = float(temperature)
+    temperature.fill_(1)
+    plain = likelihood(model, {}, Music.of(corpus, split))["nats_per_note"]["model"]
+    temperature.fill_(found)
+    print(f"temperature {found:.2f}, found on valid; at 1: {plain['value'] * notes / cells:.4f}")
     print(f"{parameters:,} parameters, trained for {model.summary['step']:,} steps")
     print(f"scored in {time.perf_counter() - began:.1f} s")
 
@@ -141,8 +147,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         began = time.perf_counter()
         options = ["--config", arguments.config, "--run", str(arguments.run)]
         train.main(["fit", *options, "--data.path", str(FOLDER), *others])
-        print(f"trained in {time.perf_counter() - began:.0f} s")
+        seconds = time.perf_counter() - began
     model = load(checkpoint)
+    if not arguments.checkpoint:
+        data, steps = model.summary["data"], model.summary["step"]
+        tokens = steps * data["batch_size"] * data["context_length"]
+        print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
     corpus = corpus_of(model, str(FOLDER), "datasets")
     print_scores(model, corpus, check(arguments.source, corpus), arguments.split)
 
