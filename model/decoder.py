@@ -25,6 +25,7 @@ _CHOICES = {
     "n_attention": (1, 2),
     "qk_norm": (False, True),
     "bias": (False, True),
+    "relative": (False, True),
 }
 BESIDE_STD = 0.3  # of the side input's weights at first; some twenty of its columns are 1 at once
 
@@ -50,10 +51,11 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
+    relative: bool = True  # whether notes have logits by distance too, if the side input tells it
     n_beside: int = 0  # S, columns of a side input: bits, references, time; 0: there is none
     beside_blocks: tuple[int, ...] = ()  # widths of the blocks of its bits, if they are told
     beside_dropout: float = 0.0  # share of these blocks zeroed, token by token, while training
-    n_programs: int = 0  # P, whose notes have logits by distance too (`RelativeHead`); 0: none
+    n_programs: int = 0  # P, whose notes the references are for (`RelativeHead`); 0: none
     n_pitches: int = 0  # N, pitches a program
     first_note: int = 0  # id of the first of these P N notes
 
@@ -226,7 +228,8 @@ class Decoder(nn.Module):
         self.norm = _norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         notes = (config.n_programs, config.n_pitches)
-        self.relative = RelativeHead(config.n_embd, *notes) if config.n_programs else None
+        has_both = config.relative and config.n_programs > 0
+        self.relative = RelativeHead(config.n_embd, *notes) if has_both else None
         self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
         self.apply(_initialise)
         for name, weight in self.named_parameters():

@@ -63,6 +63,7 @@ class MusicModule(LightningModule):
         activation: relu, gelu or squared_relu, inside the feed-forward layer.
         qk_norm: whether queries and keys are brought to RMS 1.
         bias: whether the feed-forward layer has biases.
+        relative: whether notes have logits by their distance from notes heard, too.
         learning_rate: of AdamW (embeddings, head, gains), at its highest.
         muon_learning_rate: of Muon (the matrices inside the blocks), at its highest.
         weight_decay: decoupled, times the rate; gains have none.
@@ -93,6 +94,7 @@ class MusicModule(LightningModule):
         activation: Activation = "squared_relu",
         qk_norm: bool = True,
         bias: bool = False,
+        relative: bool = True,
         learning_rate: float = 0.006,
         muon_learning_rate: float = 0.06,
         weight_decay: float = 0.1,

@@ -74,3 +74,17 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     changed = (full != plain).flatten(0, 1).any(dim=0).numpy()
     assert changed[notes].all()
     assert changed.sum() == QUARTET.counts[Kind.NOTE]
+
+
+def test_without_them_the_references_are_not_read():
+    torch.manual_seed(0)
+    bearings = Bearings(QUARTET)
+    small = {"n_layer": 1, "n_head": 2, "n_embd": 16, "context_length": 8}
+    decoder = Decoder(DecoderConfig(QUARTET.size, **small, relative=False, **bearings.shape)).eval()
+    decoder.head.weight.data.normal_()
+    ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
+    beside = torch.from_numpy(bearings.of(ids.numpy()))
+    told = beside.clone()
+    told[..., bearings.blocks["references"]] = 7
+    assert decoder.relative is None
+    torch.testing.assert_close(decoder(ids, beside=told), decoder(ids, beside=beside))
