@@ -34,7 +34,7 @@ SETTINGS = {
     "trainer.log_every_n_steps": 1,
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
-    "monitor.times": 3,
+    "monitor.times": 1,
     "monitor.bars": 1,
     "monitor.tokens": 4,
 }
@@ -192,9 +192,8 @@ def test_a_full_disk_is_told_and_the_checkpoint_before_stays_whole(folder, whole
     run_apart(folder, arguments("run"), killed_in_training)
     last = folder / "run" / "checkpoints" / "last.ckpt"
     before = last.read_bytes()
-    code, lines = run_apart(
-        folder, arguments("run"), partial(no_larger_files, last.stat().st_size - 1)
-    )
+    run = arguments("run", trainer__logger="false")  # its pictures are larger than checkpoints
+    code, lines = run_apart(folder, run, partial(no_larger_files, last.stat().st_size - 1))
     assert code == 2
     assert len(lines) == 1
     assert "best.ckpt cannot be written (File too large)" in lines[0]
@@ -209,7 +208,7 @@ def test_what_the_undisturbed_run_shows(whole):
     steps = list(range(1, STEPS + 1))
     assert [step for step, _ in figures["train/loss"]] == speed == steps
     assert [step for step, _ in figures["valid/nats_per_note"]] == [3, 6, 9]
-    assert set(map(tuple, pictures.values())) == {(3, 6, 9)}
+    assert set(map(tuple, pictures.values())) == {(STEPS,)}
 
 
 def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, monkeypatch):
@@ -217,6 +216,7 @@ def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, m
 
     def worsening(self, split):
         self.log("valid/nats_per_note", next(figures))
+        return 1.0
 
     monkeypatch.setattr(MusicModule, "_log_tally", worsening)
     train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1))
