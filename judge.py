@@ -80,7 +80,15 @@ def music_of_files(model: Model, paths: Sequence[str]) -> Music:
     Raises:
         FileNotFoundError, MidiError, OSError: as `read_files`; or nothing in them can be.
     """
-    readings = read_files(model, paths)
+    return music_of(model, read_files(model, paths))
+
+
+def music_of(model: Model, readings: Readings) -> Music:
+    """Pieces that were read, as far as the model's vocabulary can represent them.
+
+    Raises:
+        MidiError: nothing in them can be.
+    """
     told = [f"{name}: left out: {reason}" for name, reason in readings.left_out]
     names, scores, left_out = [], [], []
     for number, name in enumerate(readings.names):

@@ -21,7 +21,7 @@ from data.originality import originality
 from data.score import Medley, Score
 from data.surprise import most_surprising, note_nats
 from data.tokenizer import decode
-from judge import Music, likelihood, music_of_files, read_files
+from judge import Music, likelihood, music_of, read_files
 from measure import measured, written_like
 
 MOST_GIVEN = 4  # pieces of the files asked about that are kept to be shown
@@ -136,7 +136,8 @@ def _given(
     """The first pieces of some files and folders, and the figures of all of them."""
     if not paths:
         return [], {}
-    readings, music = read_files(model, paths), music_of_files(model, paths)
+    readings = read_files(model, paths)
+    music = music_of(model, readings)
     own = likelihood(model, {}, music)
     original = originality(readings.medley, readings.names, corpus)
     by_name = {file["name"]: file for file in own["files"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from data.spans import latest, take
 from data.vocabulary import Kind, Vocabulary
 
 
@@ -86,16 +87,15 @@ def is_heard(
     """
     kind = vocabulary.kind_of[ids]
     columns = np.arange(ids.shape[1])
-    latest = np.maximum.accumulate(np.where(kind == Kind.NOTE, columns, -1), axis=1)
-    program = programs_of(np.take_along_axis(ids, np.maximum(latest, 0), axis=1), vocabulary)
+    note = latest(kind == Kind.NOTE)
+    program = programs_of(take(ids, note), vocabulary)
     is_of_note = np.isin(kind, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
-    is_silent = np.take_along_axis(silent, program, axis=1) & is_of_note & (latest >= 0)
+    is_silent = take(silent, program) & is_of_note & (note >= 0)
     is_left = ~is_silent & (kind != Kind.PAD)
     after = np.where(is_left, columns, ids.shape[1] - 1)[:, ::-1]
     after = np.minimum.accumulate(after, axis=1)[:, ::-1]  # (B, T) the first left from here on
-    next_left = np.take_along_axis(kind, np.roll(after, -1, axis=1), axis=1)
-    has_note = (next_left == Kind.NOTE) & (columns < ids.shape[1] - 1)
-    has_note &= np.take_along_axis(is_left, np.roll(after, -1, axis=1), axis=1)
+    follows = np.roll(after, -1, axis=1)
+    has_note = take(is_left & (kind == Kind.NOTE), follows) & (columns < ids.shape[1] - 1)
     is_whole = ~silent.any(axis=1, keepdims=True)
     return np.asarray(is_left & ((kind != Kind.POSITION) | has_note | is_whole))
 

@@ -21,6 +21,7 @@ BARS_TOLD = 16  # bars that follow; more are told as so many
 LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
 OCTAVE = 12  # semitones
 FEW = 16  # programs; a note of more has no column of its own
+SHARED = 3  # references that are no program's
 
 
 @dataclass
@@ -106,7 +107,7 @@ class Bearings:
             "left": (programs if is_few else 1) * (self._most_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
             "step": 2 * OCTAVE + 1,
-            "references": programs + 3 if is_few else 0,
+            "references": programs + SHARED if is_few else 0,
             "time": 1,
         }
         ends = itertools.accumulate(widths.values())
@@ -214,7 +215,7 @@ class Bearings:
         put(rows, places, self._steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
         if self._references:
             lowest = (root, sounds.lowest, is_over.lowest)  # (B, T) each
-            own = is_over.lowest_by(self._program, self._references - len(lowest))
+            own = is_over.lowest_by(self._program, self._references - SHARED)
             pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
             out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
         return out
@@ -340,7 +341,7 @@ class Bearings:
         if self._references:
             for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
                 references[voice - self.blocks["program"].start] = its + 1
-            references[-3:] = latest + 1, lowest + 1, lowest_before + 1
+            references[-SHARED:] = latest + 1, lowest + 1, lowest_before + 1
         return columns
 
     def tell(self, beside: NDArray[np.int16], follow: Ints) -> None:

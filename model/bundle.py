@@ -116,9 +116,7 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         "embedding.weight": (config.vocabulary_size, config.n_embd),
         "beside.weight": (config.n_embd, config.n_bits) if config.n_bits else None,
     }
-    for number, rows in enumerate(
-        RelativeHead.rows if config.n_programs and config.relative else ()
-    ):
+    for number, rows in enumerate(RelativeHead.rows if config.has_relative else ()):
         tables[f"relative.tables.{number}.weight"] = (config.n_programs * rows, config.n_embd)
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)

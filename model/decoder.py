@@ -100,6 +100,11 @@ class DecoderConfig:
                 raise ValueError(f"{name} must be one of {told}, not {value!r}")
 
     @property
+    def has_relative(self) -> bool:
+        """Whether there is a `RelativeHead`."""
+        return self.relative and self.n_programs > 0
+
+    @property
     def n_bits(self) -> int:
         """The columns of the side input that are zeros and ones."""
         return self.n_beside - 1 - reference_count(self.n_programs) if self.n_beside else 0
@@ -228,8 +233,7 @@ class Decoder(nn.Module):
         self.norm = _norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         notes = (config.n_programs, config.n_pitches)
-        has_both = config.relative and config.n_programs > 0
-        self.relative = RelativeHead(config.n_embd, *notes) if has_both else None
+        self.relative = RelativeHead(config.n_embd, *notes) if config.has_relative else None
         self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
         self.apply(_initialise)
         for name, weight in self.named_parameters():

@@ -1,8 +1,10 @@
 """Small folders of MIDI files for the tests."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from data.midi import write_midi
 from data.score import BAR, DRUMS, NOTE, Score, canonical
@@ -35,4 +37,21 @@ def write_tunes(folder: Path, count: int, first: int = 0) -> Path:
     """Writes `count` different tunes of different lengths to a folder, and returns it."""
     for number in range(first, first + count):
         write_midi(tune(number, bars=3 + number % 7), folder / f"tune{number}.mid")
+    return folder
+
+
+def run_of_tunes(folder: Path, begin: Callable[[], None]) -> Path:
+    """Begins a run in a folder in which are tunes, and returns the folder, with their tokens."""
+    write_tunes(folder / "tunes", 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        begin()
+    return folder
+
+
+def enter_same_tunes(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Goes to a folder with the tunes and tokens of `run_of_tunes`, and returns it."""
+    for name in ("tunes", "datasets"):
+        (folder / name).symlink_to(whole / name)
+    monkeypatch.chdir(folder)
     return folder

@@ -13,7 +13,7 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 import showing
 import train
 from data.embeddings import COLUMNS
-from tests.folders import write_tunes
+from tests.folders import enter_same_tunes, run_of_tunes
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
@@ -41,21 +41,13 @@ def fit(*more):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a run with its page."""
-    folder = tmp_path_factory.mktemp("whole")
-    write_tunes(folder / "tunes", 8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        fit("--run", "run")
-    return folder
+    return run_of_tunes(tmp_path_factory.mktemp("whole"), lambda: fit("--run", "run"))
 
 
 @pytest.fixture
 def folder(whole, tmp_path, monkeypatch):
     """A folder with the same tunes, to train in."""
-    for name in ("tunes", "datasets"):
-        (tmp_path / name).symlink_to(whole / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return enter_same_tunes(whole, tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")

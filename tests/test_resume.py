@@ -18,7 +18,7 @@ import checkpoints
 import train
 from model.bundle import load_bundle
 from model.module import MusicModule
-from tests.folders import write_tunes
+from tests.folders import enter_same_tunes, run_of_tunes
 from tests.processes import run_apart
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
@@ -103,21 +103,13 @@ def no_larger_files(size):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a run that nothing disturbed, in which are tunes and their tokens."""
-    folder = tmp_path_factory.mktemp("whole")
-    write_tunes(folder / "tunes", 8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        train.main(arguments("run"))
-    return folder
+    return run_of_tunes(tmp_path_factory.mktemp("whole"), lambda: train.main(arguments("run")))
 
 
 @pytest.fixture
 def folder(whole, tmp_path, monkeypatch):
     """A folder with the same tunes, to train in."""
-    for name in ("tunes", "datasets"):
-        (tmp_path / name).symlink_to(whole / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return enter_same_tunes(whole, tmp_path, monkeypatch)
 
 
 def checkpoint(folder, name="last"):
