@@ -19,7 +19,7 @@ from board import show_charts, show_config, show_corpus, show_settings
 from compose import Model
 from data.corpus import Corpus
 from model.checks import RunError
-from showing import SHOWN, Moment
+from showing import SHOWN, SHOWN_ONCE, Moment
 
 EVENTS = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder
 
@@ -82,15 +82,15 @@ class MusicMonitor(Callback):
     shown is told, once, and training goes on, to the same weights as if nothing were shown.
 
     Args:
-        times: how many times a run, evenly spaced, the last at the end.
+        times: how many times a run, evenly spaced, the last at the end; 0: never.
         bars: how long each piece is.
         tokens: how many of a held-out piece the attention maps show.
     """
 
     def __init__(self, times: int = 4, bars: int = 6, tokens: int = 28) -> None:
-        for name, value in (("times", times), ("bars", bars), ("tokens", tokens)):
-            if value < 1:
-                raise RunError(f"monitor.{name} must be 1 or more, not {value}")
+        for name, value, least in (("times", times, 0), ("bars", bars, 1), ("tokens", tokens, 1)):
+            if value < least:
+                raise RunError(f"monitor.{name} must be {least} or more, not {value}")
         self.times = times
         self.bars = bars
         self.tokens = tokens
@@ -125,7 +125,7 @@ class MusicMonitor(Callback):
             return
         model = Model(pl_module.decoder, corpus.vocabulary, {})  # type: ignore[arg-type]
         moment = Moment(writer, corpus, model, step, self.bars, self.tokens)
-        for what, show in SHOWN.items():
+        for what, show in {**(SHOWN_ONCE if step == min(due) else {}), **SHOWN}.items():
             with self._guarded(what, pl_module):
                 show(moment)
 

@@ -68,12 +68,16 @@ class Moment:
         return self._opening(decode(split.piece(0), vocabulary), self.bars)
 
     @cached_property
+    def seed(self) -> Seed:
+        """Its first bars."""
+        score = self._opening(self.opening, min(OPENING_BARS, max(self.bars - 1, 1)))
+        return Seed(score, int(score.bar_starts[-1]))
+
+    @cached_property
     def continuation(self) -> Piece:
-        """Its first bars, and what the model writes after them."""
-        given = min(OPENING_BARS, max(self.bars - 1, 1))
-        score = self._opening(self.opening, given)
-        seed = Seed(score, int(score.bar_starts[-1]))
-        return compose(self.model, seed, Length(bars=max(self.bars - given, 1)))[0]
+        """Those, and what the model writes after them."""
+        given = len(self.seed.score.bars) - self.opening.has_upbeat
+        return compose(self.model, self.seed, Length(bars=max(self.bars - given, 1)))[0]
 
     def real(self, split: str) -> list[Score]:
         """Pieces of a split, as far as the samples go."""
@@ -98,21 +102,30 @@ def play_samples(moment: Moment) -> None:
 
 
 def show_continuation(moment: Moment) -> None:
-    """Piano rolls: what the model writes after a held-out opening, and what comes there."""
-    piece = moment.continuation
-    for tag, score, title, goes_on in (
-        ("model", piece.score, f"after {moment.step} steps", "the model goes on"),
-        ("true", moment.opening, "as it was written", "the piece goes on"),
-    ):
-        title = f"{moment.corpus.split('valid').names[0]}, {title}"
-        roll = draw_piano_roll(score, piece.seed_steps, title=title, goes_on=goes_on)
-        moment.writer.add_figure(f"continuation/roll_{tag}", roll, moment.step, close=False)
+    """Piano roll: what the model writes after a held-out opening."""
+    score, title = moment.continuation.score, f"after {moment.step} steps"
+    _show_after_opening(moment, "model", score, title, "the model goes on")
 
 
 def play_continuation(moment: Moment) -> None:
-    """The sound of both."""
+    """The sound of the same."""
     _play(moment, "continuation/audio_model", moment.continuation.score)
+
+
+def show_truth(moment: Moment) -> None:
+    """Piano roll: what truly comes after the opening."""
+    _show_after_opening(moment, "true", moment.opening, "as it was written", "the piece goes on")
+
+
+def play_truth(moment: Moment) -> None:
+    """The sound of the same."""
     _play(moment, "continuation/audio_true", moment.opening)
+
+
+def _show_after_opening(moment: Moment, tag: str, score: Score, title: str, goes_on: str) -> None:
+    title = f"{moment.corpus.split('valid').names[0]}, {title}"
+    roll = draw_piano_roll(score, moment.seed.end_step, title=title, goes_on=goes_on)
+    moment.writer.add_figure(f"continuation/roll_{tag}", roll, moment.step, close=False)
 
 
 def _play(moment: Moment, tag: str, score: Score) -> None:
@@ -180,10 +193,15 @@ def show_statistics(moment: Moment) -> None:
             moment.writer.add_scalar(f"statistics/{name}", float(value), moment.step)
 
 
+# at the first point alone, for it stays the same
+SHOWN_ONCE: dict[str, Callable[[Moment], None]] = {
+    "the piano roll of the true continuation": show_truth,
+    "the sound of the true continuation": play_truth,
+}
 SHOWN: dict[str, Callable[[Moment], None]] = {
     "the piano rolls of samples": show_samples,
     "the sound of samples": play_samples,
-    "the piano rolls of the continuation": show_continuation,
+    "the piano roll of the continuation": show_continuation,
     "the sound of the continuation": play_continuation,
     "the attention maps": show_attention,
     "the embeddings": show_embeddings,

@@ -74,12 +74,10 @@ def test_pictures_and_sound_come_at_fixed_points_under_tags_of_their_own(shown):
         *("music/roll_1", "music/roll_2", "statistics/samples"),
     ]
     assert not set(tags["audio"]) & set(tags["images"])  # TensorBoard would show but one of two
-    for tag in tags["audio"]:
-        assert steps(shown.Audio(tag)) == [4, 8]
+    for tag in tags["audio"]:  # what is always the same stands there once
+        assert steps(shown.Audio(tag)) == ([4] if "true" in tag else [4, 8])
     for tag in tags["images"]:
-        assert steps(shown.Images(tag)) == [4, 8]
-    true = shown.Audio("continuation/audio_true")
-    assert true[0].encoded_audio_string == true[1].encoded_audio_string
+        assert steps(shown.Images(tag)) == ([4] if "true" in tag else [4, 8])
     model = shown.Audio("continuation/audio_model")
     assert model[0].encoded_audio_string != model[1].encoded_audio_string
 

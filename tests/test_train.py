@@ -42,7 +42,7 @@ def told(capsys, *arguments):
 
 
 def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
-    fit(folder, "--run", "runs/one", "--model.n_layer", 2)
+    fit(folder, "--run", "runs/one", "--model.n_layer", 2, "--monitor.times", 1)
     run = Path("runs/one")
     model = generate.load(run / "model.safetensors")
     assert model.decoder.config.n_layer == 2
@@ -71,7 +71,7 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     rows = [(start + np.arange(rng.integers(20, 300))) % 30 for start in starts.tolist()]
     text = "".join(json.dumps(row.tolist()) + "\n" for row in rows)
     Path("steps.jsonl").write_text(text)
-    fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0)
+    fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0, "--monitor.times", 1)
     decoder, _, summary = load_bundle("runs/smoke/model.safetensors")
     assert decoder.config.vocabulary_size == 30
     assert summary["valid_nats_per_note"] < 0.9 * math.log(30)
@@ -167,7 +167,7 @@ def test_the_classic_decoder_trains_and_generates(folder):
     tiny = {"n_layer": 2, "n_head": 2, "n_embd": 32, "context_length": 64}
     options = [str(word) for name, value in tiny.items() for word in (f"--model.{name}", value)]
     limits = ["--trainer.max_steps", "6", "--trainer.val_check_interval", "6"]
-    quiet = ["--trainer.enable_progress_bar", "false", "--monitor.times", "1"]
+    quiet = ["--trainer.enable_progress_bar", "false", "--monitor.times", "0"]
     config = ("--config", str(CONFIGS / "classic.yaml"), "--data.path", str(folder))
     train.main(["fit", *config, *options, *limits, *quiet])
     model = generate.load("runs/classic/model.safetensors")
