@@ -206,6 +206,7 @@ def rebase(
     latest = len(history) - half + len(head)  # the rest may begin here, or sooner
     if len(history) - first + len(head) < context_length:
         return np.concatenate([head, history[first:]])
+    latest = min([latest, *bars[bars > bar][:1].tolist()])  # what comes after the head is its bar's
     kinds = vocabulary.kind_of[history]
     soonest = len(history) - context_length + len(head) + 1
     for kind in (Kind.POSITION, Kind.NOTE):  # a chord of more than half a context is cut in two

@@ -10,7 +10,7 @@ from data.store import Split
 from data.tokenizer import bar_indices, bar_tempos, encode
 from data.vocabulary import Kind
 from data.windows import NOT_SCORED, TOLD_SHARE, TrainingWindows, masks_of_pieces, rebase, unpacked
-from tests.music import piece, random_score, vocabulary_for
+from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for
 
 CONTEXT = 48
 
@@ -140,3 +140,15 @@ def test_the_masks_of_whole_pieces_admit_each_token(performances):
     encoded, vocabulary, _ = performances
     for ids, bits in zip(encoded, masks_of_pieces(encoded, vocabulary), strict=True):
         assert unpacked(bits, vocabulary)[np.arange(len(ids) - 1), ids[1:]].all()
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+@pytest.mark.parametrize("context", [12, 17, 40])
+def test_what_was_forgotten_changes_no_later_prompt(vocabulary, context):
+    for ids in random_walks(vocabulary, np.random.default_rng(1), batch=60, steps=200):
+        history = ids[:0]
+        for end, token in enumerate(ids, start=1):
+            history = np.append(history, token)
+            if len(history) > context:
+                history = rebase(history, context, vocabulary)
+                np.testing.assert_array_equal(history, rebase(ids[:end], context, vocabulary))
