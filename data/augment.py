@@ -1,4 +1,4 @@
-"""Augmentation: pieces in other keys, and with some of their instruments silent."""
+"""Augmentation: pieces in other keys, with some instruments silent, with notes misread."""
 
 from __future__ import annotations
 
@@ -98,6 +98,20 @@ def is_heard(
     has_note = take(is_left & (kind == Kind.NOTE), follows) & (columns < ids.shape[1] - 1)
     is_whole = ~silent.any(axis=1, keepdims=True)
     return np.asarray(is_left & ((kind != Kind.POSITION) | has_note | is_whole))
+
+
+def misread(
+    ids: NDArray[np.int64], slip: NDArray[np.int64], tables: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(B, T) ids in which each note is moved by its own number of semitones, if it can be.
+
+    Args:
+        ids: (B, T).
+        slip: (B, T) semitones, from -k to k.
+        tables: (2 k + 1, V) of `transpositions`.
+    """
+    moved = tables[slip + len(tables) // 2, ids]
+    return np.where(moved < 0, ids, moved)
 
 
 def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:

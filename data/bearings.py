@@ -8,54 +8,32 @@ for. Nothing here looks ahead, so the likelihood stays exact.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, latest, spread, take
+from data.tonality import follows_key
 from data.vocabulary import Kind, Vocabulary
 
 BARS_TOLD = 16  # bars that follow; more are told as so many
 LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
 OCTAVE = 12  # semitones
 FEW = 16  # programs; a note of more has no column of its own
-SHARED = 3  # references that are no program's
-
-
-@dataclass
-class Walk:
-    """Where a row stands in what it has read. Times count from the first bar read.
-
-    Attributes:
-        bar_start, bar_length: of the bar that the row is in.
-        now: the time of the latest Position or Bar.
-        onset: the time of the latest Position, -1 before the first.
-        note: number of the latest Note at this time, -1 before the first.
-        extends: Extends since the latest Note.
-        ends: when each note ends that sounds, or did at the onset before this time.
-        over: the notes that ended after that onset, at this time or before.
-        kind: of the latest id.
-    """
-
-    bar_start: int = 0
-    bar_length: int = 0
-    now: int = 0
-    onset: int = -1
-    note: int = -1
-    extends: int = 0
-    ends: dict[int, int] = field(default_factory=dict)
-    over: list[int] = field(default_factory=list)
-    kind: int = Kind.PAD
+SHARED = 4  # references that are no program's
 
 
 class Bearings:
     """Columns beside ids: S of them, block by block, zeros and ones but for the last two blocks.
 
+    Told from outside, all 0 where it is not known:
+
+        follow      so many bars follow the id's own
+        silent      programs that were made silent in this window
+
     After an id, that is with the knowledge of it and of all ids before it in the same window:
 
-        follow      so many bars follow the id's own; all 0 where that is not known
         position    steps from the bar line
         program     of the latest note that begins here
         pitch       of the id itself, if it is a note; and its pitch class
@@ -71,13 +49,15 @@ class Bearings:
         against_over  what is over, above that note
         before      what is over, above the lowest of it
         motion      what is over, above the lowest that sounds
-        step        to that note from those of its program that are over, up to an octave or more
+        step        to the latest note from those of its program that are over, up to an octave
+        degrees     what sounds, above the tonic of the key that the notes so far follow best
+        mode        of that key: major, minor
 
     and last, as numbers
 
         references  pitches to count from, from 1 up, 0 for none: by program the lowest that is
                     over, then the latest note that begins here, the lowest that sounds, the lowest
-                    that is over; there are none of more than FEW programs
+                    that is over, the tonic; there are none of more than FEW programs
         time        steps from the first bar of the window, up to LATEST
 
     Drums have no pitch.
@@ -89,6 +69,8 @@ class Bearings:
         blocks: the columns of each block, by name.
         size: S.
         shape: what a decoder must know of it, by the names in its config.
+        columns: those that a note sets, (N, C) of the vocabulary's N notes, by what it does.
+        program_of, pitch_of: (N,) number of each note's program, and its pitch from the lowest up.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -96,17 +78,20 @@ class Bearings:
         pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
         notes, is_few = vocabulary.counts[Kind.NOTE], programs <= FEW
         own = notes if is_few else programs + pitches
-        self._most_left = vocabulary.longest_duration + 1  # so much or more
+        self.most_left = vocabulary.longest_duration + 1  # so much or more
         widths = {
             "follow": BARS_TOLD + 1,
+            "silent": programs,
             "position": vocabulary.longest_bar,
             "program": programs,
             "pitch": pitches + 12,
             "sounding": own + pitches + 12,
             "over": own + pitches + 12,
-            "left": (programs if is_few else 1) * (self._most_left + 1),
+            "left": (programs if is_few else 1) * (self.most_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
             "step": 2 * OCTAVE + 1,
+            "degrees": 12,
+            "mode": 2,
             "references": programs + SHARED if is_few else 0,
             "time": 1,
         }
@@ -115,15 +100,15 @@ class Bearings:
             name: slice(end - width, end)
             for (name, width), end in zip(widths.items(), ends, strict=True)
         }
-        self.size, self._references = sum(widths.values()), widths["references"]
+        self.size, self.reference_count = sum(widths.values()), widths["references"]
         *bits, _, _ = widths.values()
         self.shape: dict[str, Any] = {"n_beside": self.size, "beside_blocks": tuple(bits)}
         if is_few:
             first = vocabulary.first(Kind.NOTE)
             self.shape |= {"n_programs": programs, "n_pitches": pitches, "first_note": first}
         at = {name: block.start for name, block in self.blocks.items()}
-        self._steps_at = self.blocks["step"].start + OCTAVE  # of no step
-        self._first = np.array(vocabulary.firsts)
+        self.steps_at = self.blocks["step"].start + OCTAVE  # of no step
+        self.firsts = np.array(vocabulary.firsts)
 
         # The columns of each note, (N, 1) or (N, 3). Drums, which have no pitch, have the first of
         # them three times.
@@ -132,31 +117,29 @@ class Bearings:
         pitch_class = (pitch + vocabulary.lowest_pitch) % 12
         pitched = np.hstack([pitch, pitches + pitch_class])  # (N, 2)
         is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE), None]
-        self._program, self._pitch = program[:, 0], np.where(is_drum, NO_PITCH, pitch)[:, 0]  # (N,)
+        self.program_of, self.pitch_of = program[:, 0], np.where(is_drum, NO_PITCH, pitch)[:, 0]
         if not is_few:
             number = np.where(is_drum, programs + pitch, program)
 
         def columns(own: Ints, pitches_at: int) -> Ints:
             return np.hstack([own, np.where(is_drum, own, pitches_at + pitched)])
 
-        self._columns = {
+        self.columns = {
             "program": at["program"] + program,
             "itself": columns(at["program"] + program, at["pitch"]),
             "sounding": columns(at["sounding"] + number, at["sounding"] + own),
             "over": columns(at["over"] + number, at["over"] + own),
-            "left": at["left"] + program * is_few * (self._most_left + 1),
+            "left": at["left"] + program * is_few * (self.most_left + 1),
         }
-        self._lists = {name: table.tolist() for name, table in self._columns.items()}
-        self._lists["pitch"] = self._pitch.tolist()
 
     def of(self, ids: ArrayLike) -> NDArray[np.int16]:
         """(B, T, S) beside windows that begin at Start or at a Bar, Pad at either end.
 
-        Nothing is known of `follow`.
+        Nothing is told from outside.
         """
         ids = np.asarray(ids, dtype=np.int64)
         kind = self.vocabulary.kind_of[ids]
-        value = ids - self._first[kind]
+        value = ids - self.firsts[kind]
         length = ids.shape[1]
         out = np.zeros((*ids.shape, self.size), dtype=np.int16)
         flat = out.reshape(-1)
@@ -174,10 +157,10 @@ class Bearings:
         rows, places = np.nonzero(is_token)
         put(rows, places, self.blocks["position"].start + position[rows, places, None])
         rows, places = np.nonzero((note_at >= 0) & is_token)
-        put(rows, places, self._columns["program"][value[rows, note_at[rows, places]]])
+        put(rows, places, self.columns["program"][value[rows, note_at[rows, places]]])
         rows, begin = np.nonzero(kind == Kind.NOTE)
         number = value[rows, begin]
-        put(rows, begin, self._columns["itself"][number])
+        put(rows, begin, self.columns["itself"][number])
 
         # A note sounds from its own place to that of the first id at its end or later; from there
         # it is over, until the first id that has an onset between.
@@ -187,38 +170,52 @@ class Bearings:
         gone = np.minimum(first_reaching(onset_before, rows, end), last)
         sounding = spread(begin, silent)
         which, place = sounding
-        put(rows[which], place, self._columns["sounding"][number[which]])
+        put(rows[which], place, self.columns["sounding"][number[which]])
         is_told = place >= told[which]
-        steps = np.minimum(end[which] - now[rows[which], place], self._most_left)
-        left = self._columns["left"][number[which]] + (steps * is_told)[:, None]
+        steps = np.minimum(end[which] - now[rows[which], place], self.most_left)
+        left = self.columns["left"][number[which]] + (steps * is_told)[:, None]
         put(rows[which], place, left)
         over = spread(silent, gone)
         which, place = over
-        put(rows[which], place, self._columns["over"][number[which]])
+        put(rows[which], place, self.columns["over"][number[which]])
 
         newest = np.where(note_at >= 0, take(value, note_at), -1)
         sounds, is_over = (
-            Sounds(rows[which], place, number[which], self._pitch, ids.shape)
+            Sounds(rows[which], place, number[which], self.pitch_of, ids.shape)
             for which, place in (sounding, over)
         )
-        root = np.where(newest >= 0, self._pitch[newest], NO_PITCH)
+        root = np.where(newest >= 0, self.pitch_of[newest], NO_PITCH)
+        begun = np.zeros((*ids.shape, 12), dtype=np.int64)
+        rows, places = np.nonzero(kind == Kind.NOTE)
+        pitch = self.pitch_of[value[rows, places]]
+        begun[rows, places, (pitch + self.vocabulary.lowest_pitch) % 12] = pitch != NO_PITCH
+        tonic, mode = self.key_of(begun.cumsum(axis=1))
+        tonic = np.where(is_token, tonic, NO_PITCH)
+        rows, places = np.nonzero(tonic != NO_PITCH)
+        put(rows, places, self.blocks["mode"].start + mode[rows, places, None])
         for name, notes, roots in (
             ("chord", sounds, sounds.lowest),
             ("against", sounds, root),
             ("against_over", is_over, root),
             ("before", is_over, is_over.lowest),
             ("motion", is_over, sounds.lowest),
+            ("degrees", sounds, tonic),
         ):
             rows, places, above = notes.above(roots)
             put(rows, places, self.blocks[name].start + above[:, None] % OCTAVE)
-        rows, places, above = is_over.above(root, self._program, newest)
-        put(rows, places, self._steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
-        if self._references:
-            lowest = (root, sounds.lowest, is_over.lowest)  # (B, T) each
-            own = is_over.lowest_by(self._program, self._references - SHARED)
+        rows, places, above = is_over.above(root, self.program_of, newest)
+        put(rows, places, self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
+        if self.reference_count:
+            lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
+            own = is_over.lowest_by(self.program_of, self.reference_count - SHARED)
             pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
             out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
         return out
+
+    def key_of(self, heard: Ints) -> tuple[Ints, Ints]:
+        """Of the notes so far by pitch class (..., 12): the tonic, as a pitch, and the mode."""
+        tonic, mode = follows_key(heard)
+        return np.where(tonic < 0, NO_PITCH, (tonic - self.vocabulary.lowest_pitch) % 12), mode
 
     def _times(self, kind: Ints, value: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """Of each id (B, T): its time, that of the onset before this time (-1: none), the steps
@@ -252,100 +249,12 @@ class Bearings:
         end[rows, notes] = now[rows, notes] + steps
         return told, end
 
-    # The same an id at a time, for sampling: row by row, since few notes sound at once.
-
-    def start(self, batch: int) -> list[Walk]:
-        """Where `batch` rows stand before the first id."""
-        return [Walk() for _ in range(batch)]
-
-    def advance(self, walks: list[Walk], ids: ArrayLike) -> None:
-        """Takes each row's next id, (B,), into its walk, which changes in place."""
-        ids = np.asarray(ids, dtype=np.int64)
-        kinds = self.vocabulary.kind_of[ids]
-        values = (ids - self._first[kinds]).tolist()
-        for walk, kind, value in zip(walks, kinds.tolist(), values, strict=True):
-            walk.kind = kind
-            match kind:
-                case Kind.BAR:
-                    walk.bar_start += walk.bar_length
-                    walk.bar_length = int(self.vocabulary.whole_bars[value])
-                    self._move(walk, walk.bar_start)
-                case Kind.LENGTH:
-                    walk.bar_length = value + 1
-                case Kind.POSITION:
-                    self._move(walk, walk.bar_start + value)
-                    walk.onset = walk.now
-                case Kind.NOTE:
-                    walk.note, walk.extends = value, 0
-                    walk.ends[value] = NEVER
-                case Kind.EXTEND:
-                    walk.extends += 1
-                case Kind.DURATION if walk.note >= 0:
-                    steps = value + 1 + walk.extends * self.vocabulary.longest_duration
-                    walk.ends[walk.note] = walk.now + steps
-
-    def _move(self, walk: Walk, time: int) -> None:
-        """Goes on to a time."""
-        walk.now, walk.note = time, -1
-        walk.ends = {note: end for note, end in walk.ends.items() if end > walk.onset}
-        walk.over = [note for note, end in walk.ends.items() if end <= time]
-
-    def at(self, walks: list[Walk]) -> NDArray[np.int16]:
-        """(B, 1, S) beside the ids that the walks took in last.
-
-        Nothing is known of `follow`.
-        """
-        out = np.zeros((len(walks), 1, self.size), dtype=np.int16)
-        for row, walk in zip(out[:, 0], walks, strict=True):
-            if walk.kind == Kind.PAD:
-                continue
-            columns = [self.blocks["position"].start + walk.now - walk.bar_start]
-            if walk.kind == Kind.NOTE:
-                columns += self._lists["itself"][walk.note]
-            elif walk.note >= 0:
-                columns += self._lists["program"][walk.note]
-            for note, end in walk.ends.items():
-                if end > walk.now:
-                    steps = 0 if end == NEVER else min(end - walk.now, self._most_left)
-                    columns += self._lists["sounding"][note]
-                    columns.append(self._lists["left"][note][0] + steps)
-            for note in walk.over:
-                columns += self._lists["over"][note]
-            row[columns + self._intervals(walk, row[self.blocks["references"]])] = 1
-            row[-1] = min(walk.now, LATEST)
-        return out
-
-    def _intervals(self, walk: Walk, references: NDArray[np.int16]) -> list[int]:
-        """The columns that are the same in every key; sets the references, (R,)."""
-        pitch, program = self._lists["pitch"], self._lists["program"]
-        heard = [note for note, end in walk.ends.items() if end > walk.now]
-        sounding = [pitch[note] for note in heard if pitch[note] != NO_PITCH]
-        own = [(program[note][0], pitch[note]) for note in walk.over if pitch[note] != NO_PITCH]
-        over = [its for _, its in own]
-        latest = pitch[walk.note] if walk.note >= 0 else NO_PITCH
-        lowest, lowest_before = min(sounding, default=NO_PITCH), min(over, default=NO_PITCH)
-        columns = []
-        for name, notes, root in (
-            ("chord", sounding, lowest),
-            ("against", sounding, latest),
-            ("against_over", over, latest),
-            ("before", over, lowest_before),
-            ("motion", over, lowest),
-        ):
-            if root != NO_PITCH:
-                at = self.blocks[name].start
-                columns += [at + (note - root) % OCTAVE for note in notes]
-        if latest != NO_PITCH:
-            steps = [latest - its for voice, its in own if voice == program[walk.note][0]]
-            columns += [self._steps_at + max(-OCTAVE, min(OCTAVE, step)) for step in steps]
-        if self._references:
-            for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
-                references[voice - self.blocks["program"].start] = its + 1
-            references[-SHARED:] = latest + 1, lowest + 1, lowest_before + 1
-        return columns
-
     def tell(self, beside: NDArray[np.int16], follow: Ints) -> None:
         """Sets, in (B, T, S), how many bars follow the id's own: (B, T), -1 where unknown."""
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
         beside[rows, places, columns] = 1
+
+    def hush(self, beside: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_]) -> None:
+        """Sets, in (B, T, S) beside ids (B, T), the programs that are made silent: (B, P)."""
+        beside[..., self.blocks["silent"]] = silent[:, None] & (ids != 0)[..., None]

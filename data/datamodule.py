@@ -55,6 +55,7 @@ class MusicDataModule(LightningDataModule):
         batch_size: training windows a step and device.
         transpose: training windows are moved by up to so many semitones, up or down.
         silence: share of the training windows in which some instruments are silent, but not all.
+        misreading: share of the notes that are read a few semitones off in training windows.
         seed: of the choice of training windows.
         num_workers: processes that prepare training windows; 0 means none beside training.
         vocabulary_size: how many ids there are in other sequences; music knows by itself.
@@ -76,6 +77,7 @@ class MusicDataModule(LightningDataModule):
         batch_size: int = 8,
         transpose: int = 6,
         silence: float = 0.0,
+        misreading: float = 0.0,
         seed: int = 0,
         num_workers: int = 0,
         vocabulary_size: int | None = None,
@@ -94,15 +96,17 @@ class MusicDataModule(LightningDataModule):
         ):
             if value < least:
                 raise CorpusError(f"{name} must be {least} or more, not {value}")
-        if not 0 <= silence <= 1:
-            raise CorpusError(f"silence must be from 0 to 1, not {silence}")
+        for name, share in (("silence", silence), ("misreading", misreading)):
+            if not 0 <= share <= 1:
+                raise CorpusError(f"{name} must be from 0 to 1, not {share}")
         if vocabulary_size is not None and not is_stream(path):
             raise CorpusError(f"{path}: vocabulary_size is for .npy and .jsonl files alone")
         self.save_hyperparameters()
         self.vocabulary_size = vocabulary_size
         self.path, self.datasets = path, datasets
         self.context_length, self.batch_size = context_length, batch_size
-        self.seed, self.num_workers, self.silence = seed, num_workers, silence
+        self.seed, self.num_workers = seed, num_workers
+        self.silence, self.misreading = silence, misreading
         self.options = CorpusOptions.from_settings(self.hparams)
         self._corpus: Corpus | Stream | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
@@ -180,7 +184,7 @@ class MusicDataModule(LightningDataModule):
             return streams.StreamWindows(corpus, self.context_length)
         train, reach = corpus.split("train"), self.options.transpose
         return windows.TrainingWindows(
-            train, corpus.vocabulary, self.context_length, reach, self.silence
+            train, corpus.vocabulary, self.context_length, reach, self.silence, self.misreading
         )
 
     def val_dataloader(self) -> windows.WholePieces | streams.WholeSequences:

@@ -19,6 +19,7 @@ from data.keys import WishError
 from data.score import Score
 from data.tune import Tune
 from data.vocabulary import Kind, Vocabulary
+from data.walk import Walker
 from data.wishes import Wishes
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
@@ -67,6 +68,7 @@ class Guide:
         self.length = length or Length()
         self.grammar = Grammar(vocabulary)
         self.bearings = Bearings(vocabulary)
+        self.walker = Walker(self.bearings)
         self._tempo = wishes.tempo_number(vocabulary)
         self._meter = wishes.meter_number(vocabulary)
         self._tune = self._keep(tune, wishes) if tune is not None else None
@@ -246,16 +248,14 @@ class Guide:
         ids = np.asarray(ids)
         follow = self.horizon.bars_to_follow(state)[:, None]
         if ids.shape[1] > 1 or state.walks is None:
-            state.walks = self.bearings.start(len(ids))
-            for column in ids.T:
-                self.bearings.advance(state.walks, column)
+            state.walks = self.walker.after(ids)
             beside = self.bearings.of(ids)
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
             follow = np.where(follow >= 0, follow + begun_later, -1)
         else:
-            self.bearings.advance(state.walks, ids[:, 0])
-            beside = self.bearings.at(state.walks)
+            self.walker.advance(state.walks, ids[:, 0])
+            beside = self.walker.at(state.walks)
         self.bearings.tell(beside, np.where(ids == 0, -1, follow))
         return beside
 

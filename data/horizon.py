@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.bearings import BARS_TOLD, Walk
+from data.bearings import BARS_TOLD
 from data.grammar import GrammarState
 from data.keys import WishError
 from data.tokenizer import decode
 from data.tune import Tune, TuneState
 from data.vocabulary import Kind, Vocabulary
+from data.walk import Walk
 
 NEVER = 1 << 40  # a step that no piece reaches
 

@@ -20,6 +20,13 @@ PROFILES: dict[Mode, NDArray[np.float64]] = {
 }
 
 
+LEAST_HEARD = 8  # notes, before they follow a key
+# (24, 12), of all keys, as whole numbers, so that equals are equal however they are added up
+_STANDARD = [(profile - profile.mean()) / profile.std() for profile in PROFILES.values()]
+_KEYS = np.stack([np.roll(profile, tonic) for profile in _STANDARD for tonic in range(12)])
+_KEYS = np.rint(1000 * _KEYS).astype(np.int64)
+
+
 class Key(NamedTuple):
     """A key: pitch class of the tonic, C = 0, and mode."""
 
@@ -44,6 +51,23 @@ def estimate_key(score: Score) -> Key:
     profiles = [np.roll(PROFILES[key.mode], key.tonic) for key in keys]  # (24, 12)
     correlation = np.corrcoef([sounding, *profiles])[0, 1:]
     return keys[int(correlation.argmax())]
+
+
+def follows_key(heard: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The key whose profile notes follow best, of many counts at once.
+
+    Args:
+        heard: (..., 12) notes of each pitch class.
+
+    Returns:
+        The tonic (...), a pitch class, -1 where fewer than LEAST_HEARD notes were heard or two
+        keys fit as well; and its mode (...), 0 major, 1 minor.
+    """
+    fit = heard @ _KEYS.T  # (..., 24)
+    best = fit.argmax(axis=-1)
+    is_one = (fit == fit.max(axis=-1, keepdims=True)).sum(axis=-1) == 1
+    is_heard = is_one & (heard.sum(axis=-1) >= LEAST_HEARD)
+    return np.where(is_heard, best % 12, -1), best // 12
 
 
 def above_tonic(score: Score) -> Counter[int]:

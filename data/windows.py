@@ -11,13 +11,14 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.augment import is_heard, programs_of, silent_programs, transpositions
+from data.augment import is_heard, misread, programs_of, silent_programs, transpositions
 from data.bearings import Bearings
 from data.grammar import Grammar
 from data.store import Split
 from data.tokenizer import bar_head_size, bar_indices, window_head
 from data.vocabulary import Kind, Vocabulary
 
+LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a note is misread
 NOT_SCORED = -100  # a target that no loss counts
 TOLD_SHARE = 0.5  # of the training windows, those beside which stands how far the end is
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
@@ -41,6 +42,10 @@ class TrainingWindows:
         context_length: T, tokens that the model reads.
         reach: the most semitones by which a window is moved, as far as its piece can.
         silence: share of the windows in which some programs are silent, any but all of them.
+        misreading: share of the notes that are read a few semitones off; what follows is not.
+
+    Attributes:
+        bearings: what is told beside the ids.
     """
 
     def __init__(
@@ -50,13 +55,15 @@ class TrainingWindows:
         context_length: int,
         reach: int,
         silence: float = 0.0,
+        misreading: float = 0.0,
     ) -> None:
         self._split, self._vocabulary = split, vocabulary
         self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
-        self._reach, self._silence = reach, silence
-        self._bearings = Bearings(vocabulary)
+        self._reach, self._silence, self._misreading = reach, silence, misreading
+        self.bearings = Bearings(vocabulary)
         self._tables = transpositions(vocabulary, reach)
+        self._slips = transpositions(vocabulary, MOST_SLIP)
 
         begin, end = split.piece_offsets[:-1], split.piece_offsets[1:]
         # Where a window may begin: at every bar, and for a piece's first bar at its Start.
@@ -82,10 +89,12 @@ class TrainingWindows:
             bearings, and in TOLD_SHARE of the windows how many bars follow.
         """
         drawn = self._choose(seed, step, size, rank, ranks)
-        ids, targets = self._cut(drawn)
-        beside = self._bearings.of(ids)
+        ids, targets, silent = self._cut(drawn)
+        ids = misread(ids, drawn.slip, self._slips)
+        beside = self.bearings.of(ids)
+        self.bearings.hush(beside, ids, silent)
         follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
-        self._bearings.tell(beside, follow)
+        self.bearings.tell(beside, follow)
         return ids, targets, beside
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
@@ -107,10 +116,11 @@ class TrainingWindows:
         has_silence = rng.random(size * ranks) < self._silence
         silence = np.where(has_silence, rng.random(size * ranks), -1)
         order = rng.random((size * ranks, len(self._vocabulary.programs)))
-        mine = slice(rank, None, ranks)
-        return _Drawn(
-            piece[mine], bar[mine], shift[mine], is_told[mine], silence[mine], order[mine]
-        )
+        shape = (size * ranks, self._length - 1)
+        has_slipped = rng.random(shape) < self._misreading
+        slip = rng.integers(LEAST_SLIP, MOST_SLIP + 1, shape) * rng.choice((-1, 1), shape)
+        drawn = _Drawn(piece, bar, shift, is_told, silence, order, slip * has_slipped)
+        return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
     def _draw(
         self, rng: np.random.Generator, count: int
@@ -128,8 +138,8 @@ class TrainingWindows:
         bar = np.where(is_beyond & (self._starts[after] <= middle), after, bar)
         return piece, np.clip(bar, self._first[piece], self._last[piece])
 
-    def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """ids (B, T) and targets (B, T) of the windows."""
+    def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """ids (B, T) and targets (B, T) of the windows, and which programs are silent (B, P)."""
         piece, bar, tokens = drawn.piece, drawn.bar, self._split.tokens
         start, end = self._starts[bar], self._split.piece_offsets[piece + 1]
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
@@ -143,16 +153,18 @@ class TrainingWindows:
         window = np.where(is_restated, self._split.bar_tempos[bar][:, None], window)
         window = self._tables[(drawn.shift + self._reach)[:, None], window]
         is_beyond = source >= end[:, None]
+        silent = np.zeros_like(drawn.order, dtype=bool)
         if self._silence:
             window = np.where(is_beyond, 0, window)
-            is_left = is_heard(window, self._silent(window, drawn), self._vocabulary)
+            silent = self._silent(window, drawn)
+            is_left = is_heard(window, silent, self._vocabulary)
             to_left = np.argsort(~is_left, axis=1, kind="stable")  # (B, W)
             window = np.take_along_axis(window, to_left, axis=1)
             is_restated = np.take_along_axis(is_restated, to_left, axis=1)
             is_beyond = ~np.take_along_axis(is_left, to_left, axis=1)
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
-        return ids, targets
+        return ids, targets, silent
 
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
         """(B, P) which programs of windows (B, W) fall silent."""
@@ -178,6 +190,7 @@ class _Drawn:
     is_told: NDArray[np.bool_]  # (B,) whether it is told how far the end is
     silence: NDArray[np.float64]  # (B,) and
     order: NDArray[np.float64]  # (B, P): of `silent_programs`
+    slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
 
 
 def rebase(

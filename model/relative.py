@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 REACH = 24  # semitones; notes further away are as far as that
 OCTAVE = 12
-SHARED = 3  # references that all programs count from
-_PERIODS = (None, None, OCTAVE, OCTAVE)  # of each reference: a program's own, then the shared ones
+SHARED = 4  # references that all programs count from
+_PERIODS = (None, None, *[OCTAVE] * 3)  # of each reference: a program's own, then the shared ones
 
 
 def reference_count(n_programs: int) -> int:
@@ -20,7 +20,8 @@ class RelativeHead(nn.Module):
     A head with a row a note learns each melodic step and each chord anew in every key. This one
     has a row a distance, as attention in Shaw et al. 2018 and Huang et al. 2018 has. A note
     counts, in semitones, from what its own program had before; from the latest note that begins
-    with it; and, within the octave, from the lowest that sounds and from the lowest before.
+    with it; and, within the octave, from the lowest that sounds, from the lowest before and from
+    the tonic.
 
     Args:
         n_embd: D.
@@ -44,7 +45,7 @@ class RelativeHead(nn.Module):
         Args:
             x: float (B, T, D).
             references: int64 (B, T, R), pitches from 1 up; 0: there is none. First each program's
-                own, then the latest note's, the lowest that sounds, the lowest before.
+                own, then the latest note's, the lowest that sounds, the lowest before, the tonic.
 
         Returns:
             float (B, T, P N).
@@ -53,7 +54,7 @@ class RelativeHead(nn.Module):
         P, N = self.n_programs, self.n_pitches
         pitch = torch.arange(1, N + 1, device=x.device)
         total: Tensor | None = None
-        kinds = torch.split_with_sizes(references, (P, 1, 1, 1), dim=-1)
+        kinds = torch.split_with_sizes(references, (P, *[1] * SHARED), dim=-1)
         for table, period, reference in zip(self.tables, _PERIODS, kinds, strict=True):
             distance = pitch - reference[..., None]  # (B, T, P, N), or (B, T, 1, N) for all P
             row = distance % period if period else distance.clamp(-REACH, REACH) + REACH

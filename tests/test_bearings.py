@@ -17,7 +17,9 @@ from data.guide import Guide
 from data.horizon import Length
 from data.score import DRUMS
 from data.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tonality import LEAST_HEARD, PROFILES
 from data.vocabulary import Kind
+from data.walk import Walker
 from data.windows import rebase
 from model.decoder import DecoderConfig
 from model.likelihood import token_nats
@@ -58,12 +60,26 @@ def side_by_side(rows, at_right):
 
 def one_by_one(bearings, ids):
     """(B, T, S) from a walk."""
-    walks = bearings.start(len(ids))
+    walker = Walker(bearings)
+    walks = walker.start(len(ids))
     columns = []
     for column in ids.T:
-        bearings.advance(walks, column)
-        columns.append(bearings.at(walks))
+        walker.advance(walks, column)
+        columns.append(walker.at(walks))
     return np.concatenate(columns, axis=1)
+
+
+def key_of(counts):
+    """Tonic and mode by correlation; None where few notes were heard or two keys fit as well."""
+    keys = [(tonic, mode) for mode in range(2) for tonic in range(12)]
+    profiles = list(PROFILES.values())
+    fits = [float(counts @ np.roll(_standard(profiles[mode]), tonic)) for tonic, mode in keys]
+    (best, key), (second, _) = sorted(zip(fits, keys, strict=True), reverse=True)[:2]
+    return (None, 0) if counts.sum() < LEAST_HEARD or best == second else key
+
+
+def _standard(profile):
+    return np.rint(1000 * (profile - profile.mean()) / profile.std())
 
 
 def by_definition(score, vocabulary, ids):
@@ -121,7 +137,12 @@ def by_definition(score, vocabulary, ids):
             newest = [note for begin, _, note in notes if event < begin <= place][-1]
         pitched = latest is not None and newest[4] != DRUMS
         lowest, lowest_before = (min((p for _, p in n), default=None) for n in (sounding, over))
+        begun = [note for begin, _, note in notes if begin <= place and note[4] != DRUMS]
+        tonic, mode = key_of(np.bincount([pitch % 12 for _, _, pitch, *_ in begun], minlength=12))
+        if tonic is not None:
+            true.add(blocks["mode"] + mode)
         for name, heard, root in (
+            ("degrees", sounding, tonic),
             ("chord", sounding, lowest),
             ("against", sounding, newest[2] if pitched else None),
             ("against_over", over, newest[2] if pitched else None),
@@ -140,6 +161,7 @@ def by_definition(score, vocabulary, ids):
             each = [min(its, default=None) for its in own]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
+            counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
             rows[place, bearings.blocks["references"]] = counted
         rows[place, -1] = now
     return rows
@@ -211,7 +233,7 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
     assert in_mid_bar
 
 
-INTERVALS = ("chord", "against", "against_over", "before", "motion", "step")
+INTERVALS = ("chord", "against", "against_over", "before", "motion", "step", "degrees", "mode")
 
 
 def said(bearings, row, blocks=None):
@@ -282,14 +304,31 @@ def test_time_and_intervals_by_hand():
     # by program what is over; the latest; the lowest that sounds; the lowest that is over
     references = rows[:, bearings.blocks["references"]].astype(int)
     assert np.where(references, references + vocabulary.lowest_pitch - 1, 0).tolist() == [
-        *[[0, 0, 0, 0, 0]] * 4,
-        *[[0, 0, 60, 60, 0]] * 2,
-        *[[0, 0, 67, 60, 0]] * 2,
-        [60, 0, 0, 0, 60],
-        *[[60, 0, 59, 59, 60]] * 2,
-        *[[60, 0, 88, 59, 60]] * 2,
-        *[[60, 0, 0, 59, 60]] * 3,
+        *[[0, 0, 0, 0, 0, 0]] * 4,
+        *[[0, 0, 60, 60, 0, 0]] * 2,
+        *[[0, 0, 67, 60, 0, 0]] * 2,
+        [60, 0, 0, 0, 60, 0],
+        *[[60, 0, 59, 59, 60, 0]] * 2,
+        *[[60, 0, 88, 59, 60, 0]] * 2,
+        *[[60, 0, 0, 59, 60, 0]] * 3,
     ]
+
+
+def test_a_key_by_hand():
+    """A scale of C major: on its eighth note C is the tonic, sought above the lowest pitch."""
+    scale = [60, 62, 64, 65, 67, 69, 71, 72]
+    tune = piece([(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate(scale)])
+    vocabulary = vocabulary_for(tune, transpose=1)  # pitches from 59 up
+    bearings = Bearings(vocabulary)
+    rows = bearings.of(encode(tune, vocabulary)[None])[0]
+    tonic = rows[:, bearings.blocks["references"]][:, -1].tolist()
+    keys = [said(bearings, row, ("mode", "degrees")) for row in rows]
+    assert (tonic[-4:], keys[-4:]) == (
+        [0, 2, 2, 2],  # Position, C5, its Duration, End
+        [{}, *[{"mode": [0], "degrees": [0]}] * 3],
+    )
+    assert not any(tonic[:-4])
+    assert not any(keys[:-4])
 
 
 def test_a_long_drum_by_hand():
@@ -324,7 +363,10 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     for name, block in bearings.blocks.items():
         old, new = before[:, block], after[:, block]
         if name == "references":
-            np.testing.assert_array_equal(new, np.where(old > 0, old + shift, 0))
+            *before_them, tonic = np.where(old > 0, old + shift, 0).T
+            np.testing.assert_array_equal(new[:, :-1].T, before_them)
+            moved = np.where(old[:, -1] > 0, (tonic - 1) % 12 + 1, 0)
+            np.testing.assert_array_equal(new[:, -1], moved)
             continue
         if name not in ("pitch", "sounding", "over"):
             np.testing.assert_array_equal(new, old)
@@ -349,6 +391,18 @@ def test_what_follows_is_told_where_it_is_known():
     told = [np.flatnonzero(row).tolist() for row in beside[0, :, block]]
     assert told == [[0], [3], [BARS_TOLD], [BARS_TOLD], []]
     beside[..., block] = False
+    np.testing.assert_array_equal(beside, plain)
+
+
+def test_silent_programs_are_told_beside_ids_but_not_beside_pad():
+    bearings = Bearings(QUARTET)
+    ids = np.array([[QUARTET.first(Kind.START), 0], [QUARTET.first(Kind.START)] * 2])
+    beside = bearings.of(ids)
+    plain = beside.copy()
+    bearings.hush(beside, ids, np.array([[True, False, False, True], [False] * 4]))
+    block = bearings.blocks["silent"]
+    assert beside[..., block].tolist() == [[[1, 0, 0, 1], [0] * 4], [[0] * 4] * 2]
+    beside[..., block] = 0
     np.testing.assert_array_equal(beside, plain)
 
 

@@ -383,6 +383,7 @@ def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
         {"seed": -1},
         {"transpose": -1},
         {"silence": 1.5},
+        {"misreading": -0.1},
     ):
         with pytest.raises(CorpusError, match=next(iter(wrong))):
             MusicDataModule(**wrong)

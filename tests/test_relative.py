@@ -23,13 +23,13 @@ def by_hand(head, x, references):
     """(P N,) the logits of one token, note by note."""
     logits = np.zeros((P, N))
     tables = [table(x).view(P, -1).detach().numpy() for table in head.tables]
-    own, latest, lowest, before = tables
+    own, latest, *others = tables
     for program in range(P):
         for pitch in range(1, N + 1):
             for table, reference in ((own, references[program]), (latest, references[P])):
                 row = max(-REACH, min(REACH, pitch - reference)) + REACH if reference else -1
                 logits[program, pitch - 1] += table[program, row]
-            for table, reference in ((lowest, references[P + 1]), (before, references[P + 2])):
+            for table, reference in zip(others, references[P + 1 :], strict=True):
                 row = (pitch - reference) % OCTAVE if reference else -1
                 logits[program, pitch - 1] += table[program, row]
     return logits.ravel()
@@ -47,7 +47,7 @@ def test_every_note_counts_from_every_reference(head):
 
 
 def test_in_another_key_they_are_the_same(head):
-    references = torch.tensor([[[20, 0, 24, 20, 17]]])
+    references = torch.tensor([[[20, 0, 24, 20, 17, 3]]])
     moved = torch.where(references > 0, references + 5, 0)
     x = torch.randn(1, 1, D)
     old, new = (head(x, r).view(P, N) for r in (references, moved))

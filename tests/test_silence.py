@@ -58,19 +58,24 @@ def test_windows_are_those_without_silence_less_some_programs(split):
     pieces, vocabulary = split
     whole = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2)
     quiet = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2, silence=0.5)
+    said = Bearings(vocabulary)
     shorter = 0
     for step in range(10):
         before, heard = whole.batch(0, step, 16), quiet.batch(0, step, 16)
-        for row, target, its, scored in zip(*before[:2], *heard[:2], strict=True):
+        told = heard[2][..., said.blocks["silent"]]
+        assert not before[2][..., said.blocks["silent"]].any()
+        for row, target, its, scored, names in zip(*before[:2], *heard[:2], told, strict=True):
             length = int((its != 0).sum())
             if length == (row != 0).sum():
                 np.testing.assert_array_equal((its, scored), (row, target))
+                assert not names.any()
                 continue
             shorter += 1
             window = np.append(row, max(target[-1], 0))[None]  # what it reads, and what follows
             there, left = programs_in(row, vocabulary), programs_in(its, vocabulary)
             assert left < there
             silent = np.isin(np.arange(len(vocabulary.programs)), [*there - left])
+            np.testing.assert_array_equal(names, silent & (its != 0)[:, None])
             expected = window[is_heard(window, silent[None], vocabulary)]
             np.testing.assert_array_equal(its[:length], expected[:length])
             assert len(expected) - length in (0, 1)
@@ -80,8 +85,7 @@ def test_windows_are_those_without_silence_less_some_programs(split):
             np.testing.assert_array_equal(scored[is_scored], follows[is_scored])
             is_tempo = vocabulary.kind_of[follows] == Kind.TEMPO  # which may be a restated one
             assert (is_scored | is_tempo | (follows == 0)).all()
-        said = Bearings(vocabulary)
-        after = said.blocks["follow"].stop
+        after = said.blocks["silent"].stop
         np.testing.assert_array_equal(heard[2][..., after:], said.of(heard[0])[..., after:])
     assert 50 < shorter < 110  # of 160
 

@@ -3,13 +3,21 @@
 import numpy as np
 import pytest
 
-from data.augment import transposition, transposition_range
+from data.augment import programs_of, transposition, transposition_range
 from data.bearings import BARS_TOLD, Bearings
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.store import Split
 from data.tokenizer import bar_indices, bar_tempos, encode
 from data.vocabulary import Kind
-from data.windows import NOT_SCORED, TOLD_SHARE, TrainingWindows, masks_of_pieces, rebase, unpacked
+from data.windows import (
+    MOST_SLIP,
+    NOT_SCORED,
+    TOLD_SHARE,
+    TrainingWindows,
+    masks_of_pieces,
+    rebase,
+    unpacked,
+)
 from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for
 
 CONTEXT = 48
@@ -152,3 +160,27 @@ def test_what_was_forgotten_changes_no_later_prompt(vocabulary, context):
             if len(history) > context:
                 history = rebase(history, context, vocabulary)
                 np.testing.assert_array_equal(history, rebase(ids[:end], context, vocabulary))
+
+
+def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
+    rng = np.random.default_rng(5)
+    pieces = [score for score in (random_score(rng) for _ in range(12)) if len(score.notes) > 8]
+    vocabulary = vocabulary_for(*pieces, transpose=1)
+    split = split_of([encode(score, vocabulary) for score in pieces], vocabulary)
+    assert vocabulary.is_drum_note.any()
+    plain = TrainingWindows(split, vocabulary, CONTEXT, reach=1)
+    off = TrainingWindows(split, vocabulary, CONTEXT, reach=1, misreading=0.3)
+    slips, pitched = [], 0
+    for step in range(20):
+        (truly, target, _), (read, wanted, beside) = (w.batch(0, step, 8) for w in (plain, off))
+        np.testing.assert_array_equal(wanted, target)
+        after = off.bearings.blocks["silent"].stop
+        np.testing.assert_array_equal(beside[..., after:], off.bearings.of(read)[..., after:])
+        has_pitch = (vocabulary.kind_of[truly] == Kind.NOTE) & ~vocabulary.is_drum_note[truly]
+        np.testing.assert_array_equal(read[~has_pitch], truly[~has_pitch])
+        programs = (programs_of(ids[has_pitch], vocabulary) for ids in (truly, read))
+        np.testing.assert_array_equal(*programs)
+        slips += (read - truly)[has_pitch & (read != truly)].tolist()
+        pitched += int(has_pitch.sum())
+    assert set(slips) == {*range(-MOST_SLIP, 0), *range(1, MOST_SLIP + 1)}
+    assert 0.2 < len(slips) / pitched < 0.33  # at the edges of the vocabulary notes stay
