@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from data import bach
 from data.score import DRUMS, NOTE, Grid
 from data.tonality import (
+    LEAST_HEARD,
     PROFILES,
     Key,
     above_tonic,
     ends_on_tonic,
     estimate_key,
     final_chord,
+    follows_key,
     root_of_triad,
 )
 from tests.music import EMPTY, piece, scores
@@ -82,6 +84,28 @@ def _ties(notes):
     pitched = notes[notes["program"] != DRUMS]
     heard = np.bincount(pitched["pitch"] % 12, pitched["duration"], 12)
     return any(np.array_equal(heard, np.roll(heard, shift)) for shift in range(1, 12))
+
+
+def test_many_counts_are_in_the_keys_whose_profiles_they_have_the_parallel_one_apart():
+    counts = np.array(
+        [
+            np.roll(np.rint(10 * profile), tonic)
+            for profile in PROFILES.values()
+            for tonic in range(12)
+        ]
+    ).astype(np.int64)
+    tonics, modes = follows_key(counts.reshape(2, 12, 12))
+    assert tonics.tolist() == [list(range(12))] * 2
+    assert modes.tolist() == [[0] * 12, [1] * 12]
+
+
+def test_few_notes_follow_no_key_nor_do_those_that_fit_two_as_well():
+    scale = np.isin(np.arange(12), [0, 2, 4, 5, 7, 9, 11]).astype(np.int64)
+    again = np.eye(12, dtype=np.int64)[0]
+    tritone = np.isin(np.arange(12), [0, 6]) * 40
+    tonic, _ = follows_key(np.array([scale, scale + again, tritone, np.full(12, 9)]))
+    assert scale.sum() == LEAST_HEARD - 1
+    assert tonic.tolist() == [-1, 0, -1, -1]
 
 
 def test_drums_have_no_key():
