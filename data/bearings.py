@@ -31,6 +31,7 @@ class Bearings:
 
         follow      so many bars follow the id's own
         silent      programs that were made silent in this window
+        moved       semitones up, then semitones down, by which it was moved, to an octave
 
     After an id, that is with the knowledge of it and of all ids before it in the same window:
 
@@ -50,6 +51,8 @@ class Bearings:
         before      what is over, above the lowest of it
         motion      what is over, above the lowest that sounds
         step        to the latest note from those of its program that are over, up to an octave
+        between     by program, what is over, above the lowest of them of the latest note's program;
+                    not of more than FEW programs
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
 
@@ -82,6 +85,7 @@ class Bearings:
         widths = {
             "follow": BARS_TOLD + 1,
             "silent": programs,
+            "moved": 2 * OCTAVE,
             "position": vocabulary.longest_bar,
             "program": programs,
             "pitch": pitches + 12,
@@ -90,6 +94,7 @@ class Bearings:
             "left": (programs if is_few else 1) * (self.most_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
             "step": 2 * OCTAVE + 1,
+            "between": OCTAVE * programs if is_few else 0,
             "degrees": 12,
             "mode": 2,
             "references": programs + SHARED if is_few else 0,
@@ -206,8 +211,14 @@ class Bearings:
         rows, places, above = is_over.above(root, self.program_of, newest)
         put(rows, places, self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
         if self.reference_count:
-            lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
             own = is_over.lowest_by(self.program_of, self.reference_count - SHARED)
+            mine = np.take_along_axis(own, self.program_of[newest][..., None], axis=2)[..., 0]
+            mine = np.where(root == NO_PITCH, NO_PITCH, mine)
+            rows, places, above = is_over.above(mine)
+            voice = self.program_of[is_over.number[mine[is_over.rows, is_over.places] != NO_PITCH]]
+            columns = self.blocks["between"].start + OCTAVE * voice + above % OCTAVE
+            put(rows, places, columns[:, None])
+            lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
             pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
             out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
         return out
@@ -255,6 +266,20 @@ class Bearings:
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
         beside[rows, places, columns] = 1
 
-    def hush(self, beside: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_]) -> None:
-        """Sets, in (B, T, S) beside ids (B, T), the programs that are made silent: (B, P)."""
-        beside[..., self.blocks["silent"]] = silent[:, None] & (ids != 0)[..., None]
+    def own_up(
+        self, beside: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_], moved: Ints
+    ) -> None:
+        """Sets, in (B, T, S) beside ids (B, T), what augmentation did to windows.
+
+        So a model learns from what no piece is like and yet does not write it (Jun et al. 2020,
+        Distribution Augmentation for Generative Modeling).
+
+        Args:
+            silent: (B, P) the programs that were made silent.
+            moved: (B,) the semitones by which it was moved.
+        """
+        is_token = (ids != 0)[..., None]
+        columns = np.arange(1, OCTAVE + 1)
+        columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
+        beside[..., self.blocks["silent"]] = silent[:, None] & is_token
+        beside[..., self.blocks["moved"]] = columns[:, None] & is_token

@@ -153,8 +153,12 @@ class Walker:
                 at = self._at[name]
                 columns += [at + (note - root) % OCTAVE for note in notes]
         if latest != NO_PITCH:
-            steps = [latest - its for voice, its in own if voice == program[walk.note]]
-            columns += [self.bearings.steps_at + max(-OCTAVE, min(OCTAVE, step)) for step in steps]
+            mine = [its for voice, its in own if voice == program[walk.note]]
+            steps = [max(-OCTAVE, min(OCTAVE, latest - its)) for its in mine]
+            columns += [self.bearings.steps_at + step for step in steps]
+            if mine and self.bearings.reference_count:
+                at = self._at["between"]
+                columns += [at + OCTAVE * v + (its - min(mine)) % OCTAVE for v, its in own]
         if self.bearings.reference_count:
             for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
                 references[voice] = its + 1

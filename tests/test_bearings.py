@@ -151,7 +151,11 @@ def by_definition(score, vocabulary, ids):
         ):
             true |= {blocks[name] + (p - root) % 12 for _, p in heard if root is not None}
         if pitched:
-            steps = [newest[2] - p for program, p in over if program == newest[4]]
+            own = [p for program, p in over if program == newest[4]]
+            steps = [newest[2] - p for p in own]
+            for program, p in over if own and is_few else ():
+                number = vocabulary.programs.index(program)
+                true.add(blocks["between"] + 12 * number + (p - min(own)) % 12)
             true |= {blocks["step"] + 12 + max(-12, min(12, step)) for step in steps}
         rows[place, list(true)] = 1
         if is_few:
@@ -233,7 +237,10 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
     assert in_mid_bar
 
 
-INTERVALS = ("chord", "against", "against_over", "before", "motion", "step", "degrees", "mode")
+INTERVALS = (
+    *("chord", "against", "against_over", "before", "motion", "step", "between"),
+    *("degrees", "mode"),
+)
 
 
 def said(bearings, row, blocks=None):
@@ -288,14 +295,14 @@ def test_time_and_intervals_by_hand():
         *[
             before
             | {"chord": [0], "against": [0], "against_over": [1, 8], "motion": [1, 8]}
-            | {"step": [12 - 8, 12 - 1]}
+            | {"step": [12 - 8, 12 - 1], "between": [0, 7]}
         ]
         * 2,
         # E6, seventeen semitones above the lowest within the octave; from both more than one
         *[
             before
             | {"chord": [0, 5], "against": [0, 7], "against_over": [3, 8], "motion": [1, 8]}
-            | {"step": [24]}
+            | {"step": [24], "between": [0, 7]}
         ]
         * 2,
         # a drum, which has no pitch: nothing is told against it
@@ -394,15 +401,19 @@ def test_what_follows_is_told_where_it_is_known():
     np.testing.assert_array_equal(beside, plain)
 
 
-def test_silent_programs_are_told_beside_ids_but_not_beside_pad():
+def test_what_was_done_to_a_window_is_told_beside_its_ids():
     bearings = Bearings(QUARTET)
-    ids = np.array([[QUARTET.first(Kind.START), 0], [QUARTET.first(Kind.START)] * 2])
+    ids = np.full((4, 2), QUARTET.first(Kind.START))
+    ids[:, 1] = 0
     beside = bearings.of(ids)
     plain = beside.copy()
-    bearings.hush(beside, ids, np.array([[True, False, False, True], [False] * 4]))
-    block = bearings.blocks["silent"]
-    assert beside[..., block].tolist() == [[[1, 0, 0, 1], [0] * 4], [[0] * 4] * 2]
-    beside[..., block] = 0
+    silent = np.zeros((4, 4), dtype=bool)
+    silent[0, [0, 3]] = True
+    bearings.own_up(beside, ids, silent, np.array([0, 3, -1, 14]))
+    told = [said(bearings, row, ("silent", "moved")) for row in beside[:, 0]]
+    assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
+    assert not beside[:, 1].any()
+    beside[..., bearings.blocks["silent"]] = beside[..., bearings.blocks["moved"]] = 0
     np.testing.assert_array_equal(beside, plain)
 
 

@@ -85,7 +85,7 @@ def test_windows_are_those_without_silence_less_some_programs(split):
             np.testing.assert_array_equal(scored[is_scored], follows[is_scored])
             is_tempo = vocabulary.kind_of[follows] == Kind.TEMPO  # which may be a restated one
             assert (is_scored | is_tempo | (follows == 0)).all()
-        after = said.blocks["silent"].stop
+        after = said.blocks["moved"].stop
         np.testing.assert_array_equal(heard[2][..., after:], said.of(heard[0])[..., after:])
     assert 50 < shorter < 110  # of 160
 

@@ -135,6 +135,21 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
         np.testing.assert_array_equal(array, expected)
 
 
+def test_windows_say_by_how_much_they_were_moved(performances):
+    _, vocabulary, split = performances
+    windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
+    seen = set()
+    for step in range(10):
+        ids, _, beside = windows.batch(0, step, 8)
+        told = beside[..., windows.bearings.blocks["moved"]]
+        for row, line, its in zip(told, windows.describe(0, step, 8), ids, strict=True):
+            moved = int(line.partition(" moved by ")[2] or 0)
+            seen.add(moved)
+            columns = np.isin(np.arange(24), moved - 1 if moved > 0 else 11 - moved)
+            np.testing.assert_array_equal(row, (columns & (moved != 0)) & (its != 0)[:, None])
+    assert seen == set(range(-3, 4))
+
+
 def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):
     encoded, vocabulary, _ = performances
     history = max(encoded, key=len)[:-1]
@@ -174,7 +189,7 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
     for step in range(20):
         (truly, target, _), (read, wanted, beside) = (w.batch(0, step, 8) for w in (plain, off))
         np.testing.assert_array_equal(wanted, target)
-        after = off.bearings.blocks["silent"].stop
+        after = off.bearings.blocks["moved"].stop
         np.testing.assert_array_equal(beside[..., after:], off.bearings.of(read)[..., after:])
         has_pitch = (vocabulary.kind_of[truly] == Kind.NOTE) & ~vocabulary.is_drum_note[truly]
         np.testing.assert_array_equal(read[~has_pitch], truly[~has_pitch])
