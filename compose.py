@@ -37,7 +37,7 @@ from model.likelihood import token_nats
 from model.sampling import Choice, sample
 from model.steps import Ids, RecordedSteps
 
-DEFAULT_CHOICE = Choice(temperature=0.85, top_p=0.95)  # at 1, pieces stray from their keys
+DEFAULT_CHOICE = Choice(temperature=0.75, top_p=0.95)  # at 1, pieces stray from their keys
 DEFAULT_LENGTH = Length(bars=8)
 ENDLESS = Length(endless=True)
 
