@@ -59,10 +59,11 @@ def main() -> None:
     arguments = parser.parse_args()
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
-    for what, show in showing.SHOWN.items():
-        holder = argparse.Namespace(show=show)
-        timed(holder, "show", views, what)
-        showing.SHOWN[what] = holder.show
+    for shown in (showing.SHOWN_ONCE, showing.SHOWN):
+        for what, show in shown.items():
+            holder = argparse.Namespace(show=show)
+            timed(holder, "show", views, what)
+            shown[what] = holder.show
     for label, hooks in (("points", AT_POINTS), ("steps", AT_STEPS)):
         for owner, name in hooks:
             timed(owner, name, seconds, label)

@@ -135,9 +135,11 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
     assert (targets[:, :-1][scored] == ids[:, 1:][scored]).all()
 
 
-def test_what_training_tells_is_what_sampling_tells(split, monkeypatch):
+def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
     monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
-    ids, targets, beside = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, 0, 64)
+    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    ids, targets, beside = source.batch(0, 0, 64)
+    beside[..., source.bearings.blocks["moved"]] = 0
     for row, target, told in zip(ids, targets, beside, strict=True):
         number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
         window = row[row > 0]
@@ -223,7 +225,10 @@ def test_a_piece_goes_on_from_a_bar_with_half_a_context_or_more(data):
         np.testing.assert_array_equal(prompt[len(head) :], rest[-kept:])
         kinds = VOCABULARY.kind_of[rest]
         soonest = len(rest) - (context - 1 - len(head))
-        begin = kinds[soonest : len(rest) - half + len(head) + 1].tolist()
+        later_bars = np.flatnonzero(kinds == Kind.BAR).tolist()  # no note of theirs comes before
+        latest = min([len(rest) - half + len(head), *later_bars])
+        assert len(rest) - kept <= latest
+        begin = kinds[soonest : latest + 1].tolist()
         wanted = Kind.POSITION if Kind.POSITION in begin else Kind.NOTE
         assert kinds[-kept] == wanted or wanted not in begin
     # a piece that went on from a prompt goes on from there again
