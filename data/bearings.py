@@ -184,20 +184,15 @@ class Bearings:
         which, place = over
         put(rows[which], place, self.columns["over"][number[which]])
 
-        newest = np.where(note_at >= 0, take(value, note_at), -1)
+        newest = np.where(note_at >= 0, take(value, note_at), -1)  # (B, T) number of a Note
         sounds, is_over = (
             Sounds(rows[which], place, number[which], self.pitch_of, ids.shape)
             for which, place in (sounding, over)
         )
-        root = np.where(newest >= 0, self.pitch_of[newest], NO_PITCH)
-        begun = np.zeros((*ids.shape, 12), dtype=np.int64)
-        rows, places = np.nonzero(kind == Kind.NOTE)
-        pitch = self.pitch_of[value[rows, places]]
-        begun[rows, places, (pitch + self.vocabulary.lowest_pitch) % 12] = pitch != NO_PITCH
-        tonic, mode = self.key_of(begun.cumsum(axis=1))
-        tonic = np.where(is_token, tonic, NO_PITCH)
+        tonic, mode = self._keys(kind, value)
         rows, places = np.nonzero(tonic != NO_PITCH)
         put(rows, places, self.blocks["mode"].start + mode[rows, places, None])
+        root = np.where(newest >= 0, self.pitch_of[newest], NO_PITCH)
         for name, notes, roots in (
             ("chord", sounds, sounds.lowest),
             ("against", sounds, root),
@@ -206,22 +201,32 @@ class Bearings:
             ("motion", is_over, sounds.lowest),
             ("degrees", sounds, tonic),
         ):
-            rows, places, above = notes.above(roots)
-            put(rows, places, self.blocks[name].start + above[:, None] % OCTAVE)
-        rows, places, above = is_over.above(root, self.program_of, newest)
-        put(rows, places, self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)[:, None])
+            which, above = notes.above(roots)
+            columns = self.blocks[name].start + above % OCTAVE
+            put(notes.rows[which], notes.places[which], columns[:, None])
+        which, above = is_over.above(root, self.program_of, newest)
+        columns = self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)
+        put(is_over.rows[which], is_over.places[which], columns[:, None])
         if self.reference_count:
-            own = is_over.lowest_by(self.program_of, self.reference_count - SHARED)
+            own = is_over.lowest_by(self.program_of, self.reference_count - SHARED)  # (B, T, P)
             mine = np.take_along_axis(own, self.program_of[newest][..., None], axis=2)[..., 0]
-            mine = np.where(root == NO_PITCH, NO_PITCH, mine)
-            rows, places, above = is_over.above(mine)
-            voice = self.program_of[is_over.number[mine[is_over.rows, is_over.places] != NO_PITCH]]
-            columns = self.blocks["between"].start + OCTAVE * voice + above % OCTAVE
-            put(rows, places, columns[:, None])
+            which, above = is_over.above(np.where(root == NO_PITCH, NO_PITCH, mine))
+            program = self.program_of[is_over.number[which]]
+            columns = self.blocks["between"].start + OCTAVE * program + above % OCTAVE
+            put(is_over.rows[which], is_over.places[which], columns[:, None])
             lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
             pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
             out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
         return out
+
+    def _keys(self, kind: Ints, value: Ints) -> tuple[Ints, Ints]:
+        """Of each id (B, T) the key that the notes so far follow; none beside Pad."""
+        heard = np.zeros((*kind.shape, 12), dtype=np.int64)
+        rows, places = np.nonzero(kind == Kind.NOTE)
+        pitch = self.pitch_of[value[rows, places]]
+        heard[rows, places, (pitch + self.vocabulary.lowest_pitch) % 12] = pitch != NO_PITCH
+        tonic, mode = self.key_of(heard.cumsum(axis=1))
+        return np.where(kind == Kind.PAD, NO_PITCH, tonic), mode
 
     def key_of(self, heard: Ints) -> tuple[Ints, Ints]:
         """Of the notes so far by pitch class (..., 12): the tonic, as a pitch, and the mode."""

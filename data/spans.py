@@ -43,16 +43,17 @@ class Sounds:
         root: Ints,
         program_of: Ints | None = None,
         latest: Ints | None = None,
-    ) -> tuple[Ints, Ints, Ints]:
-        """Row, place, and semitones above the root (B, T), of the entries whose place has one.
+    ) -> tuple[Ints, Ints]:
+        """Which entries' place has a root (B, T), and how many semitones they are above it.
 
-        Given programs (N,) and notes (B, T), only of those of their note's program.
+        Given programs (N,) and notes (B, T), only those of their note's program.
         """
         roots = root[self.rows, self.places]
         chosen = roots != NO_PITCH
         if program_of is not None and latest is not None:
             chosen &= program_of[self.number] == program_of[latest[self.rows, self.places]]
-        return self.rows[chosen], self.places[chosen], (self.pitch - roots)[chosen]
+        which = np.flatnonzero(chosen)
+        return which, (self.pitch - roots)[which]
 
 
 def latest(is_one: NDArray[np.bool_]) -> Ints:
