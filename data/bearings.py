@@ -271,7 +271,7 @@ class Bearings:
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
         beside[rows, places, columns] = 1
 
-    def own_up(
+    def tell_augmentation(
         self, beside: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_], moved: Ints
     ) -> None:
         """Sets, in (B, T, S) beside ids (B, T), what augmentation did to windows.

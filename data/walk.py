@@ -25,7 +25,8 @@ class Walk:
         onset: the time of the latest Position, -1 before the first.
         note: number of the latest Note at this time, -1 before the first.
         extends: Extends since the latest Note.
-        heard: notes of each pitch class so far; and the key that they follow, tonic and mode.
+        heard: notes of each pitch class so far.
+        key: tonic and mode of the key that they follow.
         ends: when each note ends that sounds, or did at the onset before this time.
         over: the notes that ended after that onset, at this time or before.
         kind: of the latest id.
@@ -108,7 +109,7 @@ class Walker:
     def at(self, walks: list[Walk]) -> NDArray[np.int16]:
         """(B, 1, S) beside the ids that the walks took in last.
 
-        Nothing is known of `follow`.
+        Nothing is told from outside.
         """
         out = np.zeros((len(walks), 1, self.bearings.size), dtype=np.int16)
         for row, walk in zip(out[:, 0], walks, strict=True):

@@ -92,7 +92,7 @@ class TrainingWindows:
         ids, targets, silent = self._cut(drawn)
         ids = misread(ids, drawn.slip, self._slips)
         beside = self.bearings.of(ids)
-        self.bearings.own_up(beside, ids, silent, drawn.shift)
+        self.bearings.tell_augmentation(beside, ids, silent, drawn.shift)
         follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
         self.bearings.tell(beside, follow)
         return ids, targets, beside

@@ -409,7 +409,7 @@ def test_what_was_done_to_a_window_is_told_beside_its_ids():
     plain = beside.copy()
     silent = np.zeros((4, 4), dtype=bool)
     silent[0, [0, 3]] = True
-    bearings.own_up(beside, ids, silent, np.array([0, 3, -1, 14]))
+    bearings.tell_augmentation(beside, ids, silent, np.array([0, 3, -1, 14]))
     told = [said(bearings, row, ("silent", "moved")) for row in beside[:, 0]]
     assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
     assert not beside[:, 1].any()
