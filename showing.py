@@ -75,9 +75,13 @@ class Moment:
 
     @cached_property
     def continuation(self) -> Piece:
-        """Those, and what the model writes after them."""
+        """Those, and what the model writes after them; of as many as the samples.
+
+        For as many rows, a step of sampling is recorded already.
+        """
         given = len(self.seed.score.bars) - self.opening.has_upbeat
-        return compose(self.model, self.seed, Length(bars=max(self.bars - given, 1)))[0]
+        length = Length(bars=max(self.bars - given, 1))
+        return compose(self.model, self.seed, length, samples=SAMPLES)[0]
 
     def real(self, split: str) -> list[Score]:
         """Pieces of a split, as far as the samples go."""

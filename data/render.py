@@ -343,13 +343,11 @@ def draw_attention(
 ) -> Figure:
     """Who looks at whom: a panel a layer with a row a head, from white (0) to dark (1).
 
-    Shades follow the square root of the weights, so that a share of 1% is still seen. The figure
-    is the caller's alone, as in `draw_piano_roll`.
+    Shades follow the square root of the weights, so that a share of 1% is still seen.
 
     Args:
         maps: (L, H, T, T) weights: of each layer and head, from each token (down) to each (across).
-        labels: T, of the tokens.
-        layers: L titles.
+        labels, layers: T names of the tokens; L titles.
     """
     n_layer, n_head, n_token, _ = maps.shape
     side = max(2.0, _TOKEN_SIZE * n_token)
@@ -363,10 +361,12 @@ def draw_attention(
         axes.imshow(np.sqrt(maps[layer, head]), cmap="Blues", vmin=0, vmax=1, aspect="auto")
         axes.vlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
         axes.hlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
-        axes.tick_params(length=0, labelsize=_TOKEN_POINTS, pad=1)
-        across, down = head == n_head - 1, layer == 0  # labels at the edges only: they take time
-        axes.set_xticks(range(n_token * across), labels if across else [], rotation=90)
-        axes.set_yticks(range(n_token * down), labels if down else [])
+        axes.set(xticks=[], yticks=[])
+        # labels at the edges only, and as plain text: they take time, and ticks six times as long
+        for at, label in enumerate(labels if head == n_head - 1 else ()):
+            axes.text(at, n_token, label, size=_TOKEN_POINTS, rotation=90, ha="center", va="top")
+        for at, label in enumerate(labels if layer == 0 else ()):
+            axes.text(-1, at, label, size=_TOKEN_POINTS, ha="right", va="center")
         axes.spines[:].set(color=_LINE, lw=0.4)
         axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
         if head == 0:

@@ -132,17 +132,21 @@ class _Step(nn.Module):
 
     def __init__(self, decoder: Decoder, cache: KVCache) -> None:
         super().__init__()
-        self.decoder = decoder
-        self.cache = cache
+        # Out of sight: trace would rebuild every layer. What is no plain tensor has to be seen.
+        self.hidden = (decoder, cache)
+        packed = [layer.packed for layer in decoder.modules() if isinstance(layer, PackedLinear)]
+        for number, weight in enumerate(packed):
+            self.register_buffer(f"packed_{number}", weight)
 
     def forward(
         self, ids: Tensor, beside: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor
     ) -> Tensor:
         """Logits (B, V) after ids (B, 1)."""
-        cache = copy.copy(self.cache)
+        decoder, cache = self.hidden
+        cache = copy.copy(cache)
         cache.key, cache.value, cache.start = key, value, start
         cache.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-        logits: Tensor = self.decoder(ids, cache, beside=beside)  # (B, 1, V)
+        logits: Tensor = decoder(ids, cache, beside=beside)  # (B, 1, V)
         return logits[:, -1]
 
 

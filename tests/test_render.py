@@ -132,9 +132,14 @@ def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges(
     assert 0.2 < shade(0, 0, 1, 0) < shade(1, 2, 3, 0)
     assert shade(1, 2, 0, 3) < 0.1
     assert [axes.get_title() for axes in panels[:, 0]] == ["layer 1", "layer 2"]
-    down = [label.get_text() for label in panels[0, 1].get_yticklabels()]
-    across = [label.get_text() for label in panels[1, 2].get_xticklabels()]
-    assert down == across == ["Bar 16", "@0", "C4", "1/4"]
+    tokens = ["Bar 16", "@0", "C4", "1/4"]
+    for (layer, head), panel in np.ndenumerate(panels):  # at the left edge, and at the floor
+        texts = [text for text in panel.texts if text.get_text() in tokens]
+        down, across = ([t for t in texts if t.get_rotation() == angle] for angle in (0, 90))
+        assert [text.get_text() for text in down] == tokens * (layer == 0)
+        assert [text.get_position()[1] for text in down] == list(range(4)) * (layer == 0)
+        assert [text.get_text() for text in across] == tokens * (head == 2)
+        assert [text.get_position()[0] for text in across] == list(range(4)) * (head == 2)
     # queries go down: the first row is on top
     assert panels[0, 0].transData.transform((0, 0))[1] > panels[0, 0].transData.transform((0, 3))[1]
 
