@@ -87,7 +87,7 @@ class MusicMonitor(Callback):
         tokens: how many of a held-out piece the attention maps show.
     """
 
-    def __init__(self, times: int = 4, bars: int = 4, tokens: int = 20) -> None:
+    def __init__(self, times: int = 4, bars: int = 4, tokens: int = 16) -> None:
         for name, value, least in (("times", times, 0), ("bars", bars, 1), ("tokens", tokens, 1)):
             if value < least:
                 raise RunError(f"monitor.{name} must be {least} or more, not {value}")

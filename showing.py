@@ -31,7 +31,7 @@ from measure import pieces_of
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 SAMPLES, HEARD = 4, 2  # pieces that are sampled and measured; those of them that are shown
 OPENING_BARS = 2  # of a held-out piece that are given
-MOST_REAL = 20  # held-out pieces, and training pieces, that samples are measured beside
+MOST_REAL = 12  # held-out pieces, and training pieces, that samples are measured beside
 PROJECTOR = "projector"  # the folder of what the projector shows
 
 
