@@ -18,7 +18,7 @@ from model.decoder import Decoder, DecoderConfig
 from model.relative import RelativeHead
 
 FORMAT = "etude"
-VERSION = "5"
+VERSION = "6"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 
