@@ -118,7 +118,7 @@ def in_order(
 
 
 def beginnings(kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(B, T) how many Bars and Positions there are up to each id, of kinds (B, T)."""
+    """(B, T) how many ids, of kinds (B, T), up to each are not of what began before them."""
     return np.isin(kind, (Kind.BAR, Kind.POSITION, Kind.END, Kind.PAD)).cumsum(axis=1)
 
 

@@ -180,7 +180,7 @@ class TrainingWindows:
             window = np.where(is_beyond, 0, window)
         if self._reordering:
             window = in_order(window, drawn.place, self._vocabulary)
-            # Which notes begin with the last that are read is not known: they are left out.
+            # What else begins with the last that is read may be cut off: they are left out.
             begun = beginnings(self._kind_of[window])
             is_cut = (begun >= begun[:, -2:-1]) & (window[:, -2:-1] != 0)
             is_cut &= (drawn.place != np.arange(drawn.place.shape[1])).any(axis=1)[:, None]

@@ -12,8 +12,8 @@ from data.bearings import Bearings
 from data.tokenizer import encode
 from data.vocabulary import Kind
 from data.windows import NOT_SCORED, TrainingWindows
-from tests.music import BOTH, random_score, scores, vocabulary_for
-from tests.test_windows import split_of
+from tests.music import BOTH, scores, vocabulary_for
+from tests.test_windows import random_split
 
 CONTEXT = 40
 
@@ -48,10 +48,7 @@ def test_of_the_programs_that_are_there_some_fall_silent_but_never_all():
 
 @pytest.fixture(scope="module")
 def split():
-    rng = np.random.default_rng(3)
-    pieces = [piece for piece in (random_score(rng) for _ in range(12)) if len(piece.notes) > 8]
-    vocabulary = vocabulary_for(*pieces, transpose=2)
-    return split_of([encode(piece, vocabulary) for piece in pieces], vocabulary), vocabulary
+    return random_split(seed=3, transpose=2)
 
 
 def test_windows_are_those_without_silence_less_some_programs(split):

@@ -46,6 +46,14 @@ def split_of(encoded, vocabulary):
     )
 
 
+def random_split(seed, transpose):
+    """The split that random pieces make, and its vocabulary."""
+    rng = np.random.default_rng(seed)
+    pieces = [score for score in (random_score(rng) for _ in range(12)) if len(score.notes) > 8]
+    vocabulary = vocabulary_for(*pieces, transpose=transpose)
+    return split_of([encode(score, vocabulary) for score in pieces], vocabulary), vocabulary
+
+
 @pytest.fixture(scope="module")
 def performances():
     """Encoded pieces on a grid of seconds, their vocabulary, and the split that they make."""
@@ -178,10 +186,7 @@ def test_what_was_forgotten_changes_no_later_prompt(vocabulary, context):
 
 
 def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
-    rng = np.random.default_rng(5)
-    pieces = [score for score in (random_score(rng) for _ in range(12)) if len(score.notes) > 8]
-    vocabulary = vocabulary_for(*pieces, transpose=1)
-    split = split_of([encode(score, vocabulary) for score in pieces], vocabulary)
+    split, vocabulary = random_split(seed=5, transpose=1)
     assert vocabulary.is_drum_note.any()
     plain = TrainingWindows(split, vocabulary, CONTEXT, reach=1)
     off = TrainingWindows(split, vocabulary, CONTEXT, reach=1, misreading=0.3)
