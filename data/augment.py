@@ -1,6 +1,4 @@
-"""Augmentation: pieces in other keys, with some instruments silent, with notes misread or told in
-another order.
-"""
+"""Augmentation: pieces in other keys, with some instruments silent, with notes misread."""
 
 from __future__ import annotations
 
@@ -91,7 +89,8 @@ def is_heard(
     columns = np.arange(ids.shape[1])
     note = latest(kind == Kind.NOTE)
     program = programs_of(take(ids, note), vocabulary)
-    is_silent = take(silent, program) & is_of_note(kind) & (note >= 0)
+    is_of_note = np.isin(kind, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
+    is_silent = take(silent, program) & is_of_note & (note >= 0)
     is_left = ~is_silent & (kind != Kind.PAD)
     after = np.where(is_left, columns, ids.shape[1] - 1)[:, ::-1]
     after = np.minimum.accumulate(after, axis=1)[:, ::-1]  # (B, T) the first left from here on
@@ -99,32 +98,6 @@ def is_heard(
     has_note = take(is_left & (kind == Kind.NOTE), follows) & (columns < ids.shape[1] - 1)
     is_whole = ~silent.any(axis=1, keepdims=True)
     return np.asarray(is_left & ((kind != Kind.POSITION) | has_note | is_whole))
-
-
-def in_order(
-    ids: NDArray[np.int64], place: NDArray[np.int64], vocabulary: Vocabulary
-) -> NDArray[np.int64]:
-    """(B, T) ids in which notes that begin together come program by program in another order.
-
-    Args:
-        ids: (B, T).
-        place: (B, P) the place of each program in its row's order.
-    """
-    kind = vocabulary.kind_of[ids]
-    program = programs_of(take(ids, latest(kind == Kind.NOTE)), vocabulary)
-    behind = np.where(is_of_note(kind), 1 + take(place, program), 0)  # its head comes first
-    key = beginnings(kind) * (place.shape[1] + 1) + behind
-    return np.take_along_axis(ids, np.argsort(key, axis=1, kind="stable"), axis=1)
-
-
-def beginnings(kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(B, T) how many ids, of kinds (B, T), up to each are not of what began before them."""
-    return np.isin(kind, (Kind.BAR, Kind.POSITION, Kind.END, Kind.PAD)).cumsum(axis=1)
-
-
-def is_of_note(kind: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which kinds of ids tell of a note."""
-    return np.isin(kind, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
 
 
 def misread(

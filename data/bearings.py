@@ -32,12 +32,9 @@ class Bearings:
         follow      so many bars follow the id's own
         silent      programs that were made silent in this window
         moved       semitones up, then semitones down, by which it was moved, to an octave
-        order       by program, its place where notes begin together, if the programs take turns in
-                    another order than theirs; not of more than FEW programs
 
     After an id, that is with the knowledge of it and of all ids before it in the same window:
 
-        open        the programs whose turn is yet to come before the next Position
         position    steps from the bar line
         program     of the latest note that begins here
         pitch       of the id itself, if it is a note; and its pitch class
@@ -89,8 +86,6 @@ class Bearings:
             "follow": BARS_TOLD + 1,
             "silent": programs,
             "moved": 2 * OCTAVE,
-            "order": programs * programs if is_few else 0,
-            "open": programs,
             "position": vocabulary.longest_bar,
             "program": programs,
             "pitch": pitches + 12,
@@ -168,7 +163,6 @@ class Bearings:
         put(rows, places, self.blocks["position"].start + position[rows, places, None])
         rows, places = np.nonzero((note_at >= 0) & is_token)
         put(rows, places, self.columns["program"][value[rows, note_at[rows, places]]])
-        self._open(out, is_token, np.arange(len(self.vocabulary.programs))[None])
         rows, begin = np.nonzero(kind == Kind.NOTE)
         number = value[rows, begin]
         put(rows, begin, self.columns["itself"][number])
@@ -225,13 +219,6 @@ class Bearings:
             out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
         return out
 
-    def _open(self, beside: NDArray[np.int16], is_token: NDArray[np.bool_], place: Ints) -> None:
-        """Sets, in (B, T, S), the programs whose place (B or 1, P) is behind the latest note's."""
-        program = beside[..., self.blocks["program"]]  # (B, T, P), one or none is 1
-        reached = np.where(program.any(axis=-1), (program * place[:, None]).sum(axis=-1), -1)
-        is_open = (place[:, None] > reached[..., None]) & is_token[..., None]
-        beside[..., self.blocks["open"]] = is_open
-
     def _keys(self, kind: Ints, value: Ints) -> tuple[Ints, Ints]:
         """Of each id (B, T) the key that the notes so far follow; none beside Pad."""
         heard = np.zeros((*kind.shape, 12), dtype=np.int64)
@@ -285,12 +272,7 @@ class Bearings:
         beside[rows, places, columns] = 1
 
     def tell_augmentation(
-        self,
-        beside: NDArray[np.int16],
-        ids: Ints,
-        silent: NDArray[np.bool_],
-        moved: Ints,
-        place: Ints,
+        self, beside: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_], moved: Ints
     ) -> None:
         """Sets, in (B, T, S) beside ids (B, T), what augmentation did to windows.
 
@@ -300,16 +282,9 @@ class Bearings:
         Args:
             silent: (B, P) the programs that were made silent.
             moved: (B,) the semitones by which it was moved.
-            place: (B, P) of each program where notes begin together.
         """
         is_token = (ids != 0)[..., None]
         columns = np.arange(1, OCTAVE + 1)
         columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
         beside[..., self.blocks["silent"]] = silent[:, None] & is_token
         beside[..., self.blocks["moved"]] = columns[:, None] & is_token
-        own = np.arange(place.shape[1])
-        is_other = (place != own).any(axis=1)[:, None, None]
-        if self.reference_count:
-            order = ((place[..., None] == own) & is_other).reshape(len(place), 1, -1)  # (B, 1, P P)
-            beside[..., self.blocks["order"]] = order & is_token
-        self._open(beside, is_token[..., 0], place)

@@ -56,8 +56,6 @@ class MusicDataModule(LightningDataModule):
         transpose: training windows are moved by up to so many semitones, up or down.
         silence: share of the training windows in which some instruments are silent, but not all.
         misreading: share of the notes that are read a few semitones off in training windows.
-        reordering: share of the training windows in which, where notes begin together, the
-            instruments take turns in another order.
         seed: of the choice of training windows.
         num_workers: processes that prepare training windows; 0 means none beside training.
         vocabulary_size: how many ids there are in other sequences; music knows by itself.
@@ -80,7 +78,6 @@ class MusicDataModule(LightningDataModule):
         transpose: int = 6,
         silence: float = 0.0,
         misreading: float = 0.0,
-        reordering: float = 0.0,
         seed: int = 0,
         num_workers: int = 0,
         vocabulary_size: int | None = None,
@@ -99,11 +96,7 @@ class MusicDataModule(LightningDataModule):
         ):
             if value < least:
                 raise CorpusError(f"{name} must be {least} or more, not {value}")
-        for name, share in (
-            ("silence", silence),
-            ("misreading", misreading),
-            ("reordering", reordering),
-        ):
+        for name, share in (("silence", silence), ("misreading", misreading)):
             if not 0 <= share <= 1:
                 raise CorpusError(f"{name} must be from 0 to 1, not {share}")
         if vocabulary_size is not None and not is_stream(path):
@@ -113,7 +106,7 @@ class MusicDataModule(LightningDataModule):
         self.path, self.datasets = path, datasets
         self.context_length, self.batch_size = context_length, batch_size
         self.seed, self.num_workers = seed, num_workers
-        self.augmentation = (silence, misreading, reordering)
+        self.silence, self.misreading = silence, misreading
         self.options = CorpusOptions.from_settings(self.hparams)
         self._corpus: Corpus | Stream | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
@@ -191,7 +184,7 @@ class MusicDataModule(LightningDataModule):
             return streams.StreamWindows(corpus, self.context_length)
         train, reach = corpus.split("train"), self.options.transpose
         return windows.TrainingWindows(
-            train, corpus.vocabulary, self.context_length, reach, *self.augmentation
+            train, corpus.vocabulary, self.context_length, reach, self.silence, self.misreading
         )
 
     def val_dataloader(self) -> windows.WholePieces | streams.WholeSequences:

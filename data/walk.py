@@ -116,8 +116,6 @@ class Walker:
             if walk.kind == Kind.PAD:
                 continue
             columns = [self._at["position"] + walk.now - walk.bar_start]
-            reached = self._program_of[walk.note] if walk.note >= 0 else -1
-            columns += range(self._at["open"] + reached + 1, self.bearings.blocks["open"].stop)
             if walk.kind == Kind.NOTE:
                 columns += self._lists["itself"][walk.note]
             elif walk.note >= 0:

@@ -11,15 +11,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.augment import (
-    beginnings,
-    in_order,
-    is_heard,
-    misread,
-    programs_of,
-    silent_programs,
-    transpositions,
-)
+from data.augment import is_heard, misread, programs_of, silent_programs, transpositions
 from data.bearings import Bearings
 from data.grammar import Grammar
 from data.store import Split
@@ -51,8 +43,6 @@ class TrainingWindows:
         reach: the most semitones by which a window is moved, as far as its piece can.
         silence: share of the windows in which some programs are silent, any but all of them.
         misreading: share of the notes that are read a few semitones off; what follows is not.
-        reordering: share of the windows in which the programs take turns in another order where
-            notes begin together.
 
     Attributes:
         bearings: what is told beside the ids.
@@ -66,13 +56,11 @@ class TrainingWindows:
         reach: int,
         silence: float = 0.0,
         misreading: float = 0.0,
-        reordering: float = 0.0,
     ) -> None:
         self._split, self._vocabulary = split, vocabulary
         self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
         self._reach, self._silence, self._misreading = reach, silence, misreading
-        self._reordering = reordering
         self.bearings = Bearings(vocabulary)
         self._tables = transpositions(vocabulary, reach)
         self._slips = transpositions(vocabulary, MOST_SLIP)
@@ -104,7 +92,7 @@ class TrainingWindows:
         ids, targets, silent = self._cut(drawn)
         ids = misread(ids, drawn.slip, self._slips)
         beside = self.bearings.of(ids)
-        self.bearings.tell_augmentation(beside, ids, silent, drawn.shift, drawn.place)
+        self.bearings.tell_augmentation(beside, ids, silent, drawn.shift)
         follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
         self.bearings.tell(beside, follow)
         return ids, targets, beside
@@ -131,10 +119,7 @@ class TrainingWindows:
         shape = (size * ranks, self._length - 1)
         has_slipped = rng.random(shape) < self._misreading
         slip = rng.integers(LEAST_SLIP, MOST_SLIP + 1, shape) * rng.choice((-1, 1), shape)
-        is_reordered = rng.random(size * ranks) < self._reordering
-        place = rng.random(order.shape).argsort(axis=1)
-        place = np.where(is_reordered[:, None], place, np.arange(order.shape[1]))
-        drawn = _Drawn(piece, bar, shift, is_told, silence, order, slip * has_slipped, place)
+        drawn = _Drawn(piece, bar, shift, is_told, silence, order, slip * has_slipped)
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
     def _draw(
@@ -168,23 +153,15 @@ class TrainingWindows:
         window = np.where(is_restated, self._split.bar_tempos[bar][:, None], window)
         window = self._tables[(drawn.shift + self._reach)[:, None], window]
         is_beyond = source >= end[:, None]
-        window = np.where(is_beyond, 0, window)
         silent = np.zeros_like(drawn.order, dtype=bool)
         if self._silence:
+            window = np.where(is_beyond, 0, window)
             silent = self._silent(window, drawn)
             is_left = is_heard(window, silent, self._vocabulary)
             to_left = np.argsort(~is_left, axis=1, kind="stable")  # (B, W)
             window = np.take_along_axis(window, to_left, axis=1)
             is_restated = np.take_along_axis(is_restated, to_left, axis=1)
             is_beyond = ~np.take_along_axis(is_left, to_left, axis=1)
-            window = np.where(is_beyond, 0, window)
-        if self._reordering:
-            window = in_order(window, drawn.place, self._vocabulary)
-            # What else begins with the last that is read may be cut off: they are left out.
-            begun = beginnings(self._kind_of[window])
-            is_cut = (begun >= begun[:, -2:-1]) & (window[:, -2:-1] != 0)
-            is_cut &= (drawn.place != np.arange(drawn.place.shape[1])).any(axis=1)[:, None]
-            is_beyond |= is_cut
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
         return ids, targets, silent
@@ -214,7 +191,6 @@ class _Drawn:
     silence: NDArray[np.float64]  # (B,) and
     order: NDArray[np.float64]  # (B, P): of `silent_programs`
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
-    place: NDArray[np.int64]  # (B, P) of each program where notes begin together
 
 
 def rebase(

@@ -18,7 +18,7 @@ from model.decoder import Decoder, DecoderConfig
 from model.relative import RelativeHead
 
 FORMAT = "etude"
-VERSION = "6"
+VERSION = "5"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 

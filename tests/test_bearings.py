@@ -132,8 +132,6 @@ def by_definition(score, vocabulary, ids):
             true.add(block + (number * pitches + its if is_few else own))
             if has_pitch:
                 true |= {block + own_count + its, block + own_count + pitches + pitch % 12}
-        turns = range(programs) if latest is None else range(latest + 1, programs)
-        true |= {blocks["open"] + number for number in turns}
         if latest is not None:
             true.add(blocks["program"] + latest)
             newest = [note for begin, _, note in notes if event < begin <= place][-1]
@@ -246,9 +244,10 @@ INTERVALS = (
 
 
 def said(bearings, row, blocks=None):
-    """What (S,) says, by block, but time, turns and intervals; silent blocks are left out."""
-    left_out = ("time", "references", "open", *INTERVALS)
-    blocks = blocks or [name for name in bearings.blocks if name not in left_out]
+    """What (S,) says, by block, but time and intervals; blocks that say nothing are left out."""
+    blocks = blocks or [
+        name for name in bearings.blocks if name not in ("time", "references", *INTERVALS)
+    ]
     told = {name: np.flatnonzero(row[bearings.blocks[name]]).tolist() for name in blocks}
     return {name: columns for name, columns in told.items() if columns}
 
@@ -410,20 +409,11 @@ def test_what_was_done_to_a_window_is_told_beside_its_ids():
     plain = beside.copy()
     silent = np.zeros((4, 4), dtype=bool)
     silent[0, [0, 3]] = True
-    place = np.tile(np.arange(4), (4, 1))
-    place[3] = [1, 0, 3, 2]
-    bearings.tell_augmentation(beside, ids, silent, np.array([0, 3, -1, 14]), place)
-    told = [said(bearings, row, ("silent", "moved", "order")) for row in beside[:, 0]]
-    order = [1, 4 + 0, 8 + 3, 12 + 2]
-    assert told == [
-        {"silent": [0, 3]},
-        {"moved": [2]},
-        {"moved": [12]},
-        {"moved": [11], "order": order},
-    ]
+    bearings.tell_augmentation(beside, ids, silent, np.array([0, 3, -1, 14]))
+    told = [said(bearings, row, ("silent", "moved")) for row in beside[:, 0]]
+    assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
     assert not beside[:, 1].any()
-    for name in ("silent", "moved", "order"):
-        beside[..., bearings.blocks[name]] = 0
+    beside[..., bearings.blocks["silent"]] = beside[..., bearings.blocks["moved"]] = 0
     np.testing.assert_array_equal(beside, plain)
 
 

@@ -389,7 +389,6 @@ def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
         {"transpose": -1},
         {"silence": 1.5},
         {"misreading": -0.1},
-        {"reordering": 1.1},
     ):
         with pytest.raises(CorpusError, match=next(iter(wrong))):
             MusicDataModule(**wrong)
