@@ -204,9 +204,11 @@ class Bearings:
             which, above = notes.above(roots)
             columns = self.blocks[name].start + above % OCTAVE
             put(notes.rows[which], notes.places[which], columns[:, None])
-        which, above = is_over.above(root, self.program_of, newest)
+        which, above = is_over.above(root)
+        rows, places = is_over.rows[which], is_over.places[which]
+        is_own = self.program_of[is_over.number[which]] == self.program_of[newest[rows, places]]
         columns = self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)
-        put(is_over.rows[which], is_over.places[which], columns[:, None])
+        put(rows[is_own], places[is_own], columns[is_own, None])
         if self.reference_count:
             own = is_over.lowest_by(self.program_of, self.reference_count - SHARED)  # (B, T, P)
             mine = np.take_along_axis(own, self.program_of[newest][..., None], axis=2)[..., 0]

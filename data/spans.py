@@ -38,21 +38,10 @@ class Sounds:
         np.minimum.at(lowest, (self.rows, self.places, group_of[self.number]), self.pitch)
         return np.where(lowest < NEVER, lowest, NO_PITCH)
 
-    def above(
-        self,
-        root: Ints,
-        program_of: Ints | None = None,
-        latest: Ints | None = None,
-    ) -> tuple[Ints, Ints]:
-        """Which entries' place has a root (B, T), and how many semitones they are above it.
-
-        Given programs (N,) and notes (B, T), only those of their note's program.
-        """
+    def above(self, root: Ints) -> tuple[Ints, Ints]:
+        """Which entries' place has a root (B, T), and how many semitones they are above it."""
         roots = root[self.rows, self.places]
-        chosen = roots != NO_PITCH
-        if program_of is not None and latest is not None:
-            chosen &= program_of[self.number] == program_of[latest[self.rows, self.places]]
-        which = np.flatnonzero(chosen)
+        which = np.flatnonzero(roots != NO_PITCH)
         return which, (self.pitch - roots)[which]
 
 

@@ -158,8 +158,8 @@ class Walker:
             steps = [max(-OCTAVE, min(OCTAVE, latest - its)) for its in mine]
             columns += [self.bearings.steps_at + step for step in steps]
             if mine and self.bearings.reference_count:
-                at = self._at["between"]
-                columns += [at + OCTAVE * v + (its - min(mine)) % OCTAVE for v, its in own]
+                at, root = self._at["between"], min(mine)
+                columns += [at + OCTAVE * voice + (its - root) % OCTAVE for voice, its in own]
         if self.bearings.reference_count:
             for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
                 references[voice] = its + 1
