@@ -1,0 +1,80 @@
+"""The benchmark of the literature: its grid becomes notes and comes back, and its unit is right."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from benchmarks import chorales
+from compose import load
+from data.corpus import CorpusOptions, open_corpus
+
+CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
+OPTIONS = CorpusOptions(steps_per_beat=4)
+
+
+def grids():
+    """A few pitches a voice, so that many go on, and rests; at the end all voices sound."""
+    pitch = st.sampled_from([chorales.REST, 60, 62])
+    last = np.full((1, 4), 60)
+    steps = st.integers(0, 40).flatmap(lambda count: arrays(np.int64, (count, 4), elements=pitch))
+    return steps.map(lambda grid: np.concatenate([grid, last]))
+
+
+@given(grids(), st.integers(0, 16))
+def test_the_grid_comes_back_however_often_its_pitches_are_struck(grid, strike):
+    assert np.array_equal(chorales.grid_of(chorales.score_of(grid, strike)), grid)
+
+
+@given(grids(), st.integers(1, 16))
+def test_no_note_goes_on_where_all_are_struck_again(grid, strike):
+    notes = chorales.score_of(grid, strike).notes
+    last = notes["onset"] + notes["duration"] - 1
+    assert np.array_equal(notes["onset"] // strike, last // strike)
+
+
+@given(grids())
+def test_held_notes_are_as_long_as_their_pitch_goes_on(grid):
+    notes = chorales.score_of(grid, 0).notes
+    changes = [np.flatnonzero(np.diff(voice, prepend=-2) != 0) for voice in grid.T]
+    counts = [(voice[at] != chorales.REST).sum() for voice, at in zip(grid.T, changes, strict=True)]
+    assert len(notes) == sum(counts)
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A file like that of the literature, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pieces = {
+        split: [
+            np.repeat(rng.integers(60, 72, (beats, 4)), 4, axis=0).tolist() for beats in lengths
+        ]
+        for split, lengths in {"train": (12, 17, 20), "valid": (9, 16), "test": (8,)}.items()
+    }
+    path = tmp_path / "grid.json"
+    path.write_text(json.dumps(pieces), encoding="utf-8")
+    return path
+
+
+def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(source, capsys):
+    options = ["--run", "runs/new", "--trainer.max_steps", "4", "--trainer.val_check_interval", "2"]
+    chorales.main([str(source), "--config", str(CONFIG), "--data.steps_per_beat", "4", *options])
+    told = capsys.readouterr().out
+    model = load("runs/new/model.safetensors")
+    split = open_corpus(chorales.FOLDER.format(4), options=OPTIONS).split("valid")
+    nats = sum(each.sum() for each in model.token_nats([split.piece(n) for n in range(2)]))
+    assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in told
+    (a_cell,) = re.findall(r"^a note +([0-9.]+)", told, re.MULTILINE)
+    assert float(a_cell) == pytest.approx(nats / 400, abs=1e-4)
+
+
+def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
+    chorales.write_corpus(source, Path("held"), 0)
+    with pytest.raises(AssertionError, match="not struck every 4 steps"):
+        chorales.check(source, open_corpus("held", options=OPTIONS), 4)
