@@ -7,8 +7,8 @@
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
 and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
 each voice a program of its own. The source cannot tell a note that is held from one that is struck
-again, so a pitch that goes on is struck again at every beat (--strike): what a model would have to
-foresee when a note begins, it decides when the beat comes. train.py trains on that folder (all
+again, so a pitch that goes on is struck again at every eighth (--strike): what a model would have
+to foresee when a note begins, it decides when the eighth comes. train.py trains on that folder (all
 options but ours are its own), and what it learnt is reported as the literature does: total nats of
 a split, End with them and untransposed, over four voices times its sixteenths. The grid comes back
 cell for cell from the tokens, so that is the grid's own likelihood, or a little less: what a model
@@ -41,7 +41,7 @@ from evaluate import corpus_of
 from judge import Music, likelihood
 
 GRID = Grid(steps_per_beat=4)
-FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
+FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every eighth
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST = -1
 
@@ -143,8 +143,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         type=int,
         choices=range(17),
         metavar="STEPS",
-        default=GRID.steps_per_beat,
-        help="after so many sixteenths a pitch that goes on is struck again; 0: never (default: 4)",
+        default=2,
+        help="after so many sixteenths a pitch that goes on is struck again; 0: never (default: 2)",
     )
     parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
     parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
@@ -170,6 +170,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         data, steps = model.summary["data"], model.summary["step"]
         tokens = steps * data["batch_size"] * data["context_length"]
         print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
+    if model.summary["data"]["path"] != folder:
+        fail(f"{checkpoint} learnt {model.summary['data']['path']}, not {folder}: which --strike?")
     corpus = corpus_of(model, folder, "datasets")
     print_scores(model, corpus, check(arguments.source, corpus, arguments.strike), arguments.split)
 

@@ -63,15 +63,21 @@ def source(tmp_path, monkeypatch):
 
 
 def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(source, capsys):
-    options = ["--run", "runs/new", "--trainer.max_steps", "4", "--trainer.val_check_interval", "2"]
-    chorales.main([str(source), "--config", str(CONFIG), "--data.steps_per_beat", "4", *options])
+    steps = ["--trainer.max_steps", "4", "--trainer.val_check_interval", "2"]
+    options = ["--config", str(CONFIG), "--run", "runs/new", "--data.steps_per_beat", "4", *steps]
+    chorales.main([str(source), *options])
     told = capsys.readouterr().out
     model = load("runs/new/model.safetensors")
-    split = open_corpus(chorales.FOLDER.format(4), options=OPTIONS).split("valid")
+    split = open_corpus(chorales.FOLDER.format(2), options=OPTIONS).split("valid")
     nats = sum(each.sum() for each in model.token_nats([split.piece(n) for n in range(2)]))
-    assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in told
+    assert "valid: 2 pieces, 400 voice-sixteenths, 200 notes" in told
     (a_cell,) = re.findall(r"^a note +([0-9.]+)", told, re.MULTILINE)
     assert float(a_cell) == pytest.approx(nats / 400, abs=1e-4)
+
+    with pytest.raises(SystemExit) as stop:
+        chorales.main([str(source), "--strike", "4", "-c", "runs/new/model.safetensors"])
+    assert stop.value.code == 2
+    assert "not datasets/jsb/struck-4: which --strike?" in capsys.readouterr().err
 
 
 def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
