@@ -131,8 +131,7 @@ def judge_originality(model: Model, given: argparse.Namespace) -> dict[str, Any]
     corpus = corpus_of(model, given.path, given.datasets)
     readings = read_files(model, given.midi)
     result = originality(readings.medley, readings.names, corpus)
-    lines = [f"{name}: left out: {reason}" for name, reason in readings.left_out]
-    print("\n".join(map(printable, [*lines, *originality_lines(result)])))
+    print("\n".join(map(printable, [*readings.told, *originality_lines(result)])))
     return {"originality": result}
 
 
@@ -142,8 +141,8 @@ def judge_music(model: Model, given: argparse.Namespace) -> dict[str, Any]:
     if given.midi:
         readings = read_files(model, given.midi)
         pieces = [readings.medley[number] for number in range(len(readings.medley))]
-        for name, reason in readings.left_out:
-            print(f"left out: {printable(name)}: {reason}", file=sys.stderr)
+        for line in readings.told:
+            print(printable(line), file=sys.stderr)
     else:
         pieces = written_like(model, corpus, given.count, given.seed)
     result = measured(pieces, corpus, given.seed)

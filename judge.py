@@ -89,7 +89,7 @@ def music_of(model: Model, readings: Readings) -> Music:
     Raises:
         MidiError: nothing in them can be.
     """
-    told = [f"{name}: left out: {reason}" for name, reason in readings.left_out]
+    told = readings.told
     names, scores, left_out = [], [], []
     for number, name in enumerate(readings.names):
         score, is_known, changes = without_unknown(readings.medley[number], model.vocabulary)

@@ -34,6 +34,11 @@ class Readings:
     unkept_notes: list[int]  # of instruments that were not asked for
     left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
+    @property
+    def told(self) -> list[str]:
+        """A line for people about each file that is no piece."""
+        return [f"{name}: left out: {reason}" for name, reason in self.left_out]
+
 
 def read_pieces(
     names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments

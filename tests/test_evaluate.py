@@ -242,7 +242,7 @@ def test_any_files_are_measured_in_place_of_the_models(checkpoint, capsys):
     music("tunes/tune3.mid", "tunes", "--path", write_tunes(Path("others"), 12), "--json", "c.json")
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "left out: tunes/none.mid: not a MIDI file (it does not begin with MThd)"
+        "tunes/none.mid: left out: not a MIDI file (it does not begin with MThd)"
     ]
     figures = json.loads(Path("c.json").read_text())["music"]
     assert figures["pieces"]["generated"] == 12  # the one that is named twice counts once
