@@ -43,7 +43,8 @@ from judge import Music, likelihood
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every eighth
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
-REST = -1
+REST, HIGHEST = -1, 127
+Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
 
 def score_of(grid: NDArray[np.int64], strike: int) -> Score:
@@ -80,32 +81,50 @@ def grid_of(score: Score) -> NDArray[np.int64]:
     return grid
 
 
-def write_corpus(source: Path, folder: Path, strike: int) -> None:
-    """The pieces of the JSON file as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays."""
+def read_grids(source: Path) -> Grids:
+    """The pieces of each split in the JSON file.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    splits = json.loads(source.read_text(encoding="utf-8"))
+    if not isinstance(splits, dict) or not {"train", "valid"} <= splits.keys():
+        raise ValueError("no splits by the names of train and valid")
+    if not all(isinstance(pieces, list) for pieces in splits.values()):
+        raise ValueError("splits that are no lists of pieces")
+    grids = {name: [np.array(piece) for piece in pieces] for name, pieces in splits.items()}
+    for name, pieces in grids.items():
+        for number, grid in enumerate(pieces):
+            is_grid = grid.ndim == 2 and grid.shape[1] == len(VOICES) and grid.dtype.kind == "i"
+            if not is_grid or grid.min() < REST or grid.max() > HIGHEST:
+                raise ValueError(f"{name}, piece {number}: not one pitch a voice and step")
+    return grids
+
+
+def write_corpus(grids: Grids, folder: Path, strike: int) -> None:
+    """The pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays."""
     if folder.exists():
         return
     with folder_beside(folder) as beside:
-        for split, pieces in json.loads(source.read_text(encoding="utf-8")).items():
+        for split, pieces in grids.items():
             (beside / split).mkdir()
-            for number, piece in enumerate(pieces):
-                path = beside / split / f"{number:03}.mid"
-                write_midi(score_of(np.array(piece), strike), path)
+            for number, grid in enumerate(pieces):
+                write_midi(score_of(grid, strike), beside / split / f"{number:03}.mid")
 
 
-def check(source: Path, corpus: Corpus, strike: int) -> dict[str, int]:
+def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
     """Asserts that tokens and files hold the source cell for cell; the sixteenths of each split."""
-    pieces = json.loads(source.read_text(encoding="utf-8"))
     sixteenths = {}
-    for name in pieces:
+    for name, pieces in grids.items():
         split = corpus.split(name)
-        assert len(split) == len(pieces[name]), f"{name}: {len(split)} of {len(pieces[name])}"
+        assert len(split) == len(pieces), f"{name}: {len(split)} of {len(pieces)}"
         for index, file in enumerate(split.names):
-            grid = np.array(pieces[name][int(Path(file).stem)])
+            grid = pieces[int(Path(file).stem)]
             score = decode(split.piece(index), corpus.vocabulary)
             assert np.array_equal(grid_of(score), grid), f"{file}: not what the source says"
             notes = score_of(grid, strike).notes
             assert np.array_equal(score.notes, notes), f"{file}: not struck every {strike} steps"
-        sixteenths[name] = sum(map(len, pieces[name]))
+        sixteenths[name] = sum(map(len, pieces))
     return sixteenths
 
 
@@ -151,12 +170,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("-c", "--checkpoint", help="a model that is trained, to be scored alone")
     parser.add_argument("--split", default="valid", help="to report on (default: valid)")
     arguments, others = parser.parse_known_args(argv)
-    if not arguments.source.is_file():
-        fail(f"{arguments.source}: no such file; it is Jsb16thSeparated.json that is wanted")
+    try:
+        grids = read_grids(arguments.source)
+    except (OSError, ValueError) as error:
+        fail(f"{arguments.source}: {error}; it is Jsb16thSeparated.json that is wanted")
     if others and arguments.checkpoint:
         fail(f"{' '.join(others)}: options of a training run, but none is asked for")
     folder = FOLDER.format(arguments.strike)
-    write_corpus(arguments.source, Path(folder), arguments.strike)
+    write_corpus(grids, Path(folder), arguments.strike)
     checkpoint = arguments.checkpoint or arguments.run / MODEL_NAME
     if not arguments.checkpoint:
         if arguments.run.exists():
@@ -173,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if model.summary["data"]["path"] != folder:
         fail(f"{checkpoint} learnt {model.summary['data']['path']}, not {folder}: which --strike?")
     corpus = corpus_of(model, folder, "datasets")
-    print_scores(model, corpus, check(arguments.source, corpus, arguments.strike), arguments.split)
+    print_scores(model, corpus, check(grids, corpus, arguments.strike), arguments.split)
 
 
 def fail(message: str) -> NoReturn:

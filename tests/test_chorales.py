@@ -81,6 +81,31 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
 
 
 def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
-    chorales.write_corpus(source, Path("held"), 0)
+    grids = chorales.read_grids(source)
+    chorales.write_corpus(grids, Path("held"), 0)
     with pytest.raises(AssertionError, match="not struck every 4 steps"):
-        chorales.check(source, open_corpus("held", options=OPTIONS), 4)
+        chorales.check(grids, open_corpus("held", options=OPTIONS), 4)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"train": []}',
+        '{"train": 1, "valid": []}',
+        '{"train": [[[1, 2]]], "valid": []}',
+        '{"train": [[[1, 2, 3, 128]]], "valid": []}',
+        '{"train": [[[1, 2], [1]]], "valid": []}',
+    ],
+)
+def test_another_file_is_refused_in_one_line(content, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("other.json").write_text(content, encoding="utf-8")
+    with pytest.raises(SystemExit) as stop:
+        chorales.main(["other.json"])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("chorales: other.json: ")
+    assert line.endswith("it is Jsb16thSeparated.json that is wanted")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.json"]
