@@ -3,6 +3,7 @@
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c ONE -c ANOTHER   # their mean
 
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
 and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
@@ -22,11 +23,14 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 import train
 from checkpoints import MODEL_NAME
@@ -39,6 +43,8 @@ from data.store import folder_beside
 from data.tokenizer import decode
 from evaluate import corpus_of
 from judge import Music, likelihood
+from model.bundle import BundleError
+from model.decoder import Decoder
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every eighth
@@ -128,13 +134,35 @@ def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
     return sixteenths
 
 
-def print_scores(model: Model, corpus: Corpus, sixteenths: dict[str, int], split: str) -> None:
-    """The figures of a split."""
+class Mean(nn.Module):
+    """Decoders of one vocabulary as one: the mean of the probabilities that they give.
+
+    Args:
+        decoders: at least one.
+    """
+
+    def __init__(self, decoders: Sequence[Decoder]) -> None:
+        super().__init__()
+        self.decoders = nn.ModuleList(decoders)
+        self.config, self.head = decoders[0].config, decoders[0].head
+
+    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
+        """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
+        each = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in self.decoders]
+        return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)
+
+
+def print_scores(
+    models: Sequence[Model], corpus: Corpus, sixteenths: dict[str, int], split: str
+) -> None:
+    """The figures of a split: of a model, or of the mean of several."""
     began = time.perf_counter()
+    decoder = Mean([model.decoder for model in models]).eval()
+    model = replace(models[0], decoder=decoder)
     figures = likelihood(model, {}, Music.of(corpus, split))
     cells, notes = len(VOICES) * sixteenths[split], figures["notes"]
     note = figures["nats_per_note"]["model"]
-    parameters = sum(weight.numel() for weight in model.decoder.parameters())
+    parameters = sum(weight.numel() for weight in decoder.parameters())
     print(f"{split}: {figures['pieces']} pieces, {cells:,} voice-sixteenths, {notes:,} notes")
     rows = [("a note", note)]
     rows += [(f"  {name}", kind["nats_per_note"]) for name, kind in figures["by_kind"].items()]
@@ -143,13 +171,17 @@ def print_scores(model: Model, corpus: Corpus, sixteenths: dict[str, int], split
         a_cell = {end: value * notes / cells for end, value in figure.items()}
         between = f"[{a_cell['low']:.4f}, {a_cell['high']:.4f}]"
         print(f"{name:12}{a_cell['value']:24.4f}{between:>18}{figure['value']:8.4f}")
-    temperature = model.decoder.temperature
-    found = float(temperature)
-    temperature.fill_(1)
+    temperatures = [each.temperature for each in decoder.decoders]
+    found = [float(temperature) for temperature in temperatures]
+    for temperature in temperatures:
+        temperature.fill_(1)
     plain = likelihood(model, {}, Music.of(corpus, split))["nats_per_note"]["model"]
-    temperature.fill_(found)
-    print(f"temperature {found:.2f}, found on valid; at 1: {plain['value'] * notes / cells:.4f}")
-    print(f"{parameters:,} parameters, trained for {model.summary['step']:,} steps")
+    for temperature, value in zip(temperatures, found, strict=True):
+        temperature.fill_(value)
+    told = " and ".join(f"{value:.2f}" for value in found)
+    print(f"temperature {told}, found on valid; at 1: {plain['value'] * notes / cells:.4f}")
+    steps = " and ".join(f"{model.summary['step']:,}" for model in models)
+    print(f"{parameters:,} parameters, trained for {steps} steps")
     print(f"scored in {time.perf_counter() - began:.1f} s")
 
 
@@ -167,7 +199,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
     parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
-    parser.add_argument("-c", "--checkpoint", help="a model that is trained, to be scored alone")
+    parser.add_argument(
+        "-c",
+        "--checkpoint",
+        action="append",
+        default=[],
+        help="a model that is trained, to be scored; several: the mean of their probabilities",
+    )
     parser.add_argument("--split", default="valid", help="to report on (default: valid)")
     arguments, others = parser.parse_known_args(argv)
     try:
@@ -178,7 +216,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         fail(f"{' '.join(others)}: options of a training run, but none is asked for")
     folder = FOLDER.format(arguments.strike)
     write_corpus(grids, Path(folder), arguments.strike)
-    checkpoint = arguments.checkpoint or arguments.run / MODEL_NAME
     if not arguments.checkpoint:
         if arguments.run.exists():
             fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")
@@ -186,15 +223,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         options = ["--config", arguments.config, "--run", str(arguments.run)]
         train.main(["fit", *options, "--data.path", folder, *others])
         seconds = time.perf_counter() - began
-    model = load(checkpoint)
+    try:
+        models = [load(path) for path in arguments.checkpoint or [arguments.run / MODEL_NAME]]
+    except BundleError as error:
+        fail(str(error))
     if not arguments.checkpoint:
-        data, steps = model.summary["data"], model.summary["step"]
+        data, steps = models[0].summary["data"], models[0].summary["step"]
         tokens = steps * data["batch_size"] * data["context_length"]
         print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
-    if model.summary["data"]["path"] != folder:
-        fail(f"{checkpoint} learnt {model.summary['data']['path']}, not {folder}: which --strike?")
-    corpus = corpus_of(model, folder, "datasets")
-    print_scores(model, corpus, check(grids, corpus, arguments.strike), arguments.split)
+    for path, model in zip(arguments.checkpoint, models, strict=False):
+        learnt = model.summary["data"]["path"]
+        if learnt != folder:
+            fail(f"{path} learnt {learnt}, not {folder}: which --strike?")
+        if model.decoder.config.context_length != models[0].decoder.config.context_length:
+            fail(f"{path} has another context length than {arguments.checkpoint[0]}")
+    corpus = corpus_of(models[0], folder, "datasets")
+    print_scores(models, corpus, check(grids, corpus, arguments.strike), arguments.split)
 
 
 def fail(message: str) -> NoReturn:

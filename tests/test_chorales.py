@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -13,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from benchmarks import chorales
 from compose import load
 from data.corpus import CorpusOptions, open_corpus
+from model.decoder import Decoder, DecoderConfig
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 OPTIONS = CorpusOptions(steps_per_beat=4)
@@ -74,8 +76,13 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
     (a_cell,) = re.findall(r"^a note +([0-9.]+)", told, re.MULTILINE)
     assert float(a_cell) == pytest.approx(nats / 400, abs=1e-4)
 
+    trained = ["-c", "runs/new/model.safetensors"]
+    chorales.main([str(source), *trained, *trained])
+    twice = capsys.readouterr().out
+    assert re.findall(r"^a note +([0-9.]+)", twice, re.MULTILINE) == [a_cell]
+
     with pytest.raises(SystemExit) as stop:
-        chorales.main([str(source), "--strike", "4", "-c", "runs/new/model.safetensors"])
+        chorales.main([str(source), "--strike", "4", *trained])
     assert stop.value.code == 2
     assert "not datasets/jsb/struck-4: which --strike?" in capsys.readouterr().err
 
@@ -85,6 +92,19 @@ def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
     chorales.write_corpus(grids, Path("held"), 0)
     with pytest.raises(AssertionError, match="not struck every 4 steps"):
         chorales.check(grids, open_corpus("held", options=OPTIONS), 4)
+
+
+def test_the_mean_of_decoders_is_that_of_their_probabilities():
+    decoders = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        decoder = Decoder(DecoderConfig(30, n_layer=1, n_head=2, n_embd=16, context_length=8))
+        torch.nn.init.normal_(decoder.head.weight)
+        decoder.temperature.fill_(1 + seed / 10)
+        decoders.append(decoder.eval())
+    ids = torch.randint(30, (2, 8))
+    mean = torch.stack([decoder(ids).softmax(dim=-1) for decoder in decoders]).mean(dim=0)
+    torch.testing.assert_close(chorales.Mean(decoders)(ids).softmax(dim=-1), mean)
 
 
 @pytest.mark.parametrize(
