@@ -185,6 +185,38 @@ def print_scores(
     print(f"scored in {time.perf_counter() - began:.1f} s")
 
 
+def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model:
+    """What train.py learns from a folder; says how fast."""
+    if run.exists():
+        fail(f"{run}: holds an earlier run; give another --run, or -c to score it")
+    began = time.perf_counter()
+    train.main(["fit", "--config", config, "--run", str(run), "--data.path", folder, *others])
+    seconds = time.perf_counter() - began
+    (model,) = read_models([run / MODEL_NAME])
+    data = model.summary["data"]
+    tokens = model.summary["step"] * data["batch_size"] * data["context_length"]
+    print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
+    return model
+
+
+def read_models(paths: Sequence[str | Path]) -> list[Model]:
+    """Models from their files."""
+    try:
+        return [load(path) for path in paths]
+    except BundleError as error:
+        fail(str(error))
+
+
+def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
+    """Refuses models that did not learn the folder, or that do not see equally much at once."""
+    for path, model in zip(paths, models, strict=True):
+        learnt = model.summary["data"]["path"]
+        if learnt != folder:
+            fail(f"{path} learnt {learnt}, not {folder}: which --strike?")
+        if model.decoder.config.context_length != models[0].decoder.config.context_length:
+            fail(f"{path} has another context length than {paths[0]}")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -216,27 +248,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         fail(f"{' '.join(others)}: options of a training run, but none is asked for")
     folder = FOLDER.format(arguments.strike)
     write_corpus(grids, Path(folder), arguments.strike)
-    if not arguments.checkpoint:
-        if arguments.run.exists():
-            fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")
-        began = time.perf_counter()
-        options = ["--config", arguments.config, "--run", str(arguments.run)]
-        train.main(["fit", *options, "--data.path", folder, *others])
-        seconds = time.perf_counter() - began
-    try:
-        models = [load(path) for path in arguments.checkpoint or [arguments.run / MODEL_NAME]]
-    except BundleError as error:
-        fail(str(error))
-    if not arguments.checkpoint:
-        data, steps = models[0].summary["data"], models[0].summary["step"]
-        tokens = steps * data["batch_size"] * data["context_length"]
-        print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
-    for path, model in zip(arguments.checkpoint, models, strict=False):
-        learnt = model.summary["data"]["path"]
-        if learnt != folder:
-            fail(f"{path} learnt {learnt}, not {folder}: which --strike?")
-        if model.decoder.config.context_length != models[0].decoder.config.context_length:
-            fail(f"{path} has another context length than {arguments.checkpoint[0]}")
+    if arguments.checkpoint:
+        models = read_models(arguments.checkpoint)
+        check_alike(models, arguments.checkpoint, folder)
+    else:
+        models = [trained(folder, arguments.run, arguments.config, others)]
     corpus = corpus_of(models[0], folder, "datasets")
     print_scores(models, corpus, check(grids, corpus, arguments.strike), arguments.split)
 
