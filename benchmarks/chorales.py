@@ -208,11 +208,13 @@ def read_models(paths: Sequence[str | Path]) -> list[Model]:
 
 
 def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
-    """Refuses models that did not learn the folder, or that do not see equally much at once."""
+    """Refuses models that did not learn the folder, or do not read the same, as much at once."""
     for path, model in zip(paths, models, strict=True):
         learnt = model.summary["data"]["path"]
         if learnt != folder:
             fail(f"{path} learnt {learnt}, not {folder}: which --strike?")
+        if model.vocabulary != models[0].vocabulary:  # --data.transpose widens it
+            fail(f"{path} has another vocabulary than {paths[0]}")
         if model.decoder.config.context_length != models[0].decoder.config.context_length:
             fail(f"{path} has another context length than {paths[0]}")
 

@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from benchmarks import chorales
+from benchmarks.chorales import GRID
 from compose import load
+from data.bearings import Bearings
 from data.corpus import CorpusOptions, open_corpus
+from data.vocabulary import Vocabulary
+from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
@@ -85,6 +89,27 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
         chorales.main([str(source), "--strike", "4", *trained])
     assert stop.value.code == 2
     assert "not datasets/jsb/struck-4: which --strike?" in capsys.readouterr().err
+
+
+def test_models_that_read_otherwise_have_no_mean(tmp_path, capsys):
+    def model(name, **shape):
+        vocabulary = Vocabulary(((4, 4),), (80,), (40,), 60, shape.pop("highest", 71), (80,), GRID)
+        told = Bearings(vocabulary).shape
+        config = DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, **told, **shape)
+        summary = {"step": 0, "data": {"path": "here"}}
+        save_bundle(tmp_path / name, Decoder(config), vocabulary.to_json(), summary)
+        return load(tmp_path / name)
+
+    first = model("first")
+    chorales.check_alike([first, model("alike")], ["first", "alike"], "here")
+    for other, why in (
+        (model("wide", highest=72), "vocabulary"),
+        (model("long", context_length=64), "context length"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            chorales.check_alike([first, other], ["first", "other"], "here")
+        assert stop.value.code == 2
+        assert capsys.readouterr().err == f"chorales: other has another {why} than first\n"
 
 
 def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
