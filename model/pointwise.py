@@ -59,20 +59,21 @@ class BlockDropout(nn.Module):
         p: share of them that is zeroed.
     """
 
-    widths: Tensor
-
     def __init__(self, widths: tuple[int, ...], p: float) -> None:
         super().__init__()
-        self.register_buffer("widths", torch.tensor(widths, dtype=torch.int64), persistent=False)
-        self.p = p
+        self.widths, self.p = widths, p
 
     def forward(self, x: Tensor) -> Tensor:
         """float (..., D), D the sum of the widths; while training, what is kept is larger."""
         if not self.training or self.p == 0 or not len(self.widths):
             return x
         kept = torch.rand(*x.shape[:-1], len(self.widths), device=x.device) >= self.p
-        scale = kept.to(x.dtype) / (1 - self.p)  # (..., blocks)
-        return x * scale.repeat_interleave(self.widths, dim=-1)
+        scales = (kept.to(x.dtype) / (1 - self.p)).unbind(dim=-1)  # each (...)
+        blocks = torch.split_with_sizes(x, self.widths, dim=-1)
+        # block by block: a scale for every number, side by side, takes five times as long
+        return torch.cat(
+            [block * scale[..., None] for block, scale in zip(blocks, scales, strict=True)], -1
+        )
 
 
 class RMSNorm(nn.RMSNorm):

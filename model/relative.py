@@ -38,6 +38,8 @@ class RelativeHead(nn.Module):
         self.tables = nn.ModuleList(
             nn.Linear(n_embd, n_programs * count, bias=False) for count in self.rows
         )
+        for number, period in enumerate(_PERIODS):
+            self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
 
     def forward(self, x: Tensor, references: Tensor) -> Tensor:
         """Logits of the notes of all programs, program by program.
@@ -52,15 +54,21 @@ class RelativeHead(nn.Module):
         """
         B, T, _ = x.shape
         P, N = self.n_programs, self.n_pitches
-        pitch = torch.arange(1, N + 1, device=x.device)
         total: Tensor | None = None
         kinds = torch.split_with_sizes(references, (P, *[1] * SHARED), dim=-1)
-        for table, period, reference in zip(self.tables, _PERIODS, kinds, strict=True):
-            distance = pitch - reference[..., None]  # (B, T, P, N), or (B, T, 1, N) for all P
-            row = distance % period if period else distance.clamp(-REACH, REACH) + REACH
-            row = row.masked_fill(reference[..., None] == 0, period or 2 * REACH + 1)
+        for number, (table, reference) in enumerate(zip(self.tables, kinds, strict=True)):
+            rows = self.get_buffer(f"row_{number}").index_select(0, reference.flatten())
+            row = rows.view(B, T, -1, N).expand(B, T, P, N)  # (B T P, N), or (B T, N) for all P
             by_row = table(x).view(B, T, P, -1)  # (B, T, P rows) -> (B, T, P, rows)
-            logits = by_row.gather(-1, row.expand(B, T, P, N))  # (B, T, P, N)
+            logits = by_row.gather(-1, row)  # (B, T, P, N)
             total = logits if total is None else total + logits
         assert total is not None
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
+
+
+def _rows(n_pitches: int, period: int | None) -> Tensor:
+    """int64 (1 + N, N): the row of each note by its reference; an octave at least of these."""
+    reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
+    distance = torch.arange(1, n_pitches + 1) - reference
+    row = distance % period if period else distance.clamp(-REACH, REACH) + REACH
+    return row.masked_fill(reference == 0, period or 2 * REACH + 1)
