@@ -163,6 +163,21 @@ def test_a_context_shorter_than_what_is_shown_is_shown_whole(folder):
     assert Path("runs/smoke/model.safetensors").is_file()
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "precision"),
+    [
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, "bf16-mixed"),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, "bf16-mixed"),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, "32-true"),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": False}, "32-true"),
+        ({"architecture": "aarch64"}, "32-true"),
+    ],
+)
+def test_a_processor_computes_in_bf16_where_that_is_faster(monkeypatch, capabilities, precision):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert train.fast_precision("cpu") == precision
+
+
 def test_the_classic_decoder_trains_and_generates(folder):
     tiny = {"n_layer": 2, "n_head": 2, "n_embd": 32, "context_length": 64}
     options = [str(word) for name, value in tiny.items() for word in (f"--model.{name}", value)]
