@@ -4,6 +4,7 @@
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c ONE -c ANOTHER   # their mean
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json --teacher ONE --teacher ANOTHER
 
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
 and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
@@ -19,37 +20,42 @@ gives to other notes that fill the same cells is lost.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from tqdm import trange
 
 import train
 from checkpoints import MODEL_NAME
-from compose import Model, load
+from compose import Model, compose, load
 from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus import Corpus
+from data.horizon import Length
 from data.midi import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.store import folder_beside
 from data.tokenizer import decode
+from data.wishes import Wishes
 from evaluate import corpus_of
 from judge import Music, likelihood
 from model.bundle import BundleError
-from model.decoder import Decoder
+from model.sampling import Choice
+from model.teachers import Mean
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every eighth
+TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST, HIGHEST = -1, 127
+AT_ONCE = 16  # pieces that are written side by side
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
 
@@ -107,8 +113,15 @@ def read_grids(source: Path) -> Grids:
     return grids
 
 
-def write_corpus(grids: Grids, folder: Path, strike: int) -> None:
-    """The pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays."""
+def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score] = ()) -> None:
+    """The pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
+
+    Args:
+        grids: of the source.
+        folder: to be written.
+        strike: as in `score_of`.
+        others: to be learnt from as well.
+    """
     if folder.exists():
         return
     with folder_beside(folder) as beside:
@@ -116,6 +129,25 @@ def write_corpus(grids: Grids, folder: Path, strike: int) -> None:
             (beside / split).mkdir()
             for number, grid in enumerate(pieces):
                 write_midi(score_of(grid, strike), beside / split / f"{number:03}.mid")
+        for number, score in enumerate(others):
+            write_midi(score, beside / "train" / f"written-{number:04}.mid")
+
+
+def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score]:
+    """Pieces that the models write in turn, as long and in the range of those to learn from."""
+    rng = np.random.default_rng(0)
+    pieces = grids["train"]
+    pitches = np.concatenate([grid[grid != REST] for grid in pieces])
+    wishes = Wishes(pitch_range=(int(pitches.min()), int(pitches.max())))
+    for number in trange(0, count, AT_ONCE, desc="Writing ", unit="piece", unit_scale=AT_ONCE):
+        steps = len(pieces[rng.integers(len(pieces))])
+        length = Length(bars=-(-steps // GRID.bar_steps(4, 4)))
+        model = models[number // AT_ONCE % len(models)]
+        samples = min(AT_ONCE, count - number)
+        each = compose(
+            model, None, length, wishes, choice=Choice(), samples=samples, random_seed=number
+        )
+        yield from (piece.score for piece in each)
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
@@ -132,24 +164,6 @@ def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
             assert np.array_equal(score.notes, notes), f"{file}: not struck every {strike} steps"
         sixteenths[name] = sum(map(len, pieces))
     return sixteenths
-
-
-class Mean(nn.Module):
-    """Decoders of one vocabulary as one: the mean of the probabilities that they give.
-
-    Args:
-        decoders: at least one.
-    """
-
-    def __init__(self, decoders: Sequence[Decoder]) -> None:
-        super().__init__()
-        self.decoders = nn.ModuleList(decoders)
-        self.config, self.head = decoders[0].config, decoders[0].head
-
-    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
-        """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
-        each = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in self.decoders]
-        return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)
 
 
 def print_scores(
@@ -207,11 +221,11 @@ def read_models(paths: Sequence[str | Path]) -> list[Model]:
         fail(str(error))
 
 
-def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
+def check_alike(models: Sequence[Model], paths: Sequence[str | Path], folder: str) -> None:
     """Refuses models that did not learn the folder, or do not read the same, as much at once."""
     for path, model in zip(paths, models, strict=True):
         learnt = model.summary["data"]["path"]
-        if learnt != folder:
+        if learnt.partition(TAUGHT)[0] != folder:
             fail(f"{path} learnt {learnt}, not {folder}: which --strike?")
         if model.vocabulary != models[0].vocabulary:  # --data.transpose widens it
             fail(f"{path} has another vocabulary than {paths[0]}")
@@ -219,8 +233,43 @@ def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> N
             fail(f"{path} has another context length than {paths[0]}")
 
 
+def taught_folder(grids: Grids, folder: str, strike: int, paths: Sequence[str], count: int) -> str:
+    """A folder of the source's pieces, and of as many as are wanted that models wrote."""
+    models = read_models(paths)
+    check_alike(models, paths, folder)
+    content = b"".join(Path(path).read_bytes() for path in paths)
+    whose = hashlib.sha256(content).hexdigest()[:12]
+    taught = f"{folder}{TAUGHT}{whose}-{count}"
+    write_corpus(grids, Path(taught), strike, written(models, grids, count))
+    return taught
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
+    arguments, others = command_line().parse_known_args(argv)
+    try:
+        grids = read_grids(arguments.source)
+    except (OSError, ValueError) as error:
+        fail(f"{arguments.source}: {error}; it is Jsb16thSeparated.json that is wanted")
+    if (others or arguments.teacher) and arguments.checkpoint:
+        fail(f"{' '.join(others) or '--teacher'}: options of a training run, but none is asked for")
+    strike, teachers = arguments.strike, arguments.teacher
+    folder = learnt = FOLDER.format(strike)
+    write_corpus(grids, Path(folder), strike)
+    if arguments.checkpoint:
+        models = read_models(arguments.checkpoint)
+    else:
+        if teachers:
+            learnt = taught_folder(grids, folder, strike, teachers, arguments.written)
+            others = [f"--model.teachers={json.dumps(teachers)}", *others]
+        models = [trained(learnt, arguments.run, arguments.config, others)]
+    check_alike(models, arguments.checkpoint or [arguments.run], folder)
+    corpus = corpus_of(models[0], folder, "datasets")
+    print_scores(models, corpus, check(grids, corpus, strike), arguments.split)
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The options that are ours; all others are train.py's."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="Jsb16thSeparated.json")
     parser.add_argument(
@@ -234,6 +283,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
     parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
     parser.add_argument(
+        "--teacher",
+        action="append",
+        default=[],
+        help="a trained model that is learnt from, with pieces that it writes; as often as wanted",
+    )
+    parser.add_argument(
+        "--written", type=int, default=1024, help="how many pieces the teachers write together"
+    )
+    parser.add_argument(
         "-c",
         "--checkpoint",
         action="append",
@@ -241,22 +299,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="a model that is trained, to be scored; several: the mean of their probabilities",
     )
     parser.add_argument("--split", default="valid", help="to report on (default: valid)")
-    arguments, others = parser.parse_known_args(argv)
-    try:
-        grids = read_grids(arguments.source)
-    except (OSError, ValueError) as error:
-        fail(f"{arguments.source}: {error}; it is Jsb16thSeparated.json that is wanted")
-    if others and arguments.checkpoint:
-        fail(f"{' '.join(others)}: options of a training run, but none is asked for")
-    folder = FOLDER.format(arguments.strike)
-    write_corpus(grids, Path(folder), arguments.strike)
-    if arguments.checkpoint:
-        models = read_models(arguments.checkpoint)
-        check_alike(models, arguments.checkpoint, folder)
-    else:
-        models = [trained(folder, arguments.run, arguments.config, others)]
-    corpus = corpus_of(models[0], folder, "datasets")
-    print_scores(models, corpus, check(grids, corpus, arguments.strike), arguments.split)
+    return parser
 
 
 def fail(message: str) -> NoReturn:

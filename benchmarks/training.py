@@ -35,7 +35,8 @@ from benchmarks.speed import vocabulary
 from data.bearings import Bearings
 from data.vocabulary import Vocabulary
 from model.decoder import Decoder, DecoderConfig
-from model.module import MusicModule, cross_entropy
+from model.loss import cross_entropy
+from model.module import MusicModule
 from model.optim import MuonAdamW
 from model.protocols import TrainingBatch
 from monitor import RunLogger, StepProgress

@@ -78,6 +78,48 @@ def check_weights(weights: Iterable[tuple[str, Tensor]], step: int) -> None:
         )
 
 
+def check_checkpoint(
+    checkpoint: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    vocabulary_json: str,
+    beside_shape: Mapping[str, Any],
+) -> None:
+    """Refuse weights of another model, or that were trained on other tokens.
+
+    Args:
+        checkpoint: as it was read.
+        settings: of the model, those that have to be as they were.
+        vocabulary_json, beside_shape: of the data.
+
+    Raises:
+        RunError: what differs.
+    """
+    if "vocabulary" not in checkpoint:
+        raise RunError("the checkpoint is not one that train.py wrote")
+    kept = checkpoint["hyper_parameters"]
+    changed = [
+        f"{name} {kept.get(name)}, not {value}"
+        for name, value in settings.items()
+        if kept.get(name) != value
+    ]
+    if changed:
+        raise RunError(
+            f"the checkpoint was trained with {', '.join(changed)}: "
+            f"give it those settings, or train afresh under another --run"
+        )
+    if checkpoint["vocabulary"] != vocabulary_json:
+        size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
+        raise RunError(
+            f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
+            f"has now: use the data it was trained on, or train afresh under another --run"
+        )
+    if checkpoint.get("beside_shape") != beside_shape:
+        raise RunError(
+            "the checkpoint was trained with another side input than the data has now: "
+            "train afresh under another --run"
+        )
+
+
 def broken_loss(
     step: int,
     loss: Tensor,

@@ -10,19 +10,26 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
-from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
-from model.checks import RunError, broken_loss, check_memory, check_ranges, check_weights
+from model.checks import (
+    RunError,
+    broken_loss,
+    check_checkpoint,
+    check_memory,
+    check_ranges,
+    check_weights,
+)
 from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
 from model.figures import gradient_norms, hits_by_kind, learning_rates
 from model.likelihood import Tally, tally_pieces
+from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 from model.memory import used_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.protocols import MusicData, PieceBatch, TrainingBatch
+from model.teachers import Mean, read_teachers
 
 TEMPERATURES = tuple(1 + step / 20 for step in range(21))  # 1 to 2, tried in validation
-NOT_SCORED = -100  # a target that no loss counts
 BESIDE = ("n_beside", "beside_blocks", "n_programs", "n_pitches", "first_note")
 DROPOUTS = ("dropout", "beside_dropout")
 # What weights must fit: all of a decoder's config but dropout, and what the data tell.
@@ -31,16 +38,6 @@ SHAPE = tuple(
     for field in fields(DecoderConfig)
     if field.name not in ("vocabulary_size", *DROPOUTS, *BESIDE)
 )
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Nats of int64 targets (B, T) under logits (B, T, V), summed over those that are scored."""
-    return functional.cross_entropy(
-        logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
-        targets.flatten(),  # (B, T) -> (B T)
-        ignore_index=NOT_SCORED,
-        reduction="sum",
-    )
 
 
 class MusicModule(LightningModule):
@@ -69,6 +66,8 @@ class MusicModule(LightningModule):
         weight_decay: decoupled, times the rate; gains have none.
         warm_up: share of the run in which the rates rise from 0.
         cool_down: share of the run, at its end, in which the rates fall to 0.
+        teachers: the model.safetensors of trained models; what they expect is then learnt, in the
+            mean of their probabilities, and not what follows.
 
     Raises:
         RunError: a value that no decoder can have, or that nothing can be learnt with.
@@ -100,6 +99,7 @@ class MusicModule(LightningModule):
         weight_decay: float = 0.1,
         warm_up: float = 0.02,
         cool_down: float = 0.7,
+        teachers: list[str] | None = None,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
@@ -109,6 +109,7 @@ class MusicModule(LightningModule):
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
         self.seed: int | None = None
+        self.teachers: list[Mean] = []  # their mean: in a list, as it is no part of the weights
         # Trained on since `since`, in seconds: for the rates that are logged.
         self.tokens, self.notes = 0, torch.zeros(())
         self.since = self.paused = 0.0
@@ -151,9 +152,13 @@ class MusicModule(LightningModule):
     # Training
 
     def on_fit_start(self) -> None:
-        """Remember the seed of the run, from which that of every step follows."""
+        """Remember the seed of the run, from which that of every step follows; read teachers."""
         if self.seed is None:  # a run that goes on has it from its checkpoint
             self.seed = torch.initial_seed()
+        if paths := self.hparams["teachers"]:
+            told = (self.data.vocabulary.to_json(), self.data.beside_shape)
+            mean = read_teachers(paths, *told, self.hparams["context_length"])
+            self.teachers = [mean.to(self.device)]
 
     def on_train_start(self) -> None:
         """Start the clock."""
@@ -172,11 +177,16 @@ class MusicModule(LightningModule):
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """Cross-entropy in nats, mean over the scored tokens of the batch.
 
-        Of the batches of all ranks together: then the mean of the ranks' gradients, which DDP
-        takes, is the gradient that one process has of them as one batch.
+        Of what follows, or of what teachers expect. The batches of all ranks count together: then
+        the mean of the ranks' gradients, which DDP takes, is the gradient that one process has of
+        them as one batch.
         """
         logits, targets = self(batch["ids"], batch["beside"]), batch["targets"]
-        total = cross_entropy(logits, targets)
+        if self.teachers:
+            expected = self.teachers[0](batch["ids"], batch["beside"])
+            total = expected_cross_entropy(logits, expected, targets)
+        else:
+            total = cross_entropy(logits, targets)
         scored = targets != NOT_SCORED
         if not total.isfinite():
             raise self._broken_loss(total, logits, batch_idx)
@@ -375,26 +385,8 @@ class MusicModule(LightningModule):
         Raises:
             RunError: what differs.
         """
-        if "vocabulary" not in checkpoint:
-            raise RunError("the checkpoint is not one that train.py wrote")
-        kept, mine = checkpoint["hyper_parameters"], dict(self.hparams)
-        names = mine if self.trainer.training else SHAPE
-        changed = [f"{n} {kept.get(n)}, not {mine[n]}" for n in names if kept.get(n) != mine[n]]
-        if changed:
-            raise RunError(
-                f"the checkpoint was trained with {', '.join(changed)}: "
-                f"give it those settings, or train afresh under another --run"
-            )
-        if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
-            size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
-            raise RunError(
-                f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
-                f"has now ({self.data.vocabulary.size}): use the data it was trained on, or train "
-                f"afresh under another --run"
-            )
-        if checkpoint.get("beside_shape") != self.data.beside_shape:
-            raise RunError(
-                "the checkpoint was trained with another side input than the data has now: "
-                "train afresh under another --run"
-            )
+        names = self.hparams if self.trainer.training else SHAPE
+        settings = {name: self.hparams[name] for name in names}
+        vocabulary = self.data.vocabulary
+        check_checkpoint(checkpoint, settings, vocabulary.to_json(), self.data.beside_shape)
         self.seed = checkpoint.get("seed")

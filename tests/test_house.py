@@ -7,7 +7,7 @@ import pytest
 
 import data.vocabulary
 import data.windows
-import model.module
+import model.loss
 import model.sampling
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def test_a_file_keeps_the_rules_of_the_house(path):
 
 
 def test_both_sides_of_the_wall_mean_the_same():
-    assert data.windows.NOT_SCORED == model.module.NOT_SCORED
+    assert data.windows.NOT_SCORED == model.loss.NOT_SCORED
     assert data.vocabulary.Kind.PAD == model.sampling.PAD
 
 

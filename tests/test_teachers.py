@@ -1,0 +1,118 @@
+"""Learning from trained models: their mean, the loss they make, and runs that they teach."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+import train
+from compose import load
+from evaluate import corpus_of
+from model.bundle import load_bundle
+from model.decoder import Decoder, DecoderConfig
+from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
+from model.teachers import Mean
+from tests.folders import write_tunes
+from tests.models import untrained_on
+
+CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
+V = 5
+
+
+def test_the_mean_of_decoders_is_that_of_their_probabilities():
+    decoders = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        decoder = Decoder(DecoderConfig(30, n_layer=1, n_head=2, n_embd=16, context_length=8))
+        torch.nn.init.normal_(decoder.head.weight)
+        decoder.temperature.fill_(1 + seed / 10)
+        decoders.append(decoder.eval())
+    ids = torch.randint(30, (2, 8))
+    mean = torch.stack([decoder(ids).softmax(dim=-1) for decoder in decoders]).mean(dim=0)
+    torch.testing.assert_close(Mean(decoders)(ids).softmax(dim=-1), mean)
+
+
+def test_the_nats_of_what_is_expected_are_those_of_each_id_as_often_as_it_is_drawn():
+    torch.manual_seed(0)
+    logits, expected = torch.randn(2, 3, V), torch.randn(2, 3, V)
+    targets = torch.randint(V, (2, 3))
+    targets[0, 1] = NOT_SCORED
+    nats = 0.0
+    for each in range(V):
+        drawn = torch.where(targets == NOT_SCORED, NOT_SCORED, each)
+        for place in (targets != NOT_SCORED).nonzero().tolist():
+            only = torch.full_like(targets, NOT_SCORED)
+            only[tuple(place)] = drawn[tuple(place)]
+            share = expected[tuple(place)].softmax(dim=-1)[each]
+            nats += float(share * cross_entropy(logits, only))
+    assert float(expected_cross_entropy(logits, expected, targets)) == pytest.approx(nats, rel=1e-5)
+
+
+def test_who_is_certain_teaches_what_follows():
+    logits, targets = torch.randn(2, 3, V), torch.randint(V, (2, 3))
+    certain = 100 * functional.one_hot(targets, V).float()
+    nats = expected_cross_entropy(logits, certain, targets)
+    torch.testing.assert_close(nats, cross_entropy(logits, targets))
+
+
+@pytest.fixture
+def tunes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_tunes(tmp_path / "tunes", 8)
+
+
+def words(*options):
+    quiet = ("--trainer.enable_progress_bar", "false", "--model.context_length", "64")
+    config = ("--config", CONFIG, "--data.path", "tunes", "--monitor.times", "0")
+    return ["fit", *map(str, (*config, *quiet, *options))]
+
+
+def teacher(name, corpus="tunes", transpose=0):
+    """An untrained model that guesses at random, with what it expects of every window."""
+    return untrained_on(corpus, Path(name), transpose)
+
+
+def distance(one, other, ids, beside):
+    """Nats, mean over the places, by which decoders part (Kullback and Leibler's)."""
+    logs = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in (one, other)]
+    return float((logs[1].exp() * (logs[1] - logs[0])).sum(dim=-1).mean())
+
+
+def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
+    paths = [teacher("one"), teacher("other")]
+    mean = Mean([load_bundle(path)[0] for path in paths]).eval()
+    told = ("--data.transpose", 0, "--model.teachers", f"[{paths[0]}, {paths[1]}]")
+    told = (*told, "--model.dropout", 0, "--trainer.val_check_interval", 20)
+    for steps in (1, 60):
+        train.main(words(*told, "--run", f"run-{steps}", "--trainer.max_steps", steps))
+    models = [load(f"run-{steps}/model.safetensors") for steps in (1, 60)]
+    piece = corpus_of(models[0], "tunes", "datasets").split("train").piece(0)
+    ids = torch.from_numpy(piece[None, :64].astype("int64"))
+    beside = torch.from_numpy(models[0].beside(ids.numpy()))
+    for model in models:
+        model.decoder.temperature.fill_(1)
+    early, late = (distance(model.decoder, mean, ids, beside) for model in models)
+    assert late < 0.7 * early
+    own = {name for name, _ in models[0].decoder.state_dict().items()}
+    checkpoint = torch.load("run-60/checkpoints/last.ckpt", weights_only=True)
+    assert {name.removeprefix("decoder.") for name in checkpoint["state_dict"]} == own
+
+
+def test_teachers_that_read_otherwise_are_refused_in_one_line(tunes, capsys):
+    widened, short = teacher("widened", transpose=3), teacher("short")
+    for paths, options, why in (
+        (["none"], (), "no such file: none"),
+        ([widened], ("--data.transpose", 0), "widened has another vocabulary than the data"),
+        (
+            [short],
+            ("--data.transpose", 0, "--model.context_length", 128),
+            "short reads 64 tokens at once, not 128",
+        ),
+    ):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            train.main(words("--model.teachers", f"{[*map(str, paths)]}", *options))
+        assert stop.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"train.py: model.teachers: {why}")
