@@ -55,7 +55,7 @@ FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of eve
 TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST, HIGHEST = -1, 127
-AT_ONCE = 16  # pieces that are written side by side
+AT_ONCE = 32  # pieces that are written side by side
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
 

@@ -1,7 +1,7 @@
 """The decoder: token ids in, logits of the next token out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import torch
@@ -108,6 +108,16 @@ class DecoderConfig:
     def n_bits(self) -> int:
         """The columns of the side input that are zeros and ones."""
         return self.n_beside - 1 - reference_count(self.n_programs) if self.n_beside else 0
+
+
+DROPOUTS = ("dropout", "beside_dropout")
+BESIDE = ("n_beside", "beside_blocks", "n_programs", "n_pitches", "first_note")
+# What weights must fit: all of a decoder's config but dropout, and what the data tell.
+SHAPE = tuple(
+    field.name
+    for field in fields(DecoderConfig)
+    if field.name not in ("vocabulary_size", *DROPOUTS, *BESIDE)
+)
 
 
 class FeedForward(nn.Module):

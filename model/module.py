@@ -1,7 +1,6 @@
 """The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
 
 import time
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -20,24 +19,25 @@ from model.checks import (
     check_ranges,
     check_weights,
 )
-from model.decoder import Activation, Decoder, DecoderConfig, Norm, NormPosition, Positions
+from model.decoder import (
+    DROPOUTS,
+    SHAPE,
+    Activation,
+    Decoder,
+    DecoderConfig,
+    Norm,
+    NormPosition,
+    Positions,
+)
 from model.figures import gradient_norms, hits_by_kind, learning_rates
 from model.likelihood import Tally, tally_pieces
 from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 from model.memory import used_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.protocols import MusicData, PieceBatch, TrainingBatch
-from model.teachers import Mean, read_teachers
+from model.teachers import Mean, begin_with, read_teachers
 
-TEMPERATURES = tuple(1 + step / 20 for step in range(21))  # 1 to 2, tried in validation
-BESIDE = ("n_beside", "beside_blocks", "n_programs", "n_pitches", "first_note")
-DROPOUTS = ("dropout", "beside_dropout")
-# What weights must fit: all of a decoder's config but dropout, and what the data tell.
-SHAPE = tuple(
-    field.name
-    for field in fields(DecoderConfig)
-    if field.name not in ("vocabulary_size", *DROPOUTS, *BESIDE)
-)
+TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 
 
 class MusicModule(LightningModule):
@@ -68,6 +68,8 @@ class MusicModule(LightningModule):
         cool_down: share of the run, at its end, in which the rates fall to 0.
         teachers: the model.safetensors of trained models; what they expect is then learnt, in the
             mean of their probabilities, and not what follows.
+        begin_with: the model.safetensors of a trained model of this shape, whose weights are the
+            first; None: random ones.
 
     Raises:
         RunError: a value that no decoder can have, or that nothing can be learnt with.
@@ -100,6 +102,7 @@ class MusicModule(LightningModule):
         warm_up: float = 0.02,
         cool_down: float = 0.7,
         teachers: list[str] | None = None,
+        begin_with: str | None = None,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
@@ -141,6 +144,8 @@ class MusicModule(LightningModule):
         if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
             check_memory(config, self.data.batch_size, self.device)
         self.decoder = Decoder(config)
+        if path := self.hparams["begin_with"]:
+            begin_with(self.decoder, path, vocabulary.to_json(), self.data.beside_shape)
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
         self.register_buffer("kind_of", kind_of, persistent=False)
 
@@ -293,7 +298,7 @@ class MusicModule(LightningModule):
 
     @property
     def _temperatures(self) -> tuple[float, ...]:
-        return TEMPERATURES if self._is_fitting else TEMPERATURES[:1]
+        return TEMPERATURES if self._is_fitting else (1.0,)
 
     def on_validation_end(self) -> None:
         """Take validation, and what callbacks show there, out of the tokens a second."""

@@ -1,4 +1,4 @@
-"""Several decoders as one, for others to learn from."""
+"""Trained decoders for others to learn from, several as one, or to begin with."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from model.bundle import BundleError, load_bundle
 from model.checks import RunError
-from model.decoder import Decoder
+from model.decoder import SHAPE, Decoder
 
 
 class Mean(nn.Module):
@@ -48,16 +48,7 @@ def read_teachers(
     """
     decoders = []
     for path in paths:
-        try:
-            decoder, its_vocabulary, _ = load_bundle(path)
-        except BundleError as error:
-            raise RunError(f"model.teachers: {error}") from None
-        told = {name: getattr(decoder.config, name) for name in beside_shape}
-        if its_vocabulary != vocabulary_json or told != beside_shape:
-            raise RunError(
-                f"model.teachers: {path} has another vocabulary than the data; have it learn data "
-                f"with the same pitches, instruments and lengths, and the same data.transpose"
-            )
+        decoder = _read("model.teachers", path, vocabulary_json, beside_shape)
         if decoder.config.context_length < context_length:
             raise RunError(
                 f"model.teachers: {path} reads {decoder.config.context_length} tokens at once, not "
@@ -65,3 +56,41 @@ def read_teachers(
             )
         decoders.append(decoder)
     return Mean(decoders).eval().requires_grad_(False)
+
+
+def begin_with(
+    decoder: Decoder, path: str | Path, vocabulary_json: str, beside_shape: dict[str, Any]
+) -> None:
+    """Give a decoder the weights of a trained one.
+
+    Args:
+        decoder: to be trained.
+        path: of a `model.safetensors`.
+        vocabulary_json, beside_shape: of the data that is to be learnt from.
+
+    Raises:
+        RunError: the file is no model, or one of another shape or of other data.
+    """
+    trained = _read("model.begin_with", path, vocabulary_json, beside_shape)
+    pairs = {name: (getattr(trained.config, name), getattr(decoder.config, name)) for name in SHAPE}
+    told = [f"{name} {its}, not {mine}" for name, (its, mine) in pairs.items() if its != mine]
+    if told:
+        raise RunError(f"model.begin_with: {path} has {', '.join(told)}: give the run what it has")
+    decoder.load_state_dict(trained.state_dict())
+
+
+def _read(
+    option: str, path: str | Path, vocabulary_json: str, beside_shape: dict[str, Any]
+) -> Decoder:
+    """The trained decoder that an option asks for, of just such data."""
+    try:
+        decoder, its_vocabulary, _ = load_bundle(path)
+    except BundleError as error:
+        raise RunError(f"{option}: {error}") from None
+    told = {name: getattr(decoder.config, name) for name in beside_shape}
+    if its_vocabulary != vocabulary_json or told != beside_shape:
+        raise RunError(
+            f"{option}: {path} has another vocabulary than the data; have it learn data with the "
+            f"same pitches, instruments and lengths, and the same data.transpose"
+        )
+    return decoder

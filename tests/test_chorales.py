@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pretty_midi import PrettyMIDI
 
 from benchmarks import chorales
 from benchmarks.chorales import GRID
@@ -88,6 +89,29 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
         chorales.main([str(source), "--strike", "4", *trained])
     assert stop.value.code == 2
     assert "not datasets/jsb/struck-4: which --strike?" in capsys.readouterr().err
+
+
+def test_teachers_write_pieces_to_learn_from_and_their_student_is_scored_on_the_source(
+    source, capsys
+):
+    options = ["--config", str(CONFIG), "--data.steps_per_beat", "4", "--trainer.max_steps", "2"]
+    options += ["--trainer.val_check_interval", "2", "--model.context_length", "64"]
+    chorales.main([str(source), "--run", "runs/teacher", *options])
+    teacher = ["--teacher", "runs/teacher/model.safetensors", "--written", "3"]
+    capsys.readouterr()
+    chorales.main([str(source), "--run", "runs/student", *teacher, *options])
+    (folder,) = Path("datasets/jsb").glob("struck-2-taught-*-3")
+    given = Path(chorales.FOLDER.format(2))
+    for split, more in (("train", 3), ("valid", 0), ("test", 0)):
+        names = {path.name for path in (given / split).iterdir()}
+        all_names = {path.name for path in (folder / split).iterdir()}
+        assert names <= all_names
+        assert len(all_names) == len(names) + more
+    for path in (folder / "train").glob("written-*"):
+        pitches = [note.pitch for each in PrettyMIDI(str(path)).instruments for note in each.notes]
+        assert 60 <= min(pitches) <= max(pitches) < 72  # the range of the source
+    assert load("runs/student/model.safetensors").summary["data"]["path"] == str(folder)
+    assert "valid: 2 pieces, 400 voice-sixteenths, 200 notes" in capsys.readouterr().out
 
 
 def test_models_that_read_otherwise_have_no_mean(tmp_path, capsys):

@@ -99,6 +99,26 @@ def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     assert {name.removeprefix("decoder.") for name in checkpoint["state_dict"]} == own
 
 
+def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
+    path = teacher("first")
+    one = ("--model.n_layer", 1, "--model.n_head", 1, "--model.n_embd", 16)
+    given = ("--data.transpose", 0, "--model.begin_with", path, *one)
+    slow = ("--model.learning_rate", 1e-9, "--model.muon_learning_rate", 1e-9)
+    train.main(words(*given, *slow, "--trainer.max_steps", 1, "--run", "run"))
+    (kept, _, _), (first, _, _) = load_bundle("run/model.safetensors"), load_bundle(path)
+    for name, weight in first.named_parameters():
+        torch.testing.assert_close(kept.get_parameter(name), weight, atol=1e-6, rtol=1e-6)
+
+
+def test_a_run_that_begins_with_another_shape_is_refused_in_one_line(tunes, capsys):
+    path = teacher("first")
+    with pytest.raises(SystemExit) as stop:
+        train.main(words("--data.transpose", 0, "--model.begin_with", path))
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("train.py: model.begin_with: first has n_head 1, not 2, n_embd 16, not")
+
+
 def test_teachers_that_read_otherwise_are_refused_in_one_line(tunes, capsys):
     widened, short = teacher("widened", transpose=3), teacher("short")
     for paths, options, why in (
