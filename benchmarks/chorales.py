@@ -30,7 +30,9 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 from tqdm import trange
 
 import train
@@ -47,8 +49,8 @@ from data.wishes import Wishes
 from evaluate import corpus_of
 from judge import Music, likelihood
 from model.bundle import BundleError
+from model.decoder import Decoder
 from model.sampling import Choice
-from model.teachers import Mean
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every eighth
@@ -164,6 +166,24 @@ def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
             assert np.array_equal(score.notes, notes), f"{file}: not struck every {strike} steps"
         sixteenths[name] = sum(map(len, pieces))
     return sixteenths
+
+
+class Mean(nn.Module):
+    """Decoders of one vocabulary as one: the mean of the probabilities that they give.
+
+    Args:
+        decoders: at least one.
+    """
+
+    def __init__(self, decoders: Sequence[Decoder]) -> None:
+        super().__init__()
+        self.decoders = nn.ModuleList(decoders)
+        self.config, self.head = decoders[0].config, decoders[0].head
+
+    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
+        """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
+        each = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in self.decoders]
+        return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)
 
 
 def print_scores(

@@ -35,7 +35,7 @@ from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 from model.memory import used_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.protocols import MusicData, PieceBatch, TrainingBatch
-from model.teachers import Mean, begin_with, read_teachers
+from model.teachers import Teachers, begin_with, read_teachers
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 
@@ -66,8 +66,8 @@ class MusicModule(LightningModule):
         weight_decay: decoupled, times the rate; gains have none.
         warm_up: share of the run in which the rates rise from 0.
         cool_down: share of the run, at its end, in which the rates fall to 0.
-        teachers: the model.safetensors of trained models; what they expect is then learnt, in the
-            mean of their probabilities, and not what follows.
+        teachers: the model.safetensors of trained models; what they expect, the mean of their
+            probabilities, is then learnt, and not what follows.
         begin_with: the model.safetensors of a trained model of this shape, whose weights are the
             first; None: random ones.
 
@@ -112,7 +112,7 @@ class MusicModule(LightningModule):
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
         self.seed: int | None = None
-        self.teachers: list[Mean] = []  # their mean: in a list, as it is no part of the weights
+        self.teachers: list[Teachers] = []  # one at most; in a list it is no part of the weights
         # Trained on since `since`, in seconds: for the rates that are logged.
         self.tokens, self.notes = 0, torch.zeros(())
         self.since = self.paused = 0.0
@@ -162,8 +162,8 @@ class MusicModule(LightningModule):
             self.seed = torch.initial_seed()
         if paths := self.hparams["teachers"]:
             told = (self.data.vocabulary.to_json(), self.data.beside_shape)
-            mean = read_teachers(paths, *told, self.hparams["context_length"])
-            self.teachers = [mean.to(self.device)]
+            teachers = read_teachers(paths, *told, self.hparams["context_length"])
+            self.teachers = [teachers.to(self.device)]
 
     def on_train_start(self) -> None:
         """Start the clock."""

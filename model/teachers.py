@@ -1,4 +1,4 @@
-"""Trained decoders for others to learn from, several as one, or to begin with."""
+"""Trained decoders for others to learn from, or to begin with."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,22 +12,33 @@ from model.checks import RunError
 from model.decoder import SHAPE, Decoder
 
 
-class Mean(nn.Module):
-    """Decoders of one vocabulary as one: the mean of the probabilities that they give.
+class Teachers(nn.Module):
+    """Decoders that share the windows of each batch, drawn by lot: each window is told by one.
+
+    A loss that is linear in what is expected has on average the gradient that the mean of their
+    probabilities would give it, at the cost of one of them.
 
     Args:
-        decoders: at least one.
+        decoders: of one vocabulary, at least one.
     """
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
         super().__init__()
         self.decoders = nn.ModuleList(decoders)
-        self.config, self.head = decoders[0].config, decoders[0].head
 
-    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
-        """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
-        each = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in self.decoders]
-        return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)
+    @torch.no_grad()
+    def forward(self, ids: Tensor, beside: Tensor) -> Tensor:
+        """Logits (B, T, V) of int64 ids (B, T), with the side input (B, T, S) beside them."""
+        count = len(self.decoders)
+        places = -(-len(ids) // count) * count  # the windows, and more for equal shares
+        whose = torch.randperm(places)[: len(ids)].to(ids.device) % count  # (B,)
+        told = [
+            decoder(ids[whose == number], beside=beside[whose == number])
+            for number, decoder in enumerate(self.decoders)
+            if (whose == number).any()
+        ]
+        order = whose.argsort(stable=True)
+        return torch.cat(told)[order.argsort()]
 
 
 def read_teachers(
@@ -35,8 +46,8 @@ def read_teachers(
     vocabulary_json: str,
     beside_shape: dict[str, Any],
     context_length: int,
-) -> Mean:
-    """The mean of trained models, for one that reads what they read.
+) -> Teachers:
+    """Trained models, for one that reads what they read.
 
     Args:
         paths: of a `model.safetensors` each, at least one.
@@ -55,7 +66,7 @@ def read_teachers(
                 f"{context_length}: lower model.context_length"
             )
         decoders.append(decoder)
-    return Mean(decoders).eval().requires_grad_(False)
+    return Teachers(decoders).eval().requires_grad_(False)
 
 
 def begin_with(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -140,3 +141,40 @@ def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
     chorales.write_corpus(grids, Path("held"), 0)
     with pytest.raises(AssertionError, match="not struck every 4 steps"):
         chorales.check(grids, open_corpus("held", options=OPTIONS), 4)
+
+
+def test_the_mean_of_decoders_is_that_of_their_probabilities():
+    decoders = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        decoder = Decoder(DecoderConfig(30, n_layer=1, n_head=2, n_embd=16, context_length=8))
+        torch.nn.init.normal_(decoder.head.weight)
+        decoder.temperature.fill_(1 + seed / 10)
+        decoders.append(decoder.eval())
+    ids = torch.randint(30, (2, 8))
+    mean = torch.stack([decoder(ids).softmax(dim=-1) for decoder in decoders]).mean(dim=0)
+    torch.testing.assert_close(chorales.Mean(decoders)(ids).softmax(dim=-1), mean)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"train": []}',
+        '{"train": 1, "valid": []}',
+        '{"train": [[[1, 2]]], "valid": []}',
+        '{"train": [[[1, 2, 3, 128]]], "valid": []}',
+        '{"train": [[[1, 2], [1]]], "valid": []}',
+    ],
+)
+def test_another_file_is_refused_in_one_line(content, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("other.json").write_text(content, encoding="utf-8")
+    with pytest.raises(SystemExit) as stop:
+        chorales.main(["other.json"])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("chorales: other.json: ")
+    assert line.endswith("it is Jsb16thSeparated.json that is wanted")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.json"]

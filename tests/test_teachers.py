@@ -7,12 +7,13 @@ import torch
 from torch.nn import functional
 
 import train
+from benchmarks.chorales import Mean
 from compose import load
 from evaluate import corpus_of
 from model.bundle import load_bundle
 from model.decoder import Decoder, DecoderConfig
 from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
-from model.teachers import Mean
+from model.teachers import Teachers
 from tests.folders import write_tunes
 from tests.models import untrained_on
 
@@ -20,17 +21,24 @@ CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 V = 5
 
 
-def test_the_mean_of_decoders_is_that_of_their_probabilities():
-    decoders = []
-    for seed in range(3):
-        torch.manual_seed(seed)
-        decoder = Decoder(DecoderConfig(30, n_layer=1, n_head=2, n_embd=16, context_length=8))
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_teachers_share_the_windows_of_a_batch_and_all_come_to_speak(count):
+    torch.manual_seed(0)
+    config = DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, context_length=8)
+    decoders = [Decoder(config) for _ in range(count)]
+    for decoder in decoders:
         torch.nn.init.normal_(decoder.head.weight)
-        decoder.temperature.fill_(1 + seed / 10)
-        decoders.append(decoder.eval())
-    ids = torch.randint(30, (2, 8))
-    mean = torch.stack([decoder(ids).softmax(dim=-1) for decoder in decoders]).mean(dim=0)
-    torch.testing.assert_close(Mean(decoders)(ids).softmax(dim=-1), mean)
+    teachers = Teachers(decoders).eval()
+    ids, beside = torch.randint(V, (3, 8)), torch.empty(3, 8, 0)
+    each = torch.stack([decoder(ids) for decoder in decoders])  # (N, B, T, V)
+    turns = torch.zeros(3, count)
+    for _ in range(600):
+        told = teachers(ids, beside)
+        is_its = torch.isclose(told, each, atol=1e-6).all(dim=(2, 3))  # (N, B)
+        assert (is_its.sum(dim=0) == 1).all()
+        assert is_its.sum(dim=1).max() <= -(-3 // count)  # shares as equal as can be
+        turns += is_its.T
+    torch.testing.assert_close(turns / 600, torch.full_like(turns, 1 / count), atol=0.1, rtol=0)
 
 
 def test_the_nats_of_what_is_expected_are_those_of_each_id_as_often_as_it_is_drawn():
