@@ -25,7 +25,7 @@ SHARED = 4  # references that are no program's
 
 
 class Bearings:
-    """Columns beside ids: S of them, block by block, zeros and ones but for the last two blocks.
+    """Columns beside ids: S of them, block by block, zeros and ones but for the last three blocks.
 
     Told from outside, all 0 where it is not known:
 
@@ -61,6 +61,8 @@ class Bearings:
         references  pitches to count from, from 1 up, 0 for none: by program the lowest that is
                     over, then the latest note that begins here, the lowest that sounds, the lowest
                     that is over, the tonic; there are none of more than FEW programs
+        moves       by program, not of more than FEW: the lowest that begins here less the lowest
+                    that is over, and the number of pitches; 0: it stays, or one is not there
         time        steps from the first bar of the window, up to LATEST
 
     Drums have no pitch.
@@ -98,6 +100,7 @@ class Bearings:
             "degrees": 12,
             "mode": 2,
             "references": programs + SHARED if is_few else 0,
+            "moves": programs if is_few else 0,
             "time": 1,
         }
         ends = itertools.accumulate(widths.values())
@@ -106,7 +109,7 @@ class Bearings:
             for (name, width), end in zip(widths.items(), ends, strict=True)
         }
         self.size, self.reference_count = sum(widths.values()), widths["references"]
-        *bits, _, _ = widths.values()
+        *bits, _, _, _ = widths.values()
         self.shape: dict[str, Any] = {"n_beside": self.size, "beside_blocks": tuple(bits)}
         if is_few:
             first = vocabulary.first(Kind.NOTE)
@@ -185,9 +188,11 @@ class Bearings:
         put(rows[which], place, self.columns["over"][number[which]])
 
         newest = np.where(note_at >= 0, take(value, note_at), -1)  # (B, T) number of a Note
-        sounds, is_over = (
+        which, place = sounding
+        is_new = now[rows[which], place] == now[rows[which], begin[which]]
+        sounds, is_over, begun = (
             Sounds(rows[which], place, number[which], self.pitch_of, ids.shape)
-            for which, place in (sounding, over)
+            for which, place in (sounding, over, (which[is_new], place[is_new]))
         )
         tonic, mode = self._keys(kind, value)
         rows, places = np.nonzero(tonic != NO_PITCH)
@@ -210,7 +215,9 @@ class Bearings:
         columns = self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)
         put(rows[is_own], places[is_own], columns[is_own, None])
         if self.reference_count:
-            own = is_over.lowest_by(self.program_of, self.reference_count - SHARED)  # (B, T, P)
+            programs = len(self.vocabulary.programs)
+            own = is_over.lowest_by(self.program_of, programs)  # (B, T, P)
+            new = begun.lowest_by(self.program_of, programs)  # (B, T, P)
             mine = np.take_along_axis(own, self.program_of[newest][..., None], axis=2)[..., 0]
             which, above = is_over.above(np.where(root == NO_PITCH, NO_PITCH, mine))
             program = self.program_of[is_over.number[which]]
@@ -219,6 +226,9 @@ class Bearings:
             lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
             pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
             out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
+            moves = (new - own) * ((own != NO_PITCH) & (new != NO_PITCH))
+            apart = np.where(moves, moves + self.vocabulary.pitch_count, 0)
+            out[..., self.blocks["moves"]] = apart * is_token[..., None]
         return out
 
     def _keys(self, kind: Ints, value: Ints) -> tuple[Ints, Ints]:

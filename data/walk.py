@@ -29,6 +29,7 @@ class Walk:
         key: tonic and mode of the key that they follow.
         ends: when each note ends that sounds, or did at the onset before this time.
         over: the notes that ended after that onset, at this time or before.
+        begun: the notes that began at this time.
         kind: of the latest id.
     """
 
@@ -42,6 +43,7 @@ class Walk:
     key: tuple[int, int] = (NO_PITCH, 0)
     ends: dict[int, int] = field(default_factory=dict)
     over: list[int] = field(default_factory=list)
+    begun: list[int] = field(default_factory=list)
     kind: int = Kind.PAD
 
 
@@ -90,6 +92,7 @@ class Walker:
                 case Kind.NOTE:
                     walk.note, walk.extends = value, 0
                     walk.ends[value] = NEVER
+                    walk.begun.append(value)
                     if (pitch := self._pitch_of[value]) != NO_PITCH:
                         walk.heard[(pitch + self.vocabulary.lowest_pitch) % 12] += 1
                         tonic, mode = self.bearings.key_of(walk.heard)
@@ -102,7 +105,7 @@ class Walker:
 
     def _move(self, walk: Walk, time: int) -> None:
         """Goes on to a time."""
-        walk.now, walk.note = time, -1
+        walk.now, walk.note, walk.begun = time, -1, []
         walk.ends = {note: end for note, end in walk.ends.items() if end > walk.onset}
         walk.over = [note for note, end in walk.ends.items() if end <= time]
 
@@ -127,12 +130,15 @@ class Walker:
                     columns.append(self._lists["left"][note][0] + steps)
             for note in walk.over:
                 columns += self._lists["over"][note]
-            row[columns + self._intervals(walk, row[self.bearings.blocks["references"]])] = 1
+            numbers = (row[self.bearings.blocks[name]] for name in ("references", "moves"))
+            row[columns + self._intervals(walk, *numbers)] = 1
             row[-1] = min(walk.now, LATEST)
         return out
 
-    def _intervals(self, walk: Walk, references: NDArray[np.int16]) -> list[int]:
-        """The columns that are the same in every key; sets the references, (R,)."""
+    def _intervals(
+        self, walk: Walk, references: NDArray[np.int16], moves: NDArray[np.int16]
+    ) -> list[int]:
+        """The columns that are the same in every key; sets references, (R,), and moves, (P,)."""
         pitch, program = self._pitch_of, self._program_of
         heard = [note for note, end in walk.ends.items() if end > walk.now]
         sounding = [pitch[note] for note in heard if pitch[note] != NO_PITCH]
@@ -164,4 +170,8 @@ class Walker:
             for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
                 references[voice] = its + 1
             references[-SHARED:] = latest + 1, lowest + 1, lowest_before + 1, tonic + 1
+            new = [(program[note], pitch[note]) for note in walk.begun if pitch[note] != NO_PITCH]
+            for voice, its in sorted(new, reverse=True):
+                move = its + 1 - references[voice] if references[voice] else 0
+                moves[voice] = move + self.vocabulary.pitch_count if move else 0
         return columns

@@ -15,10 +15,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from model.decoder import Decoder, DecoderConfig
-from model.relative import RelativeHead
+from model.relative import OCTAVE, RelativeHead
 
 FORMAT = "etude"
-VERSION = "5"
+VERSION = "6"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 
@@ -118,6 +118,8 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
     }
     for number, rows in enumerate(RelativeHead.rows if config.has_relative else ()):
         tables[f"relative.tables.{number}.weight"] = (config.n_programs * rows, config.n_embd)
+    if config.has_relative:
+        tables["relative.parallel.weight"] = (config.n_programs * OCTAVE, config.n_embd)
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)
     for name, table in tables.items():

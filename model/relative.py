@@ -10,8 +10,8 @@ _PERIODS = (None, None, *[OCTAVE] * 3)  # of each reference: a program's own, th
 
 
 def reference_count(n_programs: int) -> int:
-    """R, how many references there are beside each id: one a program, and those of all."""
-    return n_programs + SHARED if n_programs else 0
+    """R, how many references there are beside each id: one a program, those of all, and moves."""
+    return 2 * n_programs + SHARED if n_programs else 0
 
 
 class RelativeHead(nn.Module):
@@ -21,7 +21,8 @@ class RelativeHead(nn.Module):
     has a row a distance, as attention in Shaw et al. 2018 and Huang et al. 2018 has. A note
     counts, in semitones, from what its own program had before; from the latest note that begins
     with it; and, within the octave, from the lowest that sounds, from the lowest before and from
-    the tonic.
+    the tonic. The note to which a program would move in parallel with another that has just moved
+    has a logit, too, by the interval between the two.
 
     Args:
         n_embd: D.
@@ -38,6 +39,7 @@ class RelativeHead(nn.Module):
         self.tables = nn.ModuleList(
             nn.Linear(n_embd, n_programs * count, bias=False) for count in self.rows
         )
+        self.parallel = nn.Linear(n_embd, n_programs * OCTAVE, bias=False)
         for number, period in enumerate(_PERIODS):
             self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
 
@@ -46,8 +48,9 @@ class RelativeHead(nn.Module):
 
         Args:
             x: float (B, T, D).
-            references: int64 (B, T, R), pitches from 1 up; 0: there is none. First each program's
-                own, then the latest note's, the lowest that sounds, the lowest before, the tonic.
+            references: int64 (B, T, R), pitches from 1 up; 0: there is none. First what each
+                program had before, then the latest note's, the lowest that sounds, the lowest
+                before, the tonic; last by how much each program has just moved, and N.
 
         Returns:
             float (B, T, P N).
@@ -55,7 +58,7 @@ class RelativeHead(nn.Module):
         B, T, _ = x.shape
         P, N = self.n_programs, self.n_pitches
         total: Tensor | None = None
-        kinds = torch.split_with_sizes(references, (P, *[1] * SHARED), dim=-1)
+        *kinds, moves = torch.split_with_sizes(references, (P, *[1] * SHARED, P), dim=-1)
         for number, (table, reference) in enumerate(zip(self.tables, kinds, strict=True)):
             rows = self.get_buffer(f"row_{number}").index_select(0, reference.flatten())
             row = rows.view(B, T, -1, N).expand(B, T, P, N)  # (B T P, N), or (B T, N) for all P
@@ -63,7 +66,26 @@ class RelativeHead(nn.Module):
             logits = by_row.gather(-1, row)  # (B, T, P, N)
             total = logits if total is None else total + logits
         assert total is not None
+        total = total + self._parallels(x, kinds[0], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
+
+    def _parallels(self, x: Tensor, own: Tensor, moves: Tensor) -> Tensor:
+        """Logits (B, T, P, N), nearly all 0, of where each program would go along with others.
+
+        Args:
+            x: float (B, T, D).
+            own: int64 (B, T, P), what each program had before.
+            moves: int64 (B, T, P), by how much each has moved, and N.
+        """
+        B, T, P = own.shape
+        N = self.n_pitches
+        mine, other, move = own[..., None], own[..., None, :], moves[..., None, :]
+        by_interval = self.parallel(x).view(B, T, P, OCTAVE)  # (B, T, P 12) -> (B, T, P, 12)
+        logits = by_interval.gather(-1, (mine - other) % OCTAVE)  # (B, T, P, P), beside each other
+        # notes from 1 up; what is none, or beyond the vocabulary, goes to either side of them
+        place = (mine + move - N).clamp(0, N + 1) * (mine * move > 0)
+        around: Tensor = logits.new_zeros(B, T, P, N + 2).scatter_add(-1, place, logits)
+        return around[..., 1:-1]
 
 
 def _rows(n_pitches: int, period: int | None) -> Tensor:

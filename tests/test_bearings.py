@@ -162,7 +162,16 @@ def by_definition(score, vocabulary, ids):
             own = [
                 [its for program, its in over if program == name] for name in vocabulary.programs
             ]
+            begun = [note for begin, _, note in notes if event < begin <= place]
+            new = [
+                [pitch for _, _, pitch, _, program in begun if program == name != DRUMS]
+                for name in vocabulary.programs
+            ]
             each = [min(its, default=None) for its in own]
+            begins = [min(its, default=None) for its in new]
+            pairs = zip(each, begins, strict=True)
+            moves = [0 if None in pair else pair[1] - pair[0] for pair in pairs]
+            rows[place, bearings.blocks["moves"]] = [m + pitches if m else 0 for m in moves]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
             counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
@@ -246,7 +255,7 @@ INTERVALS = (
 def said(bearings, row, blocks=None):
     """What (S,) says, by block, but time and intervals; blocks that say nothing are left out."""
     blocks = blocks or [
-        name for name in bearings.blocks if name not in ("time", "references", *INTERVALS)
+        name for name in bearings.blocks if name not in ("time", "references", "moves", *INTERVALS)
     ]
     told = {name: np.flatnonzero(row[bearings.blocks[name]]).tolist() for name in blocks}
     return {name: columns for name, columns in told.items() if columns}
@@ -307,6 +316,11 @@ def test_time_and_intervals_by_hand():
         * 2,
         # a drum, which has no pitch: nothing is told against it
         *[before | {"chord": [0, 5], "motion": [1, 8]}] * 3,
+    ]
+    moves = rows[:, bearings.blocks["moves"]].astype(int)
+    assert np.where(moves, moves - vocabulary.pitch_count, 0).tolist() == [
+        *[[0, 0]] * 9,
+        *[[-1, 0]] * 7,  # C4 B3
     ]
     # by program what is over; the latest; the lowest that sounds; the lowest that is over
     references = rows[:, bearings.blocks["references"]].astype(int)

@@ -7,7 +7,7 @@ import torch
 from data.bearings import Bearings
 from data.vocabulary import Kind
 from model.decoder import Decoder, DecoderConfig
-from model.relative import OCTAVE, REACH, SHARED, RelativeHead, reference_count
+from model.relative import OCTAVE, REACH, RelativeHead, reference_count
 from tests.models import QUARTET
 
 P, N, D = 2, 60, 3
@@ -22,14 +22,21 @@ def head():
 def by_hand(head, x, references):
     """(P N,) the logits of one token, note by note."""
     logits = np.zeros((P, N))
+    own, shared, moves = references[:P], references[P:-P], references[-P:]
+    parallel = head.parallel(x).view(P, OCTAVE).detach().numpy()
+    for program, other in np.ndindex(P, P):
+        target = own[program] + moves[other] - N
+        if own[program] and moves[other] and 1 <= target <= N:
+            interval = (own[program] - own[other]) % OCTAVE
+            logits[program, target - 1] += parallel[program, interval]
     tables = [table(x).view(P, -1).detach().numpy() for table in head.tables]
-    own, latest, *others = tables
+    before, latest, *others = tables
     for program in range(P):
         for pitch in range(1, N + 1):
-            for table, reference in ((own, references[program]), (latest, references[P])):
+            for table, reference in ((before, own[program]), (latest, shared[0])):
                 row = max(-REACH, min(REACH, pitch - reference)) + REACH if reference else -1
                 logits[program, pitch - 1] += table[program, row]
-            for table, reference in zip(others, references[P + 1 :], strict=True):
+            for table, reference in zip(others, shared[1:], strict=True):
                 row = (pitch - reference) % OCTAVE if reference else -1
                 logits[program, pitch - 1] += table[program, row]
     return logits.ravel()
@@ -37,7 +44,8 @@ def by_hand(head, x, references):
 
 def test_every_note_counts_from_every_reference(head):
     rng = np.random.default_rng(0)
-    references = rng.integers(1, N + 1, (2, 5, P + SHARED)) * (rng.random((2, 5, P + SHARED)) < 0.7)
+    count = reference_count(P)
+    references = rng.integers(1, N + 1, (2, 5, count)) * (rng.random((2, 5, count)) < 0.7)
     x = torch.randn(2, 5, D)
     logits = head(x, torch.from_numpy(references)).detach().numpy()
     assert logits.shape == (2, 5, P * N)
@@ -47,8 +55,9 @@ def test_every_note_counts_from_every_reference(head):
 
 
 def test_in_another_key_they_are_the_same(head):
-    references = torch.tensor([[[20, 0, 24, 20, 17, 3]]])
+    references = torch.tensor([[[20, 22, 24, 20, 17, 3, 0, N + 2]]])
     moved = torch.where(references > 0, references + 5, 0)
+    moved[..., -P:] = references[..., -P:]  # by how much, in whichever key
     x = torch.randn(1, 1, D)
     old, new = (head(x, r).view(P, N) for r in (references, moved))
     torch.testing.assert_close(new[:, 5:], old[:, :-5])
