@@ -3,14 +3,14 @@
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
-    python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c ONE -c ANOTHER   # their mean
-    python -m benchmarks.chorales PATH/Jsb16thSeparated.json --teacher ONE --teacher ANOTHER
+    python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c ONE -c OTHER    # their mean
+    ... --config configs/student.yaml --run runs/student --teacher ONE --teacher OTHER
 
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
 and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
 each voice a program of its own. The source cannot tell a note that is held from one that is struck
-again, so a pitch that goes on is struck again at every eighth (--strike): what a model would have
-to foresee when a note begins, it decides when the eighth comes. train.py trains on that folder (all
+again, so a pitch that goes on is struck again at every beat (--strike): what a model would have
+to foresee when a note begins, it decides when the beat comes. train.py trains on that folder (all
 options but ours are its own), and what it learnt is reported as the literature does: total nats of
 a split, End with them and untransposed, over four voices times its sixteenths. The grid comes back
 cell for cell from the tokens, so that is the grid's own likelihood, or a little less: what a model
@@ -53,7 +53,7 @@ from model.decoder import Decoder
 from model.sampling import Choice
 
 GRID = Grid(steps_per_beat=4)
-FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every eighth
+FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
 TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST, HIGHEST = -1, 127
@@ -297,8 +297,8 @@ def command_line() -> argparse.ArgumentParser:
         type=int,
         choices=range(17),
         metavar="STEPS",
-        default=2,
-        help="after so many sixteenths a pitch that goes on is struck again; 0: never (default: 2)",
+        default=4,
+        help="after so many sixteenths a pitch that goes on is struck again; 0: never (default: 4)",
     )
     parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
     parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
@@ -309,7 +309,7 @@ def command_line() -> argparse.ArgumentParser:
         help="a trained model that is learnt from, with pieces that it writes; as often as wanted",
     )
     parser.add_argument(
-        "--written", type=int, default=1024, help="how many pieces the teachers write together"
+        "--written", type=int, default=2048, help="how many pieces the teachers write together"
     )
     parser.add_argument(
         "-c",

@@ -75,9 +75,9 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
     chorales.main([str(source), *options])
     told = capsys.readouterr().out
     model = load("runs/new/model.safetensors")
-    split = open_corpus(chorales.FOLDER.format(2), options=OPTIONS).split("valid")
+    split = open_corpus(chorales.FOLDER.format(4), options=OPTIONS).split("valid")
     nats = sum(each.sum() for each in model.token_nats([split.piece(n) for n in range(2)]))
-    assert "valid: 2 pieces, 400 voice-sixteenths, 200 notes" in told
+    assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in told
     (a_cell,) = re.findall(r"^a note +([0-9.]+)", told, re.MULTILINE)
     assert float(a_cell) == pytest.approx(nats / 400, abs=1e-4)
 
@@ -87,9 +87,9 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
     assert re.findall(r"^a note +([0-9.]+)", twice, re.MULTILINE) == [a_cell]
 
     with pytest.raises(SystemExit) as stop:
-        chorales.main([str(source), "--strike", "4", *trained])
+        chorales.main([str(source), "--strike", "2", *trained])
     assert stop.value.code == 2
-    assert "not datasets/jsb/struck-4: which --strike?" in capsys.readouterr().err
+    assert "not datasets/jsb/struck-2: which --strike?" in capsys.readouterr().err
 
 
 def test_teachers_write_pieces_to_learn_from_and_their_student_is_scored_on_the_source(
@@ -101,8 +101,8 @@ def test_teachers_write_pieces_to_learn_from_and_their_student_is_scored_on_the_
     teacher = ["--teacher", "runs/teacher/model.safetensors", "--written", "3"]
     capsys.readouterr()
     chorales.main([str(source), "--run", "runs/student", *teacher, *options])
-    (folder,) = Path("datasets/jsb").glob("struck-2-taught-*-3")
-    given = Path(chorales.FOLDER.format(2))
+    (folder,) = Path("datasets/jsb").glob("struck-4-taught-*-3")
+    given = Path(chorales.FOLDER.format(4))
     for split, more in (("train", 3), ("valid", 0), ("test", 0)):
         names = {path.name for path in (given / split).iterdir()}
         all_names = {path.name for path in (folder / split).iterdir()}
@@ -112,7 +112,7 @@ def test_teachers_write_pieces_to_learn_from_and_their_student_is_scored_on_the_
         pitches = [note.pitch for each in PrettyMIDI(str(path)).instruments for note in each.notes]
         assert 60 <= min(pitches) <= max(pitches) < 72  # the range of the source
     assert load("runs/student/model.safetensors").summary["data"]["path"] == str(folder)
-    assert "valid: 2 pieces, 400 voice-sixteenths, 200 notes" in capsys.readouterr().out
+    assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in capsys.readouterr().out
 
 
 def test_models_that_read_otherwise_have_no_mean(tmp_path, capsys):
