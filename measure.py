@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from compose import Model, compose
+from compose import DEFAULT_CHOICE, Model, compose
 from data.compare import compare
 from data.corpus import Corpus, CorpusError
 from data.horizon import Length
 from data.score import Score
 from data.tokenizer import decode
+from data.wishes import ANYTHING, Wishes
+from model.sampling import Choice
 
 MOST_ROWS = 32  # sampled side by side
 MOST_LENGTHS = 10  # of the pieces a model writes: those of one length are written side by side
@@ -30,14 +32,29 @@ def pieces_of(corpus: Corpus, name: str, most: int | None = None, seed: int = 0)
     return [decode(split.piece(number), corpus.vocabulary) for number in numbers.tolist()]
 
 
-def sampled(model: Model, bars: Sequence[int], seed: int, label: str) -> list[Score]:
+def sampled(
+    model: Model,
+    bars: Sequence[int],
+    seed: int,
+    label: str,
+    wishes: Wishes = ANYTHING,
+    choice: Choice = DEFAULT_CHOICE,
+) -> list[Score]:
     """A piece of each of these lengths; those of one length are sampled side by side."""
     batches = []
     for length, count in sorted(Counter(bars).items()):
         batches += [(length, min(MOST_ROWS, left)) for left in range(count, 0, -MOST_ROWS)]
     pieces = []
     for number, (length, count) in enumerate(tqdm(batches, label, unit="batch", disable=None)):
-        new = compose(model, length=Length(bars=length), samples=count, random_seed=seed + number)
+        new = compose(
+            model,
+            None,
+            Length(bars=length),
+            wishes,
+            choice=choice,
+            samples=count,
+            random_seed=seed + number,
+        )
         pieces += [piece.score for piece in new]
     return pieces
 

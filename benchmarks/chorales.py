@@ -33,14 +33,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from tqdm import trange
 
 import train
 from checkpoints import MODEL_NAME
-from compose import Model, compose, load
+from compose import Model, load
 from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus import Corpus
-from data.horizon import Length
 from data.midi import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.store import folder_beside
@@ -48,6 +46,7 @@ from data.tokenizer import decode
 from data.wishes import Wishes
 from evaluate import corpus_of
 from judge import Music, likelihood
+from measure import sampled
 from model.bundle import BundleError
 from model.decoder import Decoder
 from model.sampling import Choice
@@ -57,7 +56,6 @@ FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of eve
 TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST, HIGHEST = -1, 127
-AT_ONCE = 32  # pieces that are written side by side
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
 
@@ -136,20 +134,14 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
 
 
 def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score]:
-    """Pieces that the models write in turn, as long and in the range of those to learn from."""
-    rng = np.random.default_rng(0)
-    pieces = grids["train"]
-    pitches = np.concatenate([grid[grid != REST] for grid in pieces])
+    """Pieces of all models alike, as long and in the range of those to learn from."""
+    pitches = np.concatenate([grid[grid != REST] for grid in grids["train"]])
     wishes = Wishes(pitch_range=(int(pitches.min()), int(pitches.max())))
-    for number in trange(0, count, AT_ONCE, desc="Writing ", unit="piece", unit_scale=AT_ONCE):
-        steps = len(pieces[rng.integers(len(pieces))])
-        length = Length(bars=-(-steps // GRID.bar_steps(4, 4)))
-        model = models[number // AT_ONCE % len(models)]
-        samples = min(AT_ONCE, count - number)
-        each = compose(
-            model, None, length, wishes, choice=Choice(), samples=samples, random_seed=number
-        )
-        yield from (piece.score for piece in each)
+    lengths = [-(-len(grid) // GRID.bar_steps(4, 4)) for grid in grids["train"]]
+    bars = np.random.default_rng(0).choice(lengths, count).tolist()
+    for number, model in enumerate(models):
+        mine = bars[number :: len(models)]
+        yield from sampled(model, mine, number * count, "Writing pieces", wishes, Choice())
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
@@ -241,7 +233,7 @@ def read_models(paths: Sequence[str | Path]) -> list[Model]:
         fail(str(error))
 
 
-def check_alike(models: Sequence[Model], paths: Sequence[str | Path], folder: str) -> None:
+def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
     """Refuses models that did not learn the folder, or do not read the same, as much at once."""
     for path, model in zip(paths, models, strict=True):
         learnt = model.summary["data"]["path"]
@@ -278,12 +270,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     write_corpus(grids, Path(folder), strike)
     if arguments.checkpoint:
         models = read_models(arguments.checkpoint)
+        check_alike(models, arguments.checkpoint, folder)
     else:
         if teachers:
             learnt = taught_folder(grids, folder, strike, teachers, arguments.written)
             others = [f"--model.teachers={json.dumps(teachers)}", *others]
         models = [trained(learnt, arguments.run, arguments.config, others)]
-    check_alike(models, arguments.checkpoint or [arguments.run], folder)
     corpus = corpus_of(models[0], folder, "datasets")
     print_scores(models, corpus, check(grids, corpus, strike), arguments.split)
 

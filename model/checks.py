@@ -8,6 +8,7 @@ from torch import Tensor
 
 from model.decoder import DecoderConfig
 from model.memory import free_bytes, least_weight_bytes, least_window_bytes
+from model.protocols import MusicData
 
 # What can be trained with at all: at a rate above 1 a step takes a weight further than it is large.
 RANGES = (
@@ -81,15 +82,14 @@ def check_weights(weights: Iterable[tuple[str, Tensor]], step: int) -> None:
 def check_checkpoint(
     checkpoint: Mapping[str, Any],
     settings: Mapping[str, Any],
-    vocabulary_json: str,
-    beside_shape: Mapping[str, Any],
+    data: MusicData,
 ) -> None:
     """Refuse weights of another model, or that were trained on other tokens.
 
     Args:
         checkpoint: as it was read.
         settings: of the model, those that have to be as they were.
-        vocabulary_json, beside_shape: of the data.
+        data: that the run has now.
 
     Raises:
         RunError: what differs.
@@ -107,13 +107,14 @@ def check_checkpoint(
             f"the checkpoint was trained with {', '.join(changed)}: "
             f"give it those settings, or train afresh under another --run"
         )
-    if checkpoint["vocabulary"] != vocabulary_json:
+    if checkpoint["vocabulary"] != data.vocabulary.to_json():
         size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
         raise RunError(
             f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
-            f"has now: use the data it was trained on, or train afresh under another --run"
+            f"has now ({data.vocabulary.size}): use the data it was trained on, or train "
+            f"afresh under another --run"
         )
-    if checkpoint.get("beside_shape") != beside_shape:
+    if checkpoint.get("beside_shape") != data.beside_shape:
         raise RunError(
             "the checkpoint was trained with another side input than the data has now: "
             "train afresh under another --run"

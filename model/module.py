@@ -145,7 +145,7 @@ class MusicModule(LightningModule):
             check_memory(config, self.data.batch_size, self.device)
         self.decoder = Decoder(config)
         if path := self.hparams["begin_with"]:
-            begin_with(self.decoder, path, vocabulary.to_json(), self.data.beside_shape)
+            begin_with(self.decoder, path, self.data)
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
         self.register_buffer("kind_of", kind_of, persistent=False)
 
@@ -161,8 +161,7 @@ class MusicModule(LightningModule):
         if self.seed is None:  # a run that goes on has it from its checkpoint
             self.seed = torch.initial_seed()
         if paths := self.hparams["teachers"]:
-            told = (self.data.vocabulary.to_json(), self.data.beside_shape)
-            teachers = read_teachers(paths, *told, self.hparams["context_length"])
+            teachers = read_teachers(paths, self.data, self.hparams["context_length"])
             self.teachers = [teachers.to(self.device)]
 
     def on_train_start(self) -> None:
@@ -392,6 +391,5 @@ class MusicModule(LightningModule):
         """
         names = self.hparams if self.trainer.training else SHAPE
         settings = {name: self.hparams[name] for name in names}
-        vocabulary = self.data.vocabulary
-        check_checkpoint(checkpoint, settings, vocabulary.to_json(), self.data.beside_shape)
+        check_checkpoint(checkpoint, settings, self.data)
         self.seed = checkpoint.get("seed")

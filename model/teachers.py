@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from model.bundle import BundleError, load_bundle
 from model.checks import RunError
 from model.decoder import SHAPE, Decoder
+from model.protocols import MusicData
 
 
 class Teachers(nn.Module):
@@ -41,17 +41,12 @@ class Teachers(nn.Module):
         return torch.cat(told)[order.argsort()]
 
 
-def read_teachers(
-    paths: Sequence[str | Path],
-    vocabulary_json: str,
-    beside_shape: dict[str, Any],
-    context_length: int,
-) -> Teachers:
+def read_teachers(paths: Sequence[str | Path], data: MusicData, context_length: int) -> Teachers:
     """Trained models, for one that reads what they read.
 
     Args:
         paths: of a `model.safetensors` each, at least one.
-        vocabulary_json, beside_shape: of the data that is learnt from.
+        data: that is learnt from.
         context_length: of the windows.
 
     Raises:
@@ -59,7 +54,7 @@ def read_teachers(
     """
     decoders = []
     for path in paths:
-        decoder = _read("model.teachers", path, vocabulary_json, beside_shape)
+        decoder = _read("model.teachers", path, data)
         if decoder.config.context_length < context_length:
             raise RunError(
                 f"model.teachers: {path} reads {decoder.config.context_length} tokens at once, not "
@@ -69,20 +64,18 @@ def read_teachers(
     return Teachers(decoders).eval().requires_grad_(False)
 
 
-def begin_with(
-    decoder: Decoder, path: str | Path, vocabulary_json: str, beside_shape: dict[str, Any]
-) -> None:
+def begin_with(decoder: Decoder, path: str | Path, data: MusicData) -> None:
     """Give a decoder the weights of a trained one.
 
     Args:
         decoder: to be trained.
         path: of a `model.safetensors`.
-        vocabulary_json, beside_shape: of the data that is to be learnt from.
+        data: that is to be learnt from.
 
     Raises:
         RunError: the file is no model, or one of another shape or of other data.
     """
-    trained = _read("model.begin_with", path, vocabulary_json, beside_shape)
+    trained = _read("model.begin_with", path, data)
     pairs = {name: (getattr(trained.config, name), getattr(decoder.config, name)) for name in SHAPE}
     told = [f"{name} {its}, not {mine}" for name, (its, mine) in pairs.items() if its != mine]
     if told:
@@ -90,16 +83,14 @@ def begin_with(
     decoder.load_state_dict(trained.state_dict())
 
 
-def _read(
-    option: str, path: str | Path, vocabulary_json: str, beside_shape: dict[str, Any]
-) -> Decoder:
+def _read(option: str, path: str | Path, data: MusicData) -> Decoder:
     """The trained decoder that an option asks for, of just such data."""
     try:
         decoder, its_vocabulary, _ = load_bundle(path)
     except BundleError as error:
         raise RunError(f"{option}: {error}") from None
-    told = {name: getattr(decoder.config, name) for name in beside_shape}
-    if its_vocabulary != vocabulary_json or told != beside_shape:
+    told = {name: getattr(decoder.config, name) for name in data.beside_shape}
+    if its_vocabulary != data.vocabulary.to_json() or told != data.beside_shape:
         raise RunError(
             f"{option}: {path} has another vocabulary than the data; have it learn data with the "
             f"same pitches, instruments and lengths, and the same data.transpose"

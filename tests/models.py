@@ -34,10 +34,10 @@ def untrained(path, vocabulary):
     return path
 
 
-def untrained_on(folder, path, transpose=2):
+def untrained_on(folder, path, transpose=2, seed=0):
     """Saves a model that knows nothing but the vocabulary of a corpus; gives the path."""
     corpus = open_corpus(folder, options=CorpusOptions(transpose=transpose), progress=False)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     size, shape = corpus.vocabulary.size, Bearings(corpus.vocabulary).shape
     decoder = Decoder(
         DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
