@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
+from model.optim import whole
+
 
 def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
     """How often the likeliest id was the right one, by kind of token; such counts add up.
@@ -35,7 +37,7 @@ def gradient_norms(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Ten
         if weight.grad is not None:
             part, number, *_ = name.split(".")
             parts[f"layer_{int(number) + 1}" if part == "blocks" else part].append(weight.grad)
-    norms = {part: get_total_norm(gradients) for part, gradients in parts.items()}
+    norms = {part: whole(get_total_norm(gradients)) for part, gradients in parts.items()}
     return {"all": get_total_norm(list(norms.values())), **norms}
 
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import AdamW, Muon, Optimizer
 
 from model.decoder import Decoder
 
 
 class BatchedMuon(Muon):
-    """torch's, with matrices of like shape taken to orthogonal ones in one product."""
+    """torch's, with matrices of like shape taken to orthogonal ones in one product.
+
+    Of matrices that are cut up among processes momentum and weights stay so: each process takes
+    the gathered updates to orthogonal ones, and applies its rows.
+    """
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -38,13 +43,28 @@ class BatchedMuon(Muon):
                 state["momentum_buffer"] = torch.zeros_like(weight.grad)
             momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - inertia)
             update = weight.grad.lerp(momentum, inertia)  # Nesterov's
+            if isinstance(update, DTensor):
+                update = whole(update.bfloat16())  # as the iteration takes it: half the bytes
             updates.append(_lying(update))
         even = _orthogonal(torch.stack(updates), group["ns_coefficients"], group["ns_steps"])
         for weight, update in zip(weights, even, strict=True):
             rows, columns = weight.shape
             weight.mul_(1 - rate * group["weight_decay"])
             stretch = math.sqrt(max(1, rows / columns))
-            weight.add_(update if rows <= columns else update.mT, alpha=-rate * stretch)
+            update = update if rows <= columns else update.mT
+            weight.add_(own_rows(update, weight), alpha=-rate * stretch)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All rows of what is cut up among processes, which all have to ask; others as they are."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def own_rows(tensor: Tensor, weight: Tensor) -> Tensor:
+    """Of a whole tensor what this process has of a weight of that shape: all, unless it is cut."""
+    if not isinstance(weight, DTensor):
+        return tensor
+    return distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
 
 
 def _recomputed(closure: Callable[[], float] | None) -> float | None:
