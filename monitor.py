@@ -123,10 +123,12 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
-        model = Model(pl_module.decoder, corpus.vocabulary, {})  # type: ignore[arg-type]
+        decoder = pl_module.decoder.copied()  # type: ignore[operator, union-attr]
+        model = Model(decoder, corpus.vocabulary, {})
         moment = Moment(writer, corpus, model, step, self.bars, self.tokens)
         for what, show in {**(SHOWN_ONCE if step == min(due) else {}), **SHOWN}.items():
             with self._guarded(what, pl_module):
+                decoder.eval()
                 show(moment)
 
     @contextmanager

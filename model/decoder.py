@@ -328,6 +328,13 @@ class Decoder(nn.Module):
         shape = (config.n_head, config.context_length, width, width)
         return KVCache(config.n_layer * config.n_attention, start, shape, like=self.head.weight)
 
+    def copied(self) -> "Decoder":
+        """Another with the same weights, whatever cuts up or hooks into those of this one."""
+        with torch.random.fork_rng([]):  # what it begins with is drawn in vain
+            copy = Decoder(self.config)
+        copy.load_state_dict(self.state_dict())
+        return copy.to(self.head.weight.device).train(self.training)
+
     @property
     def attention_names(self) -> list[str]:
         """A name for each layer of `attention_maps`."""
