@@ -24,19 +24,19 @@ NODE_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
 
 
 def check_strategy(strategy: object) -> None:
-    """Refuses strategies that shard what has to stay whole.
+    """Refuses strategies that cut matrices up in ways of their own.
 
     Args:
         strategy: as it is given to the trainer: a name, or what names a class.
 
     Raises:
-        RunError: it shards.
+        RunError: it is one of those.
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", "")
-    if any(word in name.lower() for word in SHARDED):
+    if name != "fsdp" and any(word in name.lower() for word in SHARDED):
         raise RunError(
-            f"trainer.strategy {name} cuts up matrices among devices, and Muon needs them whole: "
-            f"use ddp, which keeps the model on every device"
+            f"trainer.strategy {name} cuts up matrices where Muon cannot gather them: use ddp, "
+            f"which keeps the model on every device, or fsdp, which shares it among them"
         )
 
 

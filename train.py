@@ -40,6 +40,7 @@ from devices import LeaveTogether, check_nodes, check_strategy, is_lost_process,
 from model.checks import RunError, told_if_memory_ran_out
 from model.module import MusicModule
 from monitor import MusicMonitor, RunLogger, StepProgress
+from sharding import Sharded
 
 
 class KeepConfig(SaveConfigCallback):
@@ -112,6 +113,8 @@ class EtudeCLI(LightningCLI):
         """The trainer, with its callbacks, logging to the run's folder."""
         config = self.config[self.subcommand]
         check_strategy(config.trainer.strategy)
+        if config.trainer.strategy == "fsdp":
+            kwargs["strategy"] = Sharded()
         wished = self.config_init[self.subcommand].trainer.callbacks or []
         callbacks = [*wished, LeaveTogether()]
         if config.trainer.enable_progress_bar is not False:

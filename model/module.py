@@ -182,8 +182,8 @@ class MusicModule(LightningModule):
         """Cross-entropy in nats, mean over the scored tokens of the batch.
 
         Of what follows, or of what teachers expect. The batches of all ranks count together: then
-        the mean of the ranks' gradients, which DDP takes, is the gradient that one process has of
-        them as one batch.
+        the mean of the ranks' gradients, which ddp and fsdp take, is the gradient that one process
+        has of them as one batch.
         """
         logits, targets = self(batch["ids"], batch["beside"]), batch["targets"]
         if self.teachers:

@@ -195,8 +195,6 @@ def test_the_command_starts_the_other_process(trained):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("strategy", "fsdp", ["fsdp", "Muon", "ddp"]),
-        ("strategy", "lightning.pytorch.strategies.FSDPStrategy", ["FSDP", "Muon"]),
         ("strategy", "nonsense", ["nonsense"]),
         ("num_nodes", 2, ["MASTER_ADDR", "MASTER_PORT", "NODE_RANK"]),
         ("devices", 0, ["devices", "0"]),

@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.py"), *ROOT.glob("data/*.py"), *ROOT.glob("model/*.py")]
 LIGHTNING = {
     *("data/datamodule.py", "model/module.py"),
-    *("checkpoints.py", "devices.py", "monitor.py", "train.py"),
+    *("checkpoints.py", "devices.py", "monitor.py", "sharding.py", "train.py"),
 }
 MATPLOTLIB = {"data/render.py", "data/charts.py"}
 # Top-level files import each other only along this line.
 MAY_IMPORT = {
-    "train": {"checkpoints", "devices", "monitor"},
+    "train": {"checkpoints", "devices", "monitor", "sharding"},
     "checkpoints": set(),
     "monitor": {"board", "compose", "showing"},
     "board": set(),
@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "generate": {"compose"},
     "compose": set(),
     "devices": set(),
+    "sharding": set(),
 }
 
 
