@@ -103,13 +103,13 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or trainer.global_step > 0:
             return
-        with self._guarded("the charts", pl_module):
+        with self._guarded("the charts", pl_module.device):
             show_charts(writer, corpus.vocabulary, pl_module.hparams["n_layer"])
-        with self._guarded("the settings", pl_module):
+        with self._guarded("the settings", pl_module.device):
             show_settings(writer, corpus.vocabulary, _settings(trainer, pl_module))
-        with self._guarded("the configuration", pl_module):
+        with self._guarded("the configuration", pl_module.device):
             show_config(writer, Path(trainer.default_root_dir) / "config.yaml")
-        with self._guarded("the corpus", pl_module):
+        with self._guarded("the corpus", pl_module.device):
             show_corpus(writer, corpus)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
@@ -123,33 +123,28 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
-        decoder = pl_module.decoder.copied()  # type: ignore[operator, union-attr]
+        decoder = pl_module.decoder.copied().eval()  # type: ignore[operator, union-attr]
         model = Model(decoder, corpus.vocabulary, {})
         moment = Moment(writer, corpus, model, step, self.bars, self.tokens)
         for what, show in {**(SHOWN_ONCE if step == min(due) else {}), **SHOWN}.items():
-            with self._guarded(what, pl_module):
-                decoder.eval()
+            with self._guarded(what, pl_module.device):
                 show(moment)
 
     @contextmanager
-    def _guarded(self, what: str, pl_module: LightningModule) -> Iterator[None]:
-        """Evaluation mode, and random numbers of its own, for what may fail without harm.
+    def _guarded(self, what: str, device: torch.device) -> Iterator[None]:
+        """Random numbers of its own for what may fail without harm.
 
         This is the one place where any error is passed over: a page never costs a run. What stops
         a run is no Exception, and goes through.
         """
-        was_training, devices = pl_module.training, [pl_module.device]
-        pl_module.eval()
         try:
-            with torch.random.fork_rng([d for d in devices if d.type == "cuda"]):
+            with torch.random.fork_rng([device] if device.type == "cuda" else []):
                 yield
         except Exception as error:
             if what not in self.told:
                 self.told.add(what)
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 print(f"\ntrain.py: TensorBoard: {what} cannot be shown: {reason}", file=sys.stderr)
-        finally:
-            pl_module.train(was_training)
 
 
 def _writer(trainer: Trainer) -> SummaryWriter | None:
