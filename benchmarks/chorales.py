@@ -55,6 +55,7 @@ GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
 TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
+WRITING = Choice(temperature=0.8)  # at 1 a teacher strays: to the others that is no longer Bach
 REST, HIGHEST = -1, 127
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
@@ -141,7 +142,7 @@ def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
     for number, model in enumerate(models):
         mine = bars[number :: len(models)]
-        yield from sampled(model, mine, number * count, "Writing pieces", wishes, Choice())
+        yield from sampled(model, mine, number * count, "Writing pieces", wishes, WRITING)
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
