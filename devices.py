@@ -40,6 +40,17 @@ def check_strategy(strategy: object) -> None:
         )
 
 
+def check_numbers() -> None:
+    """Refuses what nodes are told where it cannot be read.
+
+    Raises:
+        RunError: it is no whole number.
+    """
+    for name in ("MASTER_PORT", "NODE_RANK"):
+        if not (value := os.environ.get(name, "0")).isdecimal():
+            raise RunError(f"{name} must be a whole number, not {value!r}")
+
+
 def check_nodes(trainer: Trainer) -> None:
     """Refuses to wait for nodes that cannot find each other.
 

@@ -123,7 +123,11 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
-        decoder = pl_module.decoder.copied().eval()  # type: ignore[operator, union-attr]
+        decoder = None
+        with self._guarded("the model", pl_module.device):
+            decoder = pl_module.decoder.copied().eval()  # type: ignore[operator, union-attr]
+        if decoder is None:
+            return
         model = Model(decoder, corpus.vocabulary, {})
         moment = Moment(writer, corpus, model, step, self.bars, self.tokens)
         for what, show in {**(SHOWN_ONCE if step == min(due) else {}), **SHOWN}.items():

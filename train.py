@@ -36,7 +36,14 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
-from devices import LeaveTogether, check_nodes, check_strategy, is_lost_process, is_to_tell
+from devices import (
+    LeaveTogether,
+    check_nodes,
+    check_numbers,
+    check_strategy,
+    is_lost_process,
+    is_to_tell,
+)
 from model.checks import RunError, told_if_memory_ran_out
 from model.module import MusicModule
 from monitor import MusicMonitor, RunLogger, StepProgress
@@ -47,8 +54,9 @@ class KeepConfig(SaveConfigCallback):
     """Keeps the resolved settings of a training run; validating it later leaves them alone."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Saves config.yaml of a run that begins; one that goes on has it."""
-        if stage == "fit" and self.config.ckpt_path is None:
+        """Saves config.yaml of a run that begins, or goes on in another folder."""
+        is_there = (Path(trainer.default_root_dir) / self.config_filename).exists()
+        if stage == "fit" and (self.config.ckpt_path is None or not is_there):
             super().setup(trainer, pl_module, stage)
 
 
@@ -113,6 +121,7 @@ class EtudeCLI(LightningCLI):
         """The trainer, with its callbacks, logging to the run's folder."""
         config = self.config[self.subcommand]
         check_strategy(config.trainer.strategy)
+        check_numbers()
         if config.trainer.strategy == "fsdp":
             kwargs["strategy"] = Sharded()
         wished = self.config_init[self.subcommand].trainer.callbacks or []
@@ -140,7 +149,7 @@ def fast_precision(accelerator: str) -> str:
         is_fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
         has = torch.cpu.get_capabilities()
-        # Intel's, unless they have AMX, take twice as long in bf16 as in fp32
+        # Intel's are slower in bf16 than in fp32, unless they have AMX
         is_fast = has.get("amx_bf16") or (
             has.get("avx512_bf16") and "Intel" not in str(has.get("cpu_name"))
         )

@@ -22,12 +22,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 import torch
@@ -38,13 +36,14 @@ import train
 from checkpoints import MODEL_NAME
 from compose import Model, load
 from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
-from data.corpus import Corpus
-from data.midi import write_midi
+from data.corpus import Corpus, CorpusError
+from data.midi import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.store import folder_beside
 from data.tokenizer import decode
 from data.wishes import Wishes
 from evaluate import corpus_of
+from generate import Parser, at_least_one, fail
 from judge import Music, likelihood
 from measure import sampled
 from model.bundle import BundleError
@@ -122,14 +121,25 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
         folder: to be written.
         strike: as in `score_of`.
         others: to be learnt from as well.
+
+    Raises:
+        CorpusError: the folder is there, and holds other pieces.
     """
+    files = {
+        f"{split}/{number:03}.mid": midi_bytes(score_of(grid, strike))
+        for split, pieces in grids.items()
+        for number, grid in enumerate(pieces)
+    }
     if folder.exists():
+        for name, content in files.items():
+            path = folder / name
+            if not path.is_file() or path.read_bytes() != content:
+                raise CorpusError(f"{path} is another piece than the source's: delete {folder}")
         return
     with folder_beside(folder) as beside:
-        for split, pieces in grids.items():
-            (beside / split).mkdir()
-            for number, grid in enumerate(pieces):
-                write_midi(score_of(grid, strike), beside / split / f"{number:03}.mid")
+        for name, content in files.items():
+            (beside / name).parent.mkdir(exist_ok=True)
+            (beside / name).write_bytes(content)
         for number, score in enumerate(others):
             write_midi(score, beside / "train" / f"written-{number:04}.mid")
 
@@ -251,7 +261,7 @@ def taught_folder(grids: Grids, folder: str, strike: int, paths: Sequence[str], 
     models = read_models(paths)
     check_alike(models, paths, folder)
     content = b"".join(Path(path).read_bytes() for path in paths)
-    whose = hashlib.sha256(content).hexdigest()[:12]
+    whose = hashlib.sha256(content + repr(WRITING).encode()).hexdigest()[:12]
     taught = f"{folder}{TAUGHT}{whose}-{count}"
     write_corpus(grids, Path(taught), strike, written(models, grids, count))
     return taught
@@ -266,6 +276,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         fail(f"{arguments.source}: {error}; it is Jsb16thSeparated.json that is wanted")
     if (others or arguments.teacher) and arguments.checkpoint:
         fail(f"{' '.join(others) or '--teacher'}: options of a training run, but none is asked for")
+    if arguments.split not in grids:
+        fail(f"--split {arguments.split}: {arguments.source} has {', '.join(grids)}")
+    if path := next((option for option in others if option.startswith("--data.path")), None):
+        fail(f"{path}: it is the source's pieces that are learnt; leave it out")
+    try:
+        report(arguments, others, grids)
+    except (CorpusError, OSError) as error:
+        fail(str(error))
+
+
+def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> None:
+    """Trains a model, or reads some, and prints the figures."""
     strike, teachers = arguments.strike, arguments.teacher
     folder = learnt = FOLDER.format(strike)
     write_corpus(grids, Path(folder), strike)
@@ -283,7 +305,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def command_line() -> argparse.ArgumentParser:
     """The options that are ours; all others are train.py's."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="Jsb16thSeparated.json")
     parser.add_argument(
         "--strike",
@@ -302,7 +324,10 @@ def command_line() -> argparse.ArgumentParser:
         help="a trained model that is learnt from, with pieces that it writes; as often as wanted",
     )
     parser.add_argument(
-        "--written", type=int, default=2048, help="how many pieces the teachers write together"
+        "--written",
+        type=at_least_one,
+        default=2048,
+        help="how many pieces the teachers write together",
     )
     parser.add_argument(
         "-c",
@@ -313,12 +338,6 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument("--split", default="valid", help="to report on (default: valid)")
     return parser
-
-
-def fail(message: str) -> NoReturn:
-    """Says what is wrong in one line and leaves with exit code 2."""
-    print(f"chorales: {message}", file=sys.stderr)
-    sys.exit(2)
 
 
 if __name__ == "__main__":

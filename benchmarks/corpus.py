@@ -26,7 +26,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from data.corpus import cores
 from data.reading import find_midi_files
+from generate import Parser, at_least_one, fail
 
 ROUNDS = 3
 
@@ -118,7 +120,7 @@ def round_of(part: str, folder: Path, workers: int, options: dict[str, Any]) -> 
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{part}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+        fail(f"{part}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
@@ -136,16 +138,24 @@ def print_row(label: str, row: dict[str, Any], base: dict[str, Any] | None) -> N
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of MIDI files")
-    parser.add_argument("--copies", type=int, help="build each file so often, and nothing else")
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--copies", type=at_least_one, help="build each file so often, and nothing else"
+    )
+    parser.add_argument("--workers", type=at_least_one, default=cores())
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
     wishes = parser.parse_args()
     if wishes.part:
         in_this_process(wishes.part, wishes.folder, wishes.workers, wishes.options)
         return
+    try:
+        found = find_midi_files(wishes.folder)[0]
+    except OSError as error:
+        fail(str(error))
+    if not found:
+        fail(f"{wishes.folder}: no MIDI file in it")
     names = (
         "files",
         "notes",
@@ -162,7 +172,7 @@ def main() -> None:
     if wishes.copies:
         with tempfile.TemporaryDirectory() as folder:
             files = Path(folder, "files")
-            repeat(wishes.folder, find_midi_files(wishes.folder)[0], files, wishes.copies)
+            repeat(wishes.folder, found, files, wishes.copies)
             row = round_of("etude", files, wishes.workers, {"deduplicate": False})
         print_row(f"etude, {wishes.copies} times, workers: {wishes.workers}", row, None)
         return

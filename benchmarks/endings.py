@@ -28,11 +28,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from data.corpus import CorpusError
 from data.score import Score
 from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
-from generate import DEFAULT_CHECKPOINT, Model, at_least_one, load
+from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
 from measure import pieces_of, sampled
+from model.bundle import BundleError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
 
@@ -74,20 +76,21 @@ def print_row(label: str, scores: Sequence[Score]) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         *("--checkpoint", "-c"), default=[DEFAULT_CHECKPOINT], nargs="+", help="one or more"
     )
     parser.add_argument("--pieces", type=at_least_one, default=200, help="sampled in each row")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=random_seed, default=0)
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     arguments = parser.parse_args()
     torch.set_grad_enabled(False)
 
-    models = {path: load(path) for path in arguments.checkpoint}
-    corpus = corpus_of(next(iter(models.values())), None, arguments.datasets)
+    try:
+        models = {path: load(path) for path in arguments.checkpoint}
+        corpus = corpus_of(next(iter(models.values())), None, arguments.datasets)
+    except (BundleError, CorpusError, OSError) as error:
+        fail(str(error))
     print(f"{'':24}{'pieces':>7}" + "".join(f"{name:>13}" for name in DIGITS))
     learnt = pieces_of(corpus, "train")
     print_row("corpus, train", learnt)

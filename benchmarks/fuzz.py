@@ -160,7 +160,7 @@ def _chunk_length(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _running_status(content: bytes, rng: np.random.Generator) -> bytes:
-    """A track that goes on with data bytes, as many as it already had too many or too few."""
+    """Bytes that stand for no event of their own, and shift all that follow."""
     at = int(rng.integers(len(content) + 1))
     return content[:at] + _noise(rng, 64) + content[at:]
 

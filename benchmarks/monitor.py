@@ -1,28 +1,25 @@
 """What TensorBoard's page costs: its share of the time of configs/bach.yaml.
 
     python -m benchmarks.monitor
-    python -m benchmarks.monitor --steps 250
 
 Trains in a folder that goes afterwards, and times, within that one run, whatever a run without a
 page would do without: what MusicMonitor does, at the beginning and at its four points, and in
-the steps that are logged what is logged of them beside the loss. A shorter run makes every point
-too; its steps are counted as often as the config makes them.
+the steps that are logged what is logged of them beside the loss.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-
-import yaml
 
 import showing
 import train
+from generate import Parser
 from model.module import MusicModule
 from monitor import MusicMonitor
 
@@ -53,15 +50,12 @@ def timed(owner: Any, name: str, seconds: Counter[str], label: str) -> None:
 
 def main() -> None:
     """The command."""
-    asked = yaml.safe_load(CONFIG.read_text())["trainer"]["max_steps"]
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, default=asked, help="of the run (default: all)")
-    arguments = parser.parse_args()
+    Parser(description=(__doc__ or "").splitlines()[0]).parse_args()
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     for shown in (showing.SHOWN_ONCE, showing.SHOWN):
         for what, show in shown.items():
-            holder = argparse.Namespace(show=show)
+            holder = SimpleNamespace(show=show)
             timed(holder, "show", views, what)
             shown[what] = holder.show
     for label, hooks in (("points", AT_POINTS), ("steps", AT_STEPS)):
@@ -69,13 +63,9 @@ def main() -> None:
             timed(owner, name, seconds, label)
     timed(train.Trainer, "fit", seconds, "run")
     with tempfile.TemporaryDirectory() as folder:
-        steps = ("--trainer.max_steps", str(arguments.steps), "--run", f"{folder}/run")
-        train.main(["fit", "--config", str(CONFIG), *steps])
+        train.main(["fit", "--config", str(CONFIG), "--run", f"{folder}/run"])
 
-    times = asked / arguments.steps
-    training = times * (seconds["run"] - seconds["points"] - seconds["steps"])
-    logged = times * seconds["steps"]
-    whole = training + logged + seconds["points"]
+    whole, logged = seconds["run"], seconds["steps"]
     print(f"\n{'':40}{'seconds':>9}{'of the run':>12}")
     rows = {**views, "all at the points": seconds["points"], "figures of logged steps": logged}
     for what, taken in {**rows, "the page": seconds["points"] + logged, "the run": whole}.items():

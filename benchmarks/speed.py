@@ -11,7 +11,6 @@ machine does hits all alike; the ratio is that of the medians.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import resource
 import time
@@ -30,12 +29,14 @@ from data.horizon import GuideState, Length
 from data.score import Grid
 from data.vocabulary import Kind, Vocabulary
 from data.windows import rebase
+from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice, sample
 from model.steps import Ids, RecordedSteps, prefill
 
 CHOICE = Choice(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
+TOKENS = 256  # a round
 LONG_BARS = 1000
 NO_END = Length(bars=10**6)  # none in sight
 
@@ -277,11 +278,10 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="of both in turn (default: 5)")
-    parser.add_argument("--tokens", type=int, default=256, help="a round (default: 256)")
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=at_least_one, default=5, help="of both (default: 5)")
     arguments = parser.parse_args()
-    tokens = arguments.tokens
+    tokens = TOKENS
     all_threads = torch.get_num_threads()
 
     words = vocabulary(pitches=90)

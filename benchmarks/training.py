@@ -10,7 +10,6 @@ does hits all alike, the peak of its matrix products included; figures are media
 
 from __future__ import annotations
 
-import argparse
 import logging
 import tempfile
 import time
@@ -34,6 +33,7 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.speed import vocabulary
 from data.bearings import Bearings
 from data.vocabulary import Vocabulary
+from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
 from model.loss import cross_entropy
 from model.module import MusicModule
@@ -352,8 +352,8 @@ def lightning(shape: Shape, dropout: float, rounds: int, steps: int) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="of all in turn (default: 5)")
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=at_least_one, default=5, help="of all (default: 5)")
     arguments = parser.parse_args()
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")

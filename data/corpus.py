@@ -138,8 +138,8 @@ def open_corpus(
     if not out.is_dir():
         try:
             with folder_beside(out) as beside:
-                cores = workers or _cores()
-                build(name, folder, names, left_out, beside, options, cores, progress)
+                processes = workers or cores()
+                build(name, folder, names, left_out, beside, options, processes, progress)
                 if _stamp(folder, names) != stamp:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")
         except OSError as error:
@@ -164,7 +164,7 @@ def _midi_files(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
     return names, left_out
 
 
-def _cores() -> int:
+def cores() -> int:
     """The processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not everywhere
         return len(os.sched_getaffinity(0))

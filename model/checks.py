@@ -155,7 +155,7 @@ def _broken(weights: Iterable[tuple[str, Tensor]]) -> str | None:
 
 
 def told_if_memory_ran_out(error: BaseException) -> str | None:
-    """A line for torch's own errors of memory, by device; None where an error is another."""
+    """A line for torch's own errors of memory; None where an error is another."""
     first = str(error).strip().splitlines()[0] if str(error).strip() else ""
     signs = ("out of memory", "can't allocate memory", "not enough memory")
     is_it = isinstance(error, MemoryError | torch.OutOfMemoryError)

@@ -27,6 +27,7 @@ _CHOICES = {
     "bias": (False, True),
     "relative": (False, True),
 }
+MOST_DROPOUT = 0.99  # of all, nothing would be left to scale up
 BESIDE_STD = 0.3  # of the side input's weights at first; some twenty of its columns are 1 at once
 
 
@@ -91,8 +92,8 @@ class DecoderConfig:
             )
         for name in ("dropout", "beside_dropout"):
             value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 <= value < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, not {value!r}")
+            if type(value) not in (int, float) or not 0 <= value <= MOST_DROPOUT:
+                raise ValueError(f"{name} must be from 0 to {MOST_DROPOUT}, not {value!r}")
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices or type(value) is not type(choices[0]):
@@ -268,8 +269,8 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            beside: int (B, T, S), the side input of a decoder that has one: zeros and ones, then
-                references (`RelativeHead`), and last the time of the token, in steps.
+            beside: int (B, T, n_beside), the side input of a decoder that has one: zeros and ones,
+                then references (`RelativeHead`), and last the time of the token, in steps.
 
         Returns:
             float (B, T, V).

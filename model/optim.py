@@ -102,7 +102,7 @@ class MuonAdamW(Optimizer):
     Args:
         decoder: whose parameters are trained.
         learning_rate: of AdamW.
-        muon_learning_rate: of Muon; about ten times the other.
+        muon_learning_rate: of Muon.
         weight_decay: decoupled, times the rate, for all that has two axes; gains have none.
     """
 

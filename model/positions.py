@@ -1,4 +1,4 @@
-"""How a decoder knows where in a sequence a token stands: three answers.
+"""How a decoder knows where in a sequence a token stands: four answers.
 
 Letters, here and in all of model/: B batch, T time (queries), S keys, H heads, D width,
 d width of one head, V vocabulary, C context length.

@@ -50,7 +50,7 @@ class RelativeHead(nn.Module):
             x: float (B, T, D).
             references: int64 (B, T, R), pitches from 1 up; 0: there is none. First what each
                 program had before, then the latest note's, the lowest that sounds, the lowest
-                before, the tonic; last by how much each program has just moved, and N.
+                before, the tonic; last by how much each program has just moved, plus N.
 
         Returns:
             float (B, T, P N).
@@ -75,7 +75,7 @@ class RelativeHead(nn.Module):
         Args:
             x: float (B, T, D).
             own: int64 (B, T, P), what each program had before.
-            moves: int64 (B, T, P), by how much each has moved, and N.
+            moves: int64 (B, T, P), by how much each has moved, plus N.
         """
         B, T, P = own.shape
         N = self.n_pitches

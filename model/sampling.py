@@ -17,7 +17,7 @@ from model.attention import KVCache
 from model.decoder import Decoder
 from model.steps import PAD, Beside, Ids, RecordedSteps, prefill, right_aligned
 
-State = TypeVar("State")  # of a grammar
+State = TypeVar("State", contravariant=True)  # of a grammar
 
 Logits = NDArray[np.floating[Any]]
 Weights = NDArray[np.float64]
@@ -26,9 +26,6 @@ Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt th
 
 class Grammar(Protocol[State]):
     """Which ids may come next, row by row; the state is the grammar's own affair."""
-
-    def start(self, batch: int) -> State:
-        """The state of `batch` rows at the beginning of a piece."""
 
     def allowed(self, state: State) -> NDArray[np.bool_]:
         """bool (B, V), at least one True a row; after the last token of a row only Pad."""
@@ -165,7 +162,8 @@ def sample(
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty.
-        grammar: of which `allowed` and `advance` are called.
+        grammar: of which `allowed` and `advance` are called, and `beside` for decoders that have
+            a side input.
         state: the grammar's state after the prompts; it is changed in place.
         generator: on the CPU; the only source of chance.
         choice: temperature and filters; None = as the model says.

@@ -16,7 +16,7 @@ from benchmarks import chorales
 from benchmarks.chorales import GRID
 from compose import load
 from data.bearings import Bearings
-from data.corpus import CorpusOptions, open_corpus
+from data.corpus import CorpusError, CorpusOptions, open_corpus
 from data.vocabulary import Vocabulary
 from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
@@ -133,14 +133,36 @@ def test_models_that_read_otherwise_have_no_mean(tmp_path, capsys):
         with pytest.raises(SystemExit) as stop:
             chorales.check_alike([first, other], ["first", "other"], "here")
         assert stop.value.code == 2
-        assert capsys.readouterr().err == f"chorales: other has another {why} than first\n"
+        assert capsys.readouterr().err.endswith(f": other has another {why} than first\n")
 
 
 def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
     grids = chorales.read_grids(source)
     chorales.write_corpus(grids, Path("held"), 0)
+    chorales.write_corpus(grids, Path("held"), 0)  # it is there, and right
+    with pytest.raises(CorpusError, match=r"held/train/000.mid is another piece .* delete held"):
+        chorales.write_corpus(grids, Path("held"), 4)
     with pytest.raises(AssertionError, match="not struck every 4 steps"):
         chorales.check(grids, open_corpus("held", options=OPTIONS), 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--split", "vaild"], ["--split vaild", "train, valid, test"]),
+        (["--written", "0"], ["--written", "1 up", "'0'"]),
+        (["--data.path=bach"], ["--data.path=bach", "leave it out"]),
+        (["-c", "no.safetensors"], ["no such file", "no.safetensors"]),
+        (["-c", "no.safetensors", "--model.n_layer", "2"], ["--model.n_layer 2", "training run"]),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_before_anything_is_learnt(source, capsys, options, words):
+    with pytest.raises(SystemExit) as stop:
+        chorales.main([str(source), "--config", str(CONFIG), *options])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(word in line for word in words)
+    assert not Path("runs").exists()
 
 
 def test_the_mean_of_decoders_is_that_of_their_probabilities():
@@ -175,6 +197,6 @@ def test_another_file_is_refused_in_one_line(content, tmp_path, monkeypatch, cap
         chorales.main(["other.json"])
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("chorales: other.json: ")
+    assert ": other.json: " in line
     assert line.endswith("it is Jsb16thSeparated.json that is wanted")
     assert [path.name for path in tmp_path.iterdir()] == ["other.json"]

@@ -210,3 +210,14 @@ def test_what_cannot_train_is_told_before_anything_is_read(
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["MASTER_PORT", "NODE_RANK"])
+def test_what_nodes_are_told_is_a_number(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, "295oo")
+    with pytest.raises(SystemExit) as stop:
+        train.main(list(map(str, ("fit", *CPU, "--trainer.num_nodes", 2))))
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{name} must be a whole number, not '295oo'" in line

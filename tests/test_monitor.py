@@ -177,6 +177,18 @@ def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch,
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+def test_a_model_that_cannot_be_copied_is_told_and_the_run_goes_on(folder, monkeypatch, capsys):
+    def fail(decoder):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr("model.decoder.Decoder.copied", fail)
+    fit("--run", "run")
+    lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
+    (line,) = lines
+    assert "the model cannot be shown: OutOfMemoryError: no room" in line
+    assert (folder / "run" / "model.safetensors").exists()
+
+
 @pytest.mark.parametrize(
     "stop", [KeyboardInterrupt(), train.SIGTERMException(), train.StopError(15, 4)]
 )

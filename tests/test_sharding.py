@@ -142,6 +142,7 @@ def test_a_run_goes_on_to_the_same_bits(ranks, trained):
 def test_a_run_goes_on_under_another_strategy(ranks, trained, kept, options):
     run = ("--run", f"runs/after-{kept}", "--ckpt_path", kept)
     assert ranks.run(trained, "fit", *options, *run)[0] == [0, 0]
+    assert (trained / f"runs/after-{kept}/config.yaml").exists()
     there = last(trained, f"after-{kept}")
     torch.testing.assert_close(there, last(trained, "fsdp"), rtol=1e-5, atol=1e-5)
 
