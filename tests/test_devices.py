@@ -50,6 +50,14 @@ class Noting(train.MusicModule):
 
 train.MusicModule = Noting
 """
+# Tells the second process to stop after its third step.
+TERMINATES = """
+import os, signal
+def stop(self, trainer, *_):
+    if rank and trainer.global_step == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+train.MusicMonitor.on_train_batch_end = stop
+"""
 
 
 @pytest.fixture(scope="module")
@@ -159,14 +167,7 @@ def test_a_mistake_is_one_line_of_one_process_and_both_leave(ranks, trained, opt
 
 @pytest.mark.slow
 def test_sigterm_to_one_stops_both(ranks, trained):
-    stopped = """
-import os, signal
-def stop(self, trainer, *_):
-    if rank and trainer.global_step == 3:
-        os.kill(os.getpid(), signal.SIGTERM)
-train.MusicMonitor.on_train_batch_end = stop
-"""
-    codes, _, errors = ranks.run(trained, "fit", *TWO, "--run", "runs/term", first=stopped)
+    codes, _, errors = ranks.run(trained, "fit", *TWO, "--run", "runs/term", first=TERMINATES)
     assert codes == [143, 143]
     assert len(lines(errors)) == 1
 

@@ -15,9 +15,8 @@ from checkpoints import MODEL_NAME
 from model.bundle import load_bundle
 from tests.folders import write_tunes
 from tests.ranks import Ranks
-from tests.test_devices import CPU, lines, weights
+from tests.test_devices import CPU, TERMINATES, TWO, lines, weights
 
-DDP = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "ddp")
 FSDP = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "fsdp")
 
 # What a process holds before the sixth step's update, in numbers, and of whole weights in bytes.
@@ -76,7 +75,7 @@ def trained(ranks, tmp_path_factory):
     """A folder in which two processes have trained by ddp, by fsdp, and by fsdp until killed."""
     folder = tmp_path_factory.mktemp("two")
     write_tunes(folder / "tunes", 8)
-    for name, options, first in (("ddp", DDP, KEEPS), ("fsdp", FSDP, HOLDS)):
+    for name, options, first in (("ddp", TWO, KEEPS), ("fsdp", FSDP, HOLDS)):
         done = ranks.run(folder, "fit", *options, "--run", f"runs/{name}", first=first)
         assert (done[0], done[2]) == ([0, 0], ["", ""])
     assert ranks.run(folder, "fit", *FSDP, "--run", "runs/cut", first=STOPS)[0] == [7, 7]
@@ -137,7 +136,7 @@ def test_a_run_goes_on_to_the_same_bits(ranks, trained):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kept", "options"), [("fsdp.ckpt", DDP), ("ddp.ckpt", FSDP)], ids=["ddp", "fsdp"]
+    ("kept", "options"), [("fsdp.ckpt", TWO), ("ddp.ckpt", FSDP)], ids=["ddp", "fsdp"]
 )
 def test_a_run_goes_on_under_another_strategy(ranks, trained, kept, options):
     run = ("--run", f"runs/after-{kept}", "--ckpt_path", kept)
@@ -175,7 +174,7 @@ def test_what_else_a_run_may_ask_for(ranks, trained):
         *("--trainer.accumulate_grad_batches", 2, "--trainer.max_steps", 4),
         *("--trainer.precision", "bf16-mixed", "--monitor.times", 2, "--monitor.bars", 1),
     )
-    for name, options in (("asked-ddp", DDP), ("asked-fsdp", FSDP)):
+    for name, options in (("asked-ddp", TWO), ("asked-fsdp", FSDP)):
         codes, _, errors = ranks.run(trained, "fit", *options, *asked, "--run", f"runs/{name}")
         assert (codes, errors) == ([0, 0], ["", ""])
     ddp, fsdp = (last(trained, f"asked-{name}") for name in ("ddp", "fsdp"))
@@ -197,14 +196,7 @@ def test_a_run_is_judged_under_it(ranks, trained):
 
 @pytest.mark.slow
 def test_sigterm_to_one_stops_both(ranks, trained):
-    stopped = """
-import os, signal
-def stop(self, trainer, *_):
-    if rank and trainer.global_step == 3:
-        os.kill(os.getpid(), signal.SIGTERM)
-train.MusicMonitor.on_train_batch_end = stop
-"""
-    codes, _, errors = ranks.run(trained, "fit", *FSDP, "--run", "runs/term", first=stopped)
+    codes, _, errors = ranks.run(trained, "fit", *FSDP, "--run", "runs/term", first=TERMINATES)
     assert codes == [143, 143]
     assert len(lines(errors)) == 1
     kept = torch.load(trained / "runs/term/checkpoints/last.ckpt", weights_only=True)
