@@ -224,24 +224,14 @@ def print_scores(
 
 def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model:
     """What train.py learns from a folder; says how fast."""
-    if run.exists():
-        fail(f"{run}: holds an earlier run; give another --run, or -c to score it")
     began = time.perf_counter()
     train.main(["fit", "--config", config, "--run", str(run), "--data.path", folder, *others])
     seconds = time.perf_counter() - began
-    (model,) = read_models([run / MODEL_NAME])
+    model = load(run / MODEL_NAME)
     data = model.summary["data"]
     tokens = model.summary["step"] * data["batch_size"] * data["context_length"]
     print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
     return model
-
-
-def read_models(paths: Sequence[str | Path]) -> list[Model]:
-    """Models from their files."""
-    try:
-        return [load(path) for path in paths]
-    except BundleError as error:
-        fail(str(error))
 
 
 def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
@@ -258,7 +248,7 @@ def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> N
 
 def taught_folder(grids: Grids, folder: str, strike: int, paths: Sequence[str], count: int) -> str:
     """A folder of the source's pieces, and of as many as are wanted that models wrote."""
-    models = read_models(paths)
+    models = [load(path) for path in paths]
     check_alike(models, paths, folder)
     content = b"".join(Path(path).read_bytes() for path in paths)
     whose = hashlib.sha256(content + repr(WRITING).encode()).hexdigest()[:12]
@@ -282,7 +272,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         fail(f"{path}: it is the source's pieces that are learnt; leave it out")
     try:
         report(arguments, others, grids)
-    except (CorpusError, OSError) as error:
+    except (BundleError, CorpusError, OSError) as error:
         fail(str(error))
 
 
@@ -292,9 +282,11 @@ def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> No
     folder = learnt = FOLDER.format(strike)
     write_corpus(grids, Path(folder), strike)
     if arguments.checkpoint:
-        models = read_models(arguments.checkpoint)
+        models = [load(path) for path in arguments.checkpoint]
         check_alike(models, arguments.checkpoint, folder)
     else:
+        if arguments.run.exists():
+            fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")
         if teachers:
             learnt = taught_folder(grids, folder, strike, teachers, arguments.written)
             others = [f"--model.teachers={json.dumps(teachers)}", *others]

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from data.corpus import cores
 from data.midi import midi_bytes, read_midi
 from data.quantise import MidiError
 from data.reading import Failed, guarded
@@ -195,7 +196,7 @@ def main() -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--count", type=int, default=20000, help="mutants")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other mutants")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--workers", type=int, default=cores(), help="processes")
     wishes = parser.parse_args()
     began = time.perf_counter()
     left_out: Counter[str] = Counter()

@@ -281,17 +281,16 @@ def main() -> None:
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=at_least_one, default=5, help="of both (default: 5)")
     arguments = parser.parse_args()
-    tokens = TOKENS
     all_threads = torch.get_num_threads()
 
     words = vocabulary(pitches=90)
     decoder = random_decoder(words, width=256)
     print(
         f"4 layers, 4 heads, width 256, context 512, vocabulary {words.size}; "
-        f"{tokens} tokens from nothing"
+        f"{TOKENS} tokens from nothing"
     )
-    runs = {"etude": ours(decoder, words, tokens)}
-    other = theirs(256, words.size, tokens)
+    runs = {"etude": ours(decoder, words, TOKENS)}
+    other = theirs(256, words.size, TOKENS)
     if other is None:
         print("to compare: pip install transformers")
     else:
@@ -329,7 +328,7 @@ def main() -> None:
 
         threads = fastest["etude"][1]
         torch.set_num_threads(threads)
-        part = parts(decoder, words, batch, tokens)
+        part = parts(decoder, words, batch, TOKENS)
         whole = min(seconds["etude", threads])
         shown = {
             "floor: read the weights once": part["floor"],

@@ -114,8 +114,16 @@ def test_teachers_write_pieces_to_learn_from_and_their_student_is_scored_on_the_
     assert load("runs/student/model.safetensors").summary["data"]["path"] == str(folder)
     assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in capsys.readouterr().out
 
+    with pytest.raises(SystemExit) as stop:
+        chorales.main([str(source), "--run", "runs/student", *teacher[:-1], "4", *options])
+    assert stop.value.code == 2
+    assert "runs/student: holds an earlier run" in capsys.readouterr().err
+    assert not [*Path("datasets/jsb").glob("struck-4-taught-*-4")]  # none was written for it
 
-def test_models_that_read_otherwise_have_no_mean(tmp_path, capsys):
+
+def test_models_that_read_otherwise_have_no_mean(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks/chorales.py"])
+
     def model(name, **shape):
         vocabulary = Vocabulary(((4, 4),), (80,), (40,), 60, shape.pop("highest", 71), (80,), GRID)
         told = Bearings(vocabulary).shape
@@ -133,7 +141,7 @@ def test_models_that_read_otherwise_have_no_mean(tmp_path, capsys):
         with pytest.raises(SystemExit) as stop:
             chorales.check_alike([first, other], ["first", "other"], "here")
         assert stop.value.code == 2
-        assert capsys.readouterr().err.endswith(f": other has another {why} than first\n")
+        assert capsys.readouterr().err == f"chorales.py: other has another {why} than first\n"
 
 
 def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
@@ -192,11 +200,12 @@ def test_the_mean_of_decoders_is_that_of_their_probabilities():
 )
 def test_another_file_is_refused_in_one_line(content, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["benchmarks/chorales.py"])
     Path("other.json").write_text(content, encoding="utf-8")
     with pytest.raises(SystemExit) as stop:
         chorales.main(["other.json"])
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert ": other.json: " in line
+    assert line.startswith("chorales.py: other.json: ")
     assert line.endswith("it is Jsb16thSeparated.json that is wanted")
     assert [path.name for path in tmp_path.iterdir()] == ["other.json"]

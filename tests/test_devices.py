@@ -11,7 +11,6 @@ import torch
 
 import train
 from tests.folders import write_tunes
-from tests.ranks import Ranks
 
 CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 TUNES = ("--config", CONFIG, "--data.path", "tunes", "--trainer.enable_progress_bar", "false")
@@ -50,6 +49,13 @@ class Noting(train.MusicModule):
 
 train.MusicModule = Noting
 """
+# Ends both in the middle of a run.
+STOPS = """
+def stop(self, trainer, *_):
+    if trainer.global_step == 15:
+        raise SystemExit(7)
+train.MusicMonitor.on_train_batch_end = stop
+"""
 # Tells the second process to stop after its third step.
 TERMINATES = """
 import os, signal
@@ -58,12 +64,6 @@ def stop(self, trainer, *_):
         os.kill(os.getpid(), signal.SIGTERM)
 train.MusicMonitor.on_train_batch_end = stop
 """
-
-
-@pytest.fixture(scope="module")
-def ranks():
-    with Ranks() as two:
-        yield two
 
 
 @pytest.fixture(scope="module")
@@ -126,14 +126,8 @@ def test_figures_are_those_of_one_process(ranks, trained, monkeypatch, capsys, c
 
 @pytest.mark.slow
 def test_a_run_of_two_goes_on_to_the_same_bits(ranks, trained):
-    killed = """
-def stop(self, trainer, *_):
-    if trainer.global_step == 15:
-        raise SystemExit(7)
-train.MusicMonitor.on_train_batch_end = stop
-"""
     resumed = ("fit", *TWO, "--run", "runs/cut", "--ckpt_path", "last")
-    assert ranks.run(trained, *resumed, first=killed)[0] == [7, 7]
+    assert ranks.run(trained, *resumed, first=STOPS)[0] == [7, 7]
     assert ranks.run(trained, *resumed)[0] == [0, 0]
     whole, cut = (
         weights(trained / f"runs/{name}/checkpoints/last.ckpt") for name in ("two", "cut")

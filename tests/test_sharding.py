@@ -14,8 +14,7 @@ import train
 from checkpoints import MODEL_NAME
 from model.bundle import load_bundle
 from tests.folders import write_tunes
-from tests.ranks import Ranks
-from tests.test_devices import CPU, TERMINATES, TWO, lines, weights
+from tests.test_devices import CPU, STOPS, TERMINATES, TWO, lines, weights
 
 FSDP = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "fsdp")
 
@@ -56,18 +55,6 @@ def keep(self, trainer, *_):
         shutil.copy("runs/ddp/checkpoints/last.ckpt", "ddp.ckpt")
 train.MusicMonitor.on_train_batch_end = keep
 """
-STOPS = """
-def stop(self, trainer, *_):
-    if trainer.global_step == 15:
-        raise SystemExit(7)
-train.MusicMonitor.on_train_batch_end = stop
-"""
-
-
-@pytest.fixture(scope="module")
-def ranks():
-    with Ranks() as two:
-        yield two
 
 
 @pytest.fixture(scope="module")
