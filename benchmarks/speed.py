@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.gpt2 import of_transformers
 from data.bearings import Bearings
 from data.guide import Guide
 from data.horizon import GuideState, Length
@@ -163,21 +164,8 @@ def theirs(width: int, vocabulary_size: int, tokens: int) -> Callable[[int], flo
     """The same of a GPT-2 of that shape in transformers; None where that is not installed."""
     if find_spec("transformers") is None:
         return None
-    import transformers
-
-    transformers.logging.set_verbosity_error()
     torch.manual_seed(0)
-    config = transformers.GPT2Config(
-        vocab_size=vocabulary_size,
-        n_positions=512,
-        n_embd=width,
-        n_layer=4,
-        n_head=4,
-        bos_token_id=1,
-        eos_token_id=None,
-        pad_token_id=0,
-    )
-    model = transformers.GPT2LMHeadModel(config).eval()
+    model = of_transformers(vocabulary_size, width).eval()
 
     def run(batch: int) -> float:
         start = torch.ones(batch, 1, dtype=torch.long)

@@ -1,11 +1,12 @@
-"""How fast a step of training is, beside transformers' GPT-2, and where its time goes.
+"""How fast a step of training is, beside GPT-2's, and where its time goes.
 
     python -m benchmarks.training
     python -m benchmarks.training --rounds 9
 
 A step is what train.py does: forward, loss, backward, clipping, Muon and AdamW; GPT-2's is the
-same with AdamW alone. Weights and ids are random. Rounds take turns, so that what else the machine
-does hits all alike, the peak of its matrix products included; figures are medians of rounds.
+same with AdamW alone, written down as in nanoGPT and, where it is installed, by transformers.
+Weights and ids are random. Rounds take turns, so that what else the machine does hits all alike,
+the peak of its matrix products included; figures are medians of rounds.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import repeat
+from itertools import product, repeat
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningDataModule, Trainer
@@ -30,6 +32,7 @@ from torch.nn import functional
 from torch.optim import AdamW, Optimizer
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.gpt2 import CONTEXT, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
 from data.bearings import Bearings
 from data.vocabulary import Vocabulary
@@ -42,12 +45,10 @@ from model.protocols import TrainingBatch
 from monitor import RunLogger, StepProgress
 from train import keep_memory
 
-CONTEXT = 512
 PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
 DROPOUT = 0.2
+WARM_UP = 3  # rounds: until then steps still take memory from the system
 COLUMNS_SET = 20  # of the side input beside an id of a chorale, about
-NANOGPT = {"bf16": 9100, "fp32": 5200}  # tokens/s, where the bf16 product gave 430 GFLOP/s
-NANOGPT_PEAK = 430e9
 PRECISIONS = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
@@ -108,7 +109,8 @@ class Step:
                 logits = self.model(self.batch["ids"], beside=self.batch["beside"])
                 total = cross_entropy(logits, self.batch["targets"])
             else:
-                logits = self.model(self.batch["ids"], use_cache=False).logits
+                given = self.model(self.batch["ids"])
+                logits = getattr(given, "logits", given)  # transformers' are one part of it
                 targets = self.batch["targets"].flatten()
                 total = functional.cross_entropy(logits.flatten(0, 1), targets, reduction="sum")
         return total / self.tokens
@@ -134,37 +136,42 @@ PARTS = ("forward", "backward", "clipping", "optimizer")
 
 def ours(shape: Shape, dropout: float, precision: str) -> Step:
     """A step of this project's decoder."""
+    return _ours(shape, dropout, precision, Bearings(shape.words).shape)
+
+
+def ids_alone(shape: Shape, dropout: float, precision: str) -> Step:
+    """The same without side input and logits by distance: what GPT-2 does, too."""
+    step = _ours(shape, dropout, precision, {})
+    step.batch["beside"] = None
+    return step
+
+
+def _ours(shape: Shape, dropout: float, precision: str, its: dict[str, Any]) -> Step:
     torch.manual_seed(0)
-    its = Bearings(shape.words).shape
-    decoder = Decoder(DecoderConfig(shape.words.size, n_embd=shape.width, dropout=dropout, **its))
-    decoder.train()
-    return Step(decoder, MuonAdamW(decoder, 1e-4, 1e-3, 0.1), precision, shape)
+    config = DecoderConfig(shape.words.size, n_embd=shape.width, dropout=dropout, **its)
+    decoder = Decoder(config).train()
+    optimizer = MuonAdamW(decoder, 1e-4, 1e-3, 0.1, PRECISIONS[precision])
+    return Step(decoder, optimizer, precision, shape)
 
 
-def theirs(shape: Shape, dropout: float, precision: str) -> Step:
+def plain(shape: Shape, dropout: float, precision: str) -> Step:
+    """A step of GPT-2 as nanoGPT has it."""
+    torch.manual_seed(0)
+    return _with_adamw(PlainGPT2(shape.words.size, shape.width, dropout), precision, shape)
+
+
+def by_transformers(shape: Shape, dropout: float, precision: str) -> Step:
     """A step of GPT-2 in transformers."""
-    import transformers
-
-    transformers.logging.set_verbosity_error()
     torch.manual_seed(0)
-    config = transformers.GPT2Config(
-        vocab_size=shape.words.size,
-        n_positions=CONTEXT,
-        n_embd=shape.width,
-        n_layer=4,
-        n_head=4,
-        resid_pdrop=dropout,
-        embd_pdrop=dropout,
-        attn_pdrop=0.0,  # ours has none there
-        bos_token_id=1,
-        eos_token_id=None,
-    )
-    model = transformers.GPT2LMHeadModel(config).train()
+    return _with_adamw(of_transformers(shape.words.size, shape.width, dropout), precision, shape)
+
+
+def _with_adamw(model: nn.Module, precision: str, shape: Shape) -> Step:
     adamw = AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1)
-    return Step(model, adamw, precision, shape)
+    return Step(model.train(), adamw, precision, shape)
 
 
-def product(dtype: torch.dtype) -> float:
+def multiply(dtype: torch.dtype) -> float:
     """Seconds of one product of two square matrices."""
     one, other = torch.randn(2, PRODUCT, PRODUCT).to(dtype)
     began = time.perf_counter()
@@ -252,9 +259,10 @@ KINDS = {
 
 def operations(step: Step, repeats: int) -> list[tuple[str, float]]:
     """(kind of operation, share of forward's and backward's time), by torch's profiler."""
-    with profile(activities=[ProfilerActivity.CPU]) as found:
-        for _ in range(repeats):
-            step.forward().backward()
+    for _ in range(5):  # until what the profiler keeps has found its place beside a step's memory
+        with profile(activities=[ProfilerActivity.CPU]) as found:
+            for _ in range(repeats):
+                step.forward().backward()
     total: Counter[str] = Counter()
     for event in found.key_averages():
         kind = next((k for k, names in KINDS.items() if event.key.startswith(names)), "the rest")
@@ -263,70 +271,48 @@ def operations(step: Step, repeats: int) -> list[tuple[str, float]]:
     return [(kind, share / whole) for kind, share in total.most_common()]
 
 
-def compare(shape: Shape, dropouts: tuple[float, ...], rounds: int, steps: int) -> None:
-    """Print a table of all that trains at a shape."""
-    makers: dict[str, Callable[[Shape, float, str], Step]] = {"etude": ours}
-    if find_spec("transformers") is None:
-        print("to compare: pip install transformers")
-    else:
-        makers["transformers"] = theirs
-    runs = {
-        (name, precision, dropout): make(shape, dropout, precision)
-        for precision in PRECISIONS
-        for dropout in dropouts
-        for name, make in makers.items()
-        if precision == "bf16" or not dropout
-    }
-    taken: dict[object, list[float]] = {key: [] for key in (*runs, *PRECISIONS)}
-    for number in range(rounds + 1):  # the first warms up
-        for precision, dtype in PRECISIONS.items():
-            best = min(product(dtype) for _ in range(5))
-            taken[precision].extend([best] * bool(number))
-        for key, step in runs.items():
+def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: int) -> None:
+    """Print a line for each that trains at a shape, and where our time goes."""
+    makers = {"etude": ours, "etude, ids alone": ids_alone, "GPT-2": plain}
+    if find_spec("transformers"):
+        makers["by transformers"] = by_transformers
+    runs = {name: make(shape, dropout, precision) for name, make in makers.items()}
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    of_product = []
+    for number in range(WARM_UP + rounds):
+        best = min(multiply(PRECISIONS[precision]) for _ in range(5))
+        of_product.extend([best] * (number >= WARM_UP))
+        for name, step in runs.items():
             step.seconds.clear()
-            seconds = []
             for _ in range(steps):
-                began = time.perf_counter()
                 step()
-                seconds.append(time.perf_counter() - began)
-            taken[key].extend([median(seconds)] * bool(number))
-    peaks = {name: 2 * PRODUCT**3 / median(taken[name]) for name in PRECISIONS}
-    told = ", ".join(f"{name} {peak / 1e9:.0f}" for name, peak in peaks.items())
+            taken[name].extend([sum(step.seconds.values()) / steps] * (number >= WARM_UP))
+    peak = 2 * PRODUCT**3 / median(of_product)
     print(
-        f"\n4 layers, 4 heads, width {shape.width}, batch {shape.batch} x {CONTEXT}, vocabulary "
-        f"{shape.words.size}; a product of {PRODUCT} in GFLOP/s: {told}"
+        f"\nwidth {shape.width}, batch {shape.batch} x {CONTEXT}, vocabulary {shape.words.size}, "
+        f"{precision}, dropout {dropout}; a product of {PRODUCT}: {peak / 1e9:.0f} GFLOP/s"
     )
-    print(
-        f"{'':12} {'':5} {'dropout':>7} {'ms a step':>9} {'tokens/s':>8} {'of the peak':>11} "
-        f"{'to GPT-2':>8} {'to nanoGPT, scaled by the peak':>31}"
-    )
-    for (name, precision, dropout), step in runs.items():
-        each = taken[name, precision, dropout]
-        rate = step.tokens / median(each)
-        share = flops(step.model, shape) / median(each) / peaks[precision]
-        line = (
-            f"{name:12} {precision:5} {dropout:7} {1e3 * median(each):9.1f} {rate:8.0f} "
-            f"{share:11.0%}"
+    print(f"{'':16} {'ms a step':>9} {'tokens/s':>8} {'of the peak':>11}  to each GPT-2")
+    for name, step in runs.items():
+        seconds = median(taken[name])
+        ratios = [
+            median(b / a for a, b in zip(taken[name], taken[other], strict=True))
+            for other in runs
+            if not other.startswith("etude")
+        ]
+        print(
+            f"{name:16} {1e3 * seconds:9.1f} {step.tokens / seconds:8.0f} "
+            f"{flops(step.model, shape) / seconds / peak:11.0%}  "
+            + " ".join(f"{ratio:.2f}" for ratio in ratios)
         )
-        other = taken.get(("transformers", precision, dropout))
-        if name == "etude" and other:
-            ratio = median(b / a for a, b in zip(each, other, strict=True))
-            line += f" {ratio:8.2f}"
-            if shape == COMPARISON and not dropout:
-                nano = NANOGPT[precision] * peaks["bf16"] / NANOGPT_PEAK
-                line += f" {rate / nano:31.2f}"
-        print(line)
-    for (name, precision, dropout), step in runs.items():
-        if name != "etude" or precision != "bf16":
-            continue
-        print(f"\nWhere the time goes: etude, bf16, dropout {dropout}")
-        whole = sum(step.seconds.values())
-        for part in PARTS:
-            seconds = step.seconds[part]
-            print(f"  {part:24} {1e3 * seconds / steps:7.2f} ms {seconds / whole:5.0%}")
-        print("  of forward and backward:")
-        for kind, share in operations(step, steps):
-            print(f"  {kind:24} {'':10} {share:5.0%}")
+    print("where the time of the first goes:")
+    step = runs["etude"]
+    for part in PARTS:
+        share = step.seconds[part] / sum(step.seconds.values())
+        print(f"  {part:24} {1e3 * step.seconds[part] / steps:7.2f} ms {share:5.0%}")
+    print("  of forward and backward:")
+    for kind, share in operations(step, steps):
+        print(f"  {kind:24} {'':10} {share:5.0%}")
 
 
 def lightning(shape: Shape, dropout: float, rounds: int, steps: int) -> None:
@@ -358,8 +344,11 @@ def main() -> None:
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
     keep_memory()  # for all alike
-    compare(DEFAULT, (0.0, DROPOUT), arguments.rounds, steps=8)
-    compare(COMPARISON, (0.0, DROPOUT), arguments.rounds, steps=2)
+    if not find_spec("transformers"):
+        print("to compare with transformers' GPT-2, too: pip install transformers")
+    for shape, steps in ((DEFAULT, 8), (COMPARISON, 2)):
+        for precision, dropout in product(PRECISIONS, (0.0, DROPOUT)):
+            compare(shape, precision, dropout, arguments.rounds, steps)
     lightning(DEFAULT, DROPOUT, arguments.rounds, steps=30)
 
 

@@ -247,8 +247,11 @@ class MusicModule(LightningModule):
         """Muon and AdamW; rates rise, hold and fall to 0 at the last step of the run."""
         wish = self.hparams
         rates = (wish["learning_rate"], wish["muon_learning_rate"], wish["weight_decay"])
+        is_mixed = "mixed" in str(self.trainer.precision)
         try:
-            optimizer = MuonAdamW(self.decoder, *rates)
+            optimizer = MuonAdamW(
+                self.decoder, *rates, torch.bfloat16 if is_mixed else torch.float32
+            )
         except ValueError as error:
             raise RunError(str(error)) from None
         total = self.trainer.max_steps

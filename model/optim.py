@@ -18,7 +18,22 @@ class BatchedMuon(Muon):
 
     Of matrices that are cut up among processes momentum and weights stay so: each process takes
     the gathered updates to orthogonal ones, and applies its rows.
+
+    Args:
+        matrices: that are trained.
+        iterate_in: of the iteration that makes them orthogonal, bfloat16, as torch's, or float32:
+            the faster of the two in training is the faster here.
+        options: torch's.
     """
+
+    def __init__(
+        self,
+        matrices: list[nn.Parameter],
+        iterate_in: torch.dtype = torch.bfloat16,
+        **options: float,
+    ) -> None:
+        super().__init__(matrices, **options)  # type: ignore[arg-type]
+        self.iterate_in = iterate_in
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -43,10 +58,9 @@ class BatchedMuon(Muon):
                 state["momentum_buffer"] = torch.zeros_like(weight.grad)
             momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - inertia)
             update = weight.grad.lerp(momentum, inertia)  # Nesterov's
-            if isinstance(update, DTensor):
-                update = whole(update.bfloat16())  # as the iteration takes it: half the bytes
-            updates.append(_lying(update))
-        even = _orthogonal(torch.stack(updates), group["ns_coefficients"], group["ns_steps"])
+            updates.append(_lying(whole(update.to(self.iterate_in))))
+        iterate = _orthogonal_bf16 if self.iterate_in == torch.bfloat16 else _orthogonal
+        even = iterate(torch.stack(updates), group["ns_coefficients"], group["ns_steps"])
         for weight, update in zip(weights, even, strict=True):
             rows, columns = weight.shape
             weight.mul_(1 - rate * group["weight_decay"])
@@ -81,10 +95,31 @@ def _lying(matrix: Tensor) -> Tensor:
 
 
 def _orthogonal(matrices: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
-    """Newton and Schulz's iteration (Jordan 2024): float (N, m, n), m <= n -> bf16 (N, m, n)."""
+    """Newton and Schulz's iteration (Jordan 2024): float32 (N, m, n), m <= n -> the same shape.
+
+    A step puts x <- (a + b G + c G^2) x, G = x x^T. All factors commute, so that they and G go on
+    without x: half of the work, for which bf16 has too few digits.
+    """
+    x = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
+    return _factors(x.bmm(x.mT), coefficients, steps).bmm(x)
+
+
+def _factors(gram: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
+    """The product of the factors of all steps: (N, m, m) -> (N, m, m)."""
     a, b, c = coefficients
-    x = matrices.bfloat16()
-    x.div_(torch.stack([one.norm() for one in x]).clamp(min=1e-7)[:, None, None])
+    factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+    factor.diagonal(dim1=-2, dim2=-1).add_(a)
+    if steps == 1:
+        return factor
+    return _factors(factor.bmm(gram).bmm(factor), coefficients, steps - 1).bmm(factor)
+
+
+def _orthogonal_bf16(
+    matrices: Tensor, coefficients: tuple[float, float, float], steps: int
+) -> Tensor:
+    """The same step by step: bf16 (N, m, n), m <= n -> the same shape."""
+    a, b, c = coefficients
+    x = matrices / torch.stack([one.norm() for one in matrices]).clamp(min=1e-7)[:, None, None]
     for _ in range(steps):
         gram = x.bmm(x.mT)
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
@@ -104,6 +139,7 @@ class MuonAdamW(Optimizer):
         learning_rate: of AdamW.
         muon_learning_rate: of Muon.
         weight_decay: decoupled, times the rate, for all that has two axes; gains have none.
+        iterate_in: `BatchedMuon`'s.
     """
 
     def __init__(
@@ -112,9 +148,10 @@ class MuonAdamW(Optimizer):
         learning_rate: float,
         muon_learning_rate: float,
         weight_decay: float,
+        iterate_in: torch.dtype = torch.bfloat16,
     ) -> None:
         matrices, tables, gains = split_parameters(decoder)
-        muon = BatchedMuon(matrices, lr=muon_learning_rate, weight_decay=weight_decay)
+        muon = BatchedMuon(matrices, iterate_in, lr=muon_learning_rate, weight_decay=weight_decay)
         groups: list[dict[str, Any]] = [{"params": tables}, {"params": gains, "weight_decay": 0.0}]
         adamw = AdamW(
             groups,

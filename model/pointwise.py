@@ -129,8 +129,7 @@ class _SquaredReLU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradient: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        slope: Tensor = (gradient[0] * y).mul_(2)
-        return slope
+        return torch.addcmul(y.new_zeros(()), gradient[0], y, value=2)  # 2 g y in one pass
 
 
 def _on_cpu(x: Tensor) -> bool:

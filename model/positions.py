@@ -4,6 +4,8 @@ Letters, here and in all of model/: B batch, T time (queries), S keys, H heads, 
 d width of one head, V vocabulary, C context length.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -149,7 +151,35 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
         (B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
     """
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
+    if not x.requires_grad:
+        return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
+    turned: Tensor = _Turned.apply(x, cos, sin)  # type: ignore[no-untyped-call]
+    return turned
+
+
+class _Turned(torch.autograd.Function):
+    """The same, and its derivative, without the copies that `roll` makes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        return _turned(x, cos, *sin.chunk(2, dim=-1))
+
+    @staticmethod
+    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, None, None]:
+        """The way back is a turn by the same angles, the other way."""
+        cos, sin = ctx.saved_tensors
+        return _turned(gradient[0], cos, *sin.chunk(2, dim=-1)[::-1]), None, None
+
+
+def _turned(x: Tensor, cos: Tensor, to_first: Tensor, to_second: Tensor) -> Tensor:
+    """x cos, and of each half its product with a sine added to the other half."""
+    y = x * cos
+    first, second = x.chunk(2, dim=-1)
+    y_first, y_second = y.chunk(2, dim=-1)
+    y_first.addcmul_(second, to_first)
+    y_second.addcmul_(first, to_second)
+    return y
 
 
 def _angles(width: int, context_length: int) -> Tensor:

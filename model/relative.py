@@ -41,7 +41,8 @@ class RelativeHead(nn.Module):
         )
         self.parallel = nn.Linear(n_embd, n_programs * OCTAVE, bias=False)
         for number, period in enumerate(_PERIODS):
-            self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
+            rows = _rows(n_pitches, period)
+            self.register_buffer(f"row_{number}", rows, persistent=False)
 
     def forward(self, x: Tensor, references: Tensor) -> Tensor:
         """Logits of the notes of all programs, program by program.
@@ -55,19 +56,28 @@ class RelativeHead(nn.Module):
         Returns:
             float (B, T, P N).
         """
-        B, T, _ = x.shape
         P, N = self.n_programs, self.n_pitches
-        total: Tensor | None = None
         *kinds, moves = torch.split_with_sizes(references, (P, *[1] * SHARED, P), dim=-1)
-        for number, (table, reference) in enumerate(zip(self.tables, kinds, strict=True)):
-            rows = self.get_buffer(f"row_{number}").index_select(0, reference.flatten())
-            row = rows.view(B, T, -1, N).expand(B, T, P, N)  # (B T P, N), or (B T, N) for all P
-            by_row = table(x).view(B, T, P, -1)  # (B, T, P rows) -> (B, T, P, rows)
-            logits = by_row.gather(-1, row)  # (B, T, P, N)
-            total = logits if total is None else total + logits
-        assert total is not None
-        total = total + self._parallels(x, kinds[0], moves)
+        by_table = [self._by_distance(n, x, reference) for n, reference in enumerate(kinds)]
+        own, latest, *within_octave = by_table
+        octave = torch.stack(within_octave).sum(dim=0)  # (B, T, P, 12)
+        octaves = octave.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]  # (B, T, P, N)
+        total = own + latest + octaves + self._parallels(x, kinds[0], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
+
+    def _by_distance(self, number: int, x: Tensor, reference: Tensor) -> Tensor:
+        """Logits (B, T, P, M) by one table, of the M = N notes, or of the octave's M = 12.
+
+        Args:
+            number: of the table.
+            x: float (B, T, D).
+            reference: int64 (B, T, P), or (B, T, 1) for all programs.
+        """
+        B, T, _ = x.shape
+        rows = self.get_buffer(f"row_{number}")  # (1 + N, M)
+        row = rows.index_select(0, reference.flatten()).view(B, T, -1, rows.shape[1])
+        by_row: Tensor = self.tables[number](x).view(B, T, self.n_programs, -1)
+        return by_row.gather(-1, row.expand(B, T, self.n_programs, -1))
 
     def _parallels(self, x: Tensor, own: Tensor, moves: Tensor) -> Tensor:
         """Logits (B, T, P, N), nearly all 0, of where each program would go along with others.
@@ -89,8 +99,8 @@ class RelativeHead(nn.Module):
 
 
 def _rows(n_pitches: int, period: int | None) -> Tensor:
-    """int64 (1 + N, N): the row of each note by its reference; an octave at least of these."""
+    """int64 (1 + N, N): the row of each note by its reference; with a period, of the first ones."""
     reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
-    distance = torch.arange(1, n_pitches + 1) - reference
+    distance = torch.arange(1, (period or n_pitches) + 1) - reference
     row = distance % period if period else distance.clamp(-REACH, REACH) + REACH
     return row.masked_fill(reference == 0, period or 2 * REACH + 1)

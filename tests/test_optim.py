@@ -140,3 +140,21 @@ def test_the_schedule_stays_between_nothing_and_the_whole(total, warm_up, cool_d
     peak = factors.index(max(factors))
     assert factors[:peak] == sorted(factors[:peak])
     assert factors[peak:] == sorted(factors[peak:], reverse=True)
+
+
+@pytest.mark.parametrize("shape", [(32, 96), (96, 32), (32, 32)])
+@pytest.mark.parametrize("rank", [32, 4])
+def test_in_float32_singular_values_go_exactly_where_the_iteration_takes_them(shape, rank):
+    torch.manual_seed(0)
+    gradient = torch.randn(2, shape[0], rank) @ torch.randn(2, rank, shape[1])
+    matrices = [torch.nn.Parameter(torch.zeros(shape)) for _ in gradient]
+    for matrix, its in zip(matrices, gradient, strict=True):
+        matrix.grad = its.clone()
+    BatchedMuon(matrices, torch.float32, lr=1.0, weight_decay=0.0).step()
+    for matrix, its in zip(matrices, gradient, strict=True):
+        u, values, v = torch.linalg.svd(its.double(), full_matrices=False)
+        values /= values.norm()
+        for _ in range(5):  # Jordan's coefficients
+            values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+        expected = u @ values.diag() @ v * max(1, shape[0] / shape[1]) ** 0.5
+        torch.testing.assert_close(-matrix.double(), expected, rtol=0, atol=1e-4)

@@ -62,3 +62,11 @@ def test_rotary_keeps_the_dtype():
 def test_odd_widths_are_refused(positions):
     with pytest.raises(ValueError, match="must be even, not 5"):
         positions(5, 8)
+
+
+@pytest.mark.parametrize("positions", [torch.arange(3), torch.tensor([[0, 1, 2], [5, 6, 7]])])
+def test_a_turn_with_a_derivative_is_the_one_without_and_its_derivative_is_true(positions):
+    rotation = Rotary(4, 8)(positions)
+    x = torch.randn(2, 2, 3, 4, dtype=torch.double, requires_grad=True)  # (B, H, T, d)
+    torch.testing.assert_close(rotate(x, rotation), rotate(x.detach(), rotation))
+    assert torch.autograd.gradcheck(lambda x: rotate(x, rotation), x)
