@@ -59,8 +59,8 @@ class RelativeHead(nn.Module):
         P, N = self.n_programs, self.n_pitches
         *kinds, moves = torch.split_with_sizes(references, (P, *[1] * SHARED, P), dim=-1)
         by_table = [self._by_distance(n, x, reference) for n, reference in enumerate(kinds)]
-        own, latest, *within_octave = by_table
-        octave = torch.stack(within_octave).sum(dim=0)  # (B, T, P, 12)
+        own, latest, lowest, lowest_before, tonic = by_table
+        octave = lowest + lowest_before + tonic  # (B, T, P, 12)
         octaves = octave.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]  # (B, T, P, N)
         total = own + latest + octaves + self._parallels(x, kinds[0], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
