@@ -271,23 +271,25 @@ def operations(step: Step, repeats: int) -> list[tuple[str, float]]:
     return [(kind, share / whole) for kind, share in total.most_common()]
 
 
+MAKERS = {"etude": ours, "etude, ids alone": ids_alone, "GPT-2": plain}
+if find_spec("transformers"):
+    MAKERS["by transformers"] = by_transformers
+
+
 def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: int) -> None:
     """Print a line for each that trains at a shape, and where our time goes."""
-    makers = {"etude": ours, "etude, ids alone": ids_alone, "GPT-2": plain}
-    if find_spec("transformers"):
-        makers["by transformers"] = by_transformers
-    runs = {name: make(shape, dropout, precision) for name, make in makers.items()}
+    runs = {name: make(shape, dropout, precision) for name, make in MAKERS.items()}
     taken: dict[str, list[float]] = {name: [] for name in runs}
     of_product = []
-    for number in range(WARM_UP + rounds):
-        best = min(multiply(PRECISIONS[precision]) for _ in range(5))
-        of_product.extend([best] * (number >= WARM_UP))
+    for _ in range(WARM_UP + rounds):
+        of_product.append(min(multiply(PRECISIONS[precision]) for _ in range(5)))
         for name, step in runs.items():
             step.seconds.clear()
             for _ in range(steps):
                 step()
-            taken[name].extend([sum(step.seconds.values()) / steps] * (number >= WARM_UP))
-    peak = 2 * PRODUCT**3 / median(of_product)
+            taken[name].append(sum(step.seconds.values()) / steps)
+    taken = {name: seconds[WARM_UP:] for name, seconds in taken.items()}
+    peak = 2 * PRODUCT**3 / median(of_product[WARM_UP:])
     print(
         f"\nwidth {shape.width}, batch {shape.batch} x {CONTEXT}, vocabulary {shape.words.size}, "
         f"{precision}, dropout {dropout}; a product of {PRODUCT}: {peak / 1e9:.0f} GFLOP/s"
@@ -344,7 +346,7 @@ def main() -> None:
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
     keep_memory()  # for all alike
-    if not find_spec("transformers"):
+    if "by transformers" not in MAKERS:
         print("to compare with transformers' GPT-2, too: pip install transformers")
     for shape, steps in ((DEFAULT, 8), (COMPARISON, 2)):
         for precision, dropout in product(PRECISIONS, (0.0, DROPOUT)):

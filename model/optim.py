@@ -59,8 +59,10 @@ class BatchedMuon(Muon):
             momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - inertia)
             update = weight.grad.lerp(momentum, inertia)  # Nesterov's
             updates.append(_lying(whole(update.to(self.iterate_in))))
+        matrices = torch.stack(updates)
+        matrices /= torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
         iterate = _orthogonal_bf16 if self.iterate_in == torch.bfloat16 else _orthogonal
-        even = iterate(torch.stack(updates), group["ns_coefficients"], group["ns_steps"])
+        even = iterate(matrices, group["ns_coefficients"], group["ns_steps"])
         for weight, update in zip(weights, even, strict=True):
             rows, columns = weight.shape
             weight.mul_(1 - rate * group["weight_decay"])
@@ -94,13 +96,13 @@ def _lying(matrix: Tensor) -> Tensor:
     return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
 
 
-def _orthogonal(matrices: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
+def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
     """Newton and Schulz's iteration (Jordan 2024): float32 (N, m, n), m <= n -> the same shape.
 
-    A step puts x <- (a + b G + c G^2) x, G = x x^T. All factors commute, so that they and G go on
-    without x: half of the work, for which bf16 has too few digits.
+    A step puts x <- (a + b G + c G^2) x, G = x x^T; at first each x has norm 1. All factors
+    commute, so that they and G go on without x: half of the work, for which bf16 has too few
+    digits.
     """
-    x = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
     return _factors(x.bmm(x.mT), coefficients, steps).bmm(x)
 
 
@@ -114,12 +116,9 @@ def _factors(gram: Tensor, coefficients: tuple[float, float, float], steps: int)
     return _factors(factor.bmm(gram).bmm(factor), coefficients, steps - 1).bmm(factor)
 
 
-def _orthogonal_bf16(
-    matrices: Tensor, coefficients: tuple[float, float, float], steps: int
-) -> Tensor:
+def _orthogonal_bf16(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
     """The same step by step: bf16 (N, m, n), m <= n -> the same shape."""
     a, b, c = coefficients
-    x = matrices / torch.stack([one.norm() for one in matrices]).clamp(min=1e-7)[:, None, None]
     for _ in range(steps):
         gram = x.bmm(x.mT)
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

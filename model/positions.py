@@ -152,13 +152,13 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     """
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
     if not x.requires_grad:
-        return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
+        return _turned(x, cos, *sin.chunk(2, dim=-1))
     turned: Tensor = _Turned.apply(x, cos, sin)  # type: ignore[no-untyped-call]
     return turned
 
 
 class _Turned(torch.autograd.Function):
-    """The same, and its derivative, without the copies that `roll` makes."""
+    """The same with its derivative, which autograd would not make of changes in place."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -41,8 +41,7 @@ class RelativeHead(nn.Module):
         )
         self.parallel = nn.Linear(n_embd, n_programs * OCTAVE, bias=False)
         for number, period in enumerate(_PERIODS):
-            rows = _rows(n_pitches, period)
-            self.register_buffer(f"row_{number}", rows, persistent=False)
+            self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
 
     def forward(self, x: Tensor, references: Tensor) -> Tensor:
         """Logits of the notes of all programs, program by program.
@@ -99,7 +98,7 @@ class RelativeHead(nn.Module):
 
 
 def _rows(n_pitches: int, period: int | None) -> Tensor:
-    """int64 (1 + N, N): the row of each note by its reference; with a period, of the first ones."""
+    """int64 (1 + N, N): the row of each note by its reference; (1 + N, period) of the first."""
     reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
     distance = torch.arange(1, (period or n_pitches) + 1) - reference
     row = distance % period if period else distance.clamp(-REACH, REACH) + REACH
