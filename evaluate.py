@@ -42,9 +42,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from common.files import check_writable, write_json
 from data.compare import table
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
-from data.files import check_writable, write_json
 from data.fit import fit_score
 from data.midi import read_midi
 from data.ngrams import NAMES, train

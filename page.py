@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
+from common.files import written_beside
 from data.audio import small_wav
-from data.files import written_beside
 from data.score import Score
 
 _STYLE = Path(__file__).with_name("page.css")

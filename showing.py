@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
+from common.files import written_beside
 from compose import Model, Piece, compose
 from data import embeddings
 from data.audio import render_audio
 from data.charts import draw_statistics
 from data.compare import compare
 from data.corpus import Corpus
-from data.files import written_beside
 from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
 from data.score import Score

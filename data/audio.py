@@ -11,7 +11,7 @@ import pretty_midi
 import tinysoundfont
 from numpy.typing import NDArray
 
-from data.files import written_beside
+from common.files import written_beside
 from data.score import DRUMS, Score
 
 _SAMPLE_RATE = 44_100

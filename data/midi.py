@@ -14,7 +14,7 @@ import pretty_midi
 import symusic
 from numpy.typing import NDArray
 
-from data.files import written_beside
+from common.files import written_beside
 from data.hanging import has_hanging, without_hanging
 from data.quantise import Events, MidiError, score_from_events
 from data.score import DRUMS, Grid, Losses, Score

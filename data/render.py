@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
-from data.files import written_beside
+from common.files import written_beside
 from data.score import DRUMS, Score
 from data.vocabulary import Kind, Vocabulary
 

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from common.files import write_json
 from data.compare import COLUMNS, DRAWS, HISTOGRAMS, MEASURES, compare, table
 from data.distances import between_histograms, between_values
-from data.files import write_json
 from tests.folders import tune
 from tests.music import EMPTY, piece
 from tests.test_counterpoint import chords

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import data.originality
+from data import originality
 from data.corpus import open_corpus
 from data.medley import encode_medley
 from data.originality import READINGS, figures, find, originality, read, runs
@@ -158,7 +158,7 @@ def test_training_in_chunks_gives_the_same(monkeypatch):
     train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
     asked = Medley.of([transposed(tune(4), 3), tune(2), tune(99)])
     whole = find(asked, train, vocabulary)
-    monkeypatch.setattr(data.originality, "CHUNK", 200)
+    monkeypatch.setattr(originality, "CHUNK", 200)
     for name, in_parts in find(asked, train, vocabulary).items():
         assert in_parts.length.tolist() == whole[name].length.tolist()
         most = whole[name].length > 8

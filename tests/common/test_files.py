@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from data.files import check_writable, write_json
+from common.files import check_writable, write_json
 
 
 def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
