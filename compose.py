@@ -23,7 +23,7 @@ from data.bearings import Bearings
 from data.guide import Guide
 from data.horizon import GuideState, Length
 from data.live import Listener, LiveNote
-from data.midi import to_pretty_midi, write_midi
+from data.midi.io import to_pretty_midi, write_midi
 from data.render import write_piano_roll
 from data.score import Score
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi

@@ -46,10 +46,10 @@ from common.files import check_writable, write_json
 from data.compare import table
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.fit import fit_score
-from data.midi import read_midi
+from data.midi.io import read_midi
+from data.midi.quantize import MidiError
 from data.ngrams import NAMES, train
 from data.originality import originality
-from data.quantise import MidiError
 from data.reading import printable
 from data.render import token_labels, write_attention, write_surprise
 from data.surprise import most_surprising

@@ -37,7 +37,7 @@ from compose import (
 )
 from data.horizon import Length
 from data.keys import WishError
-from data.quantise import MidiError
+from data.midi.quantize import MidiError
 from data.seed_notes import SeedError
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi, voice_of
 from data.wishes import Wishes

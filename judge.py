@@ -17,11 +17,11 @@ from compose import Model
 from data.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from data.corpus import Corpus, CorpusOptions
 from data.fit import without_unknown
-from data.instruments import Instruments
 from data.medley import encode_medley
+from data.midi.instruments import Instruments
+from data.midi.quantize import MidiError
 from data.ngrams import NGram
 from data.pieces import Readings, read_named
-from data.quantise import MidiError
 from data.score import Medley, Score
 from data.store import Split, token_arrays
 from data.surprise import PARTS, note_nats

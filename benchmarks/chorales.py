@@ -37,7 +37,7 @@ from checkpoints import MODEL_NAME
 from compose import Model, load
 from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus import Corpus, CorpusError
-from data.midi import midi_bytes, write_midi
+from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.store import folder_beside
 from data.tokenizer import decode

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from data.corpus import cores
-from data.midi import midi_bytes, read_midi
-from data.quantise import MidiError
+from data.midi.io import midi_bytes, read_midi
+from data.midi.quantize import MidiError
 from data.reading import Failed, guarded
 from data.score import Grid, Score, canonical
 from data.tokenizer import decode, encode

@@ -24,7 +24,7 @@ from music21 import common, converter, corpus, meter, note, stream
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.midi import write_midi
+from data.midi.io import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 
 # A program a voice, so that two voices on one pitch stay two notes; low numbers are high voices.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from data.build import FORMAT, build
-from data.instruments import MODES
+from data.midi.instruments import MODES
 from data.options import SPLITS, CorpusError, CorpusOptions
 from data.reading import find_midi_files, printable
 from data.report import report_text, summary

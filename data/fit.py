@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from data.instruments import FAMILY_PROGRAMS
+from data.midi.instruments import FAMILY_PROGRAMS
 from data.score import BAR, DRUMS, Score, canonical
 from data.vocabulary import Vocabulary, VocabularyError
 

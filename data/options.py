@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from data.instruments import Instruments, InstrumentsError
+from data.midi.instruments import Instruments, InstrumentsError
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")

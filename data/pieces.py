@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.copies import fingerprints, lowest_pitches
-from data.instruments import Instruments, fold
-from data.midi import read_events
-from data.quantise import Events, MidiError, has_beats, medley_from_events, refusals
+from data.midi.instruments import Instruments, fold
+from data.midi.io import read_events
+from data.midi.quantize import Events, MidiError, has_beats, medley_from_events, refusals
 from data.reading import find_midi_files
 from data.score import Grid, Losses, Medley, reduced
 

@@ -11,8 +11,8 @@ import numpy as np
 import pretty_midi
 
 from data.fit import fit_score
-from data.midi import from_pretty_midi, read_midi
-from data.quantise import MidiError
+from data.midi.io import from_pretty_midi, read_midi
+from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.seed_notes import SeedError, parse_seed_notes
 from data.vocabulary import Vocabulary

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.midi import write_midi
+from data.midi.io import write_midi
 from data.score import BAR, DRUMS, NOTE, Score, canonical
 from tests.music import GRID
 

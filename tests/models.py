@@ -5,7 +5,7 @@ import torch
 
 from data.bearings import Bearings
 from data.corpus import CorpusOptions, open_corpus
-from data.midi import write_midi
+from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.vocabulary import Vocabulary
 from model.bundle import save_bundle

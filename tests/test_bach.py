@@ -10,7 +10,7 @@ import pytest
 from music21 import chord, meter, note, stream, tie
 
 from data import bach, corpus
-from data.midi import midi_bytes, read_midi
+from data.midi.io import midi_bytes, read_midi
 from data.score import Grid, Score
 from data.tokenizer import decode
 

@@ -10,7 +10,7 @@ import pytest
 from compose import compose, continue_midi, harmonise, harmonise_midi, load, ranked, stream
 from data.horizon import Length
 from data.keys import WishError
-from data.midi import from_pretty_midi, to_pretty_midi, write_midi
+from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokenizer import decode, encode

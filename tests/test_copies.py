@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from data.copies import Windows, likest, shares_found, window_marks
 from data.corpus import open_corpus
-from data.midi import write_midi
+from data.midi.io import write_midi
 from data.score import DRUMS, Medley, Score, offsets
 from tests.folders import transposed, tune
 from tests.music import scores

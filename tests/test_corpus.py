@@ -15,7 +15,7 @@ from data import corpus as corpus_module
 from data import pieces
 from data.copies import fingerprint
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
-from data.midi import read_midi, write_midi
+from data.midi.io import read_midi, write_midi
 from data.reading import printable
 from data.report import report_text
 from data.score import DRUMS, NOTE, Score

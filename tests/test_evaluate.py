@@ -13,7 +13,7 @@ import generate
 import measure
 from data.grammar import Grammar
 from data.metrics import note_density
-from data.midi import read_midi, write_midi
+from data.midi.io import read_midi, write_midi
 from data.render import write_attention
 from data.tokenizer import encode
 from judge import Music, likelihood

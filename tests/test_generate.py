@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import generate
-from data.midi import read_midi, write_midi
+from data.midi.io import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from model.bundle import BundleError, save_bundle
 from model.decoder import Decoder, DecoderConfig

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks import fuzz
-from data.hanging import has_hanging, without_hanging
-from data.midi import MAX_FILE_BYTES, read_midi
-from data.quantise import MidiError
+from data.midi.io import MAX_FILE_BYTES, read_midi
+from data.midi.quantize import MidiError
+from data.midi.repair import has_hanging, without_hanging
 from data.reading import Failed, find_midi_files, guarded
 from data.score import Score
 from data.tokenizer import encode

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from data.midi import write_midi
-from data.quantise import MidiError
+from data.midi.io import write_midi
+from data.midi.quantize import MidiError
 from data.tokenizer import encode
 from data.windows import masks_of_pieces, unpacked
 from generate import load

@@ -17,7 +17,7 @@ from PIL import Image
 import evaluate
 from data.compare import HISTOGRAMS, MEASURES
 from data.corpus import Corpus, CorpusError
-from data.midi import read_midi, write_midi
+from data.midi.io import read_midi, write_midi
 from data.render import write_piano_roll
 from generate import load
 from overall import overall

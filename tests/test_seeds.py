@@ -4,8 +4,8 @@ import numpy as np
 import pretty_midi
 import pytest
 
-from data.midi import to_pretty_midi, write_midi
-from data.quantise import MidiError
+from data.midi.io import to_pretty_midi, write_midi
+from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, canonical
 from data.seed_notes import SeedError
 from data.seeds import seed_from_midi, seed_from_notes, tune_from_midi, voice_of

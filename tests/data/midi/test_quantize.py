@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.midi import from_pretty_midi, midi_bytes, read_events, read_midi, to_pretty_midi
-from data.quantise import (
+from data.midi.io import from_pretty_midi, midi_bytes, read_events, read_midi, to_pretty_midi
+from data.midi.quantize import (
     Events,
     MidiError,
     beat_fit,

@@ -15,8 +15,8 @@ import symusic
 from numpy.typing import NDArray
 
 from common.files import written_beside
-from data.hanging import has_hanging, without_hanging
-from data.quantise import Events, MidiError, score_from_events
+from data.midi.quantize import Events, MidiError, score_from_events
+from data.midi.repair import has_hanging, without_hanging
 from data.score import DRUMS, Grid, Losses, Score
 
 MAX_FILE_BYTES = 32 * 2**20

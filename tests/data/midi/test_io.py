@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from music21 import corpus
 from music21.repeat import ExpanderException
 
-from data.midi import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
-from data.quantise import Events, MidiError, score_from_events
+from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
+from data.midi.quantize import Events, MidiError, score_from_events
 from data.score import DRUMS
 from tests.music import GRID, random_score, scores
 
@@ -237,7 +237,7 @@ def test_values_that_no_music_has_are_refused(broken):
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "piece.mid"
     path.write_bytes(b"old")
-    monkeypatch.setattr("data.midi.midi_bytes", lambda score: 1 / 0)
+    monkeypatch.setattr("data.midi.io.midi_bytes", lambda score: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_midi(random_score(np.random.default_rng(0)), path)
     assert path.read_bytes() == b"old"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.quantise import Events
+from data.midi.quantize import Events
 from data.score import DRUMS
 
 MODES = ("original", "family", "piano")

@@ -7,9 +7,9 @@ import symusic
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.instruments import Instruments, InstrumentsError, fold
-from data.midi import read_events
-from data.quantise import Events, score_from_events
+from data.midi.instruments import Instruments, InstrumentsError, fold
+from data.midi.io import read_events
+from data.midi.quantize import Events, score_from_events
 from data.score import DRUMS
 from tests.music import GRID
 
