@@ -13,7 +13,7 @@ from torch.utils.tensorboard.summary import hparams
 from data.corpus import Corpus
 from data.report import report_text
 from data.streams import IdVocabulary, Stream
-from data.vocabulary import Vocabulary
+from data.tokens.vocabulary import Vocabulary
 
 Charts: TypeAlias = dict[str, list[Any]]  # by title: "Multiline" and the tags that share it
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from data.audio import write_wav
-from data.bearings import Bearings
 from data.guide import Guide
 from data.horizon import GuideState, Length
 from data.live import Listener, LiveNote
@@ -27,8 +26,9 @@ from data.midi.io import to_pretty_midi, write_midi
 from data.render import write_piano_roll
 from data.score import Score
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
-from data.tokenizer import decode, encode
-from data.vocabulary import Vocabulary, VocabularyError
+from data.tokens.features import Bearings
+from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Vocabulary, VocabularyError
 from data.windows import masks_of_pieces, rebase, unpacked
 from data.wishes import ANYTHING, Wishes
 from model.bundle import BundleError, load_bundle

@@ -45,7 +45,6 @@ from numpy.typing import NDArray
 from common.files import check_writable, write_json
 from data.compare import table
 from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
-from data.fit import fit_score
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.ngrams import NAMES, train
@@ -61,7 +60,8 @@ from data.tables import (
     surprise_label,
     surprise_line,
 )
-from data.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.adapt import fit_score
+from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
 from judge import Music, likelihood, music_of_files, read_files, surprises
 from measure import measured, written_like

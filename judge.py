@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from compose import Model
 from data.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from data.corpus import Corpus, CorpusOptions
-from data.fit import without_unknown
 from data.medley import encode_medley
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
@@ -25,8 +24,9 @@ from data.pieces import Readings, read_named
 from data.score import Medley, Score
 from data.store import Split, token_arrays
 from data.surprise import PARTS, note_nats
-from data.tokenizer import decode, encode
-from data.vocabulary import Vocabulary
+from data.tokens.adapt import without_unknown
+from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Vocabulary
 from data.windows import WholePieces
 from model.likelihood import Tally, summarise
 

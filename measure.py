@@ -14,7 +14,7 @@ from data.compare import compare
 from data.corpus import Corpus, CorpusError
 from data.horizon import Length
 from data.score import Score
-from data.tokenizer import decode
+from data.tokens.tokenizer import decode
 from data.wishes import ANYTHING, Wishes
 from model.sampling import Choice
 

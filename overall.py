@@ -20,7 +20,7 @@ from data.ngrams import NAMES, train
 from data.originality import originality
 from data.score import Medley, Score
 from data.surprise import most_surprising, note_nats
-from data.tokenizer import decode
+from data.tokens.tokenizer import decode
 from judge import Music, likelihood, music_of, read_files
 from measure import measured, written_like
 

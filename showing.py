@@ -25,7 +25,7 @@ from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
 from data.score import Score
 from data.seeds import Seed
-from data.tokenizer import decode
+from data.tokens.tokenizer import decode
 from measure import pieces_of
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it

@@ -40,7 +40,7 @@ from data.corpus import Corpus, CorpusError
 from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.store import folder_beside
-from data.tokenizer import decode
+from data.tokens.tokenizer import decode
 from data.wishes import Wishes
 from evaluate import corpus_of
 from generate import Parser, at_least_one, fail

@@ -5,7 +5,7 @@
 
 Pieces are sampled from nothing, with the choice that generate.py makes by default, each as many
 bars long as a training piece drawn at random. A model that knows how far the end is (see
-`BARS_TOLD` in data/bearings.py) is sampled twice, from the same random numbers: told, and with
+`BARS_TOLD` in data/tokens/features.py) is sampled twice, from the same random numbers: told, and with
 every value of that input read as unknown. Then it only stops where the bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that

@@ -27,8 +27,8 @@ from data.midi.io import midi_bytes, read_midi
 from data.midi.quantize import MidiError
 from data.reading import Failed, guarded
 from data.score import Grid, Score, canonical
-from data.tokenizer import decode, encode
-from data.vocabulary import Survey
+from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Survey
 from tests.music import random_score
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham"

@@ -4,7 +4,7 @@
     python -m benchmarks.speed --rounds 9
 
 Weights are random, so nothing need be trained. Ours is what the product does, at every shape: the
-grammar masks every token, and bearings stand beside it (data/bearings.py). Each runs on one thread
+grammar masks every token, and bearings stand beside it (data/tokens/features.py). Each runs on one thread
 and on all, and what counts is the better. Rounds take turns, so that what else the
 machine does hits all alike; the ratio is that of the medians.
 """
@@ -24,11 +24,11 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.gpt2 import of_transformers
-from data.bearings import Bearings
 from data.guide import Guide
 from data.horizon import GuideState, Length
 from data.score import Grid
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.features import Bearings
+from data.tokens.vocabulary import Kind, Vocabulary
 from data.windows import rebase
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig

@@ -34,8 +34,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpt2 import CONTEXT, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
-from data.bearings import Bearings
-from data.vocabulary import Vocabulary
+from data.tokens.features import Bearings
+from data.tokens.vocabulary import Vocabulary
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
 from model.loss import cross_entropy

@@ -34,7 +34,7 @@ from data.reading import SUFFIXES, Failed, guarded, guarded_batches, printable
 from data.report import Census, near_copies, report_text
 from data.score import Medley, Score, offsets
 from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
-from data.vocabulary import Survey, Vocabulary
+from data.tokens.vocabulary import Survey, Vocabulary
 
 FORMAT = 2  # of what is written; another number is never read, but built anew
 LIMIT_SECONDS = 60.0  # that a file may take to be read

@@ -27,7 +27,7 @@ from data.reading import find_midi_files, printable
 from data.report import report_text, summary
 from data.score import Grid
 from data.store import Split, folder_beside
-from data.vocabulary import Vocabulary, VocabularyError
+from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 __all__ = ["SPLITS", "Corpus", "CorpusError", "CorpusOptions", "open_corpus"]
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from data import streams, windows
-from data.bearings import Bearings
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.streams import IdVocabulary, Stream, is_stream, open_stream
-from data.vocabulary import Vocabulary
+from data.tokens.features import Bearings
+from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # that a worker which is told to end goes on
 

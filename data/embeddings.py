@@ -7,7 +7,7 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.score import DRUMS
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary
 
 COLUMNS = ("token", "kind", "pitch class", "octave", "instrument")
 FIFTH, OCTAVE = 7, 12  # semitones

@@ -12,14 +12,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.bearings import Bearings
-from data.grammar import Grammar
 from data.horizon import NEVER, GuideState, Horizon, Length
 from data.keys import WishError
 from data.score import Score
+from data.tokens.features import Bearings
+from data.tokens.grammar import Grammar
+from data.tokens.step_features import Walker
+from data.tokens.vocabulary import Kind, Vocabulary
 from data.tune import Tune
-from data.vocabulary import Kind, Vocabulary
-from data.walk import Walker
 from data.wishes import Wishes
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever

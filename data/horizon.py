@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.bearings import BARS_TOLD
-from data.grammar import GrammarState
 from data.keys import WishError
-from data.tokenizer import decode
+from data.tokens.features import BARS_TOLD
+from data.tokens.grammar import GrammarState
+from data.tokens.step_features import Walk
+from data.tokens.tokenizer import decode
+from data.tokens.vocabulary import Kind, Vocabulary
 from data.tune import Tune, TuneState
-from data.vocabulary import Kind, Vocabulary
-from data.walk import Walk
 
 NEVER = 1 << 40  # a step that no piece reaches
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pretty_midi
 
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary
 
 
 class LiveNote(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.score import BAR, NOTE, Grid, Medley, Score, offsets
-from data.tokenizer import bar_indices, encode, parts
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.tokenizer import bar_indices, encode, parts
+from data.tokens.vocabulary import Kind, Vocabulary
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
 

@@ -32,8 +32,8 @@ from data.corpus import SPLITS, Corpus
 from data.medley import decode_medley
 from data.score import DRUMS, Medley, Score, offsets, owners, reduced
 from data.store import Split
-from data.tokenizer import decode
-from data.vocabulary import Vocabulary
+from data.tokens.tokenizer import decode
+from data.tokens.vocabulary import Vocabulary
 
 READINGS = ("line", "texture")
 LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are told

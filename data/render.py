@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.files import written_beside
 from data.score import DRUMS, Score
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary
 
 # Okabe and Ito's colours, which colour-blind readers tell apart; past six programs they repeat.
 _PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

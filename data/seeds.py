@@ -10,12 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import pretty_midi
 
-from data.fit import fit_score
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.seed_notes import SeedError, parse_seed_notes
-from data.vocabulary import Vocabulary
+from data.tokens.adapt import fit_score
+from data.tokens.vocabulary import Vocabulary
 from data.wishes import ANYTHING, Wishes
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from data.augment import transposition_ranges
 from data.score import offsets
-from data.tokenizer import bar_indices, bar_tempos
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.augment import transposition_ranges
+from data.tokens.tokenizer import bar_indices, bar_tempos
+from data.tokens.vocabulary import Kind, Vocabulary
 
 # The arrays of a split: each is NAME.npy, with this dtype.
 ARRAYS: dict[str, DTypeLike] = {

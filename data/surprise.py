@@ -9,7 +9,7 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.score import DRUMS, Score
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary
 
 # What is said of a note, and the kinds of token that say it.
 PARTS = {

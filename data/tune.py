@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from data.grammar import GrammarState
 from data.keys import WishError
 from data.score import Score
-from data.tokenizer import encode
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.grammar import GrammarState
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Kind, Vocabulary
 
 # What the tune alone decides: its bars' lengths and tempi, and how its notes go on.
 _ITS_OWN = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)

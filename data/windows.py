@@ -11,12 +11,12 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.augment import is_heard, misread, programs_of, silent_programs, transpositions
-from data.bearings import Bearings
-from data.grammar import Grammar
 from data.store import Split
-from data.tokenizer import bar_head_size, bar_indices, window_head
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
+from data.tokens.features import Bearings
+from data.tokens.grammar import Grammar
+from data.tokens.tokenizer import bar_head_size, bar_indices, window_head
+from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a note is misread
 NOT_SCORED = -100  # a target that no loss counts

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from data.keys import WishError, key_pitch_classes
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
-from data.vocabulary import Vocabulary
+from data.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

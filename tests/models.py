@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
-from data.bearings import Bearings
 from data.corpus import CorpusOptions, open_corpus
 from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
-from data.vocabulary import Vocabulary
+from data.tokens.features import Bearings
+from data.tokens.vocabulary import Vocabulary
 from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
 from tests.music import GRID

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from data.grammar import Grammar
 from data.score import BAR, NOTE, SECONDS, Grid, Score, canonical
-from data.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
+from data.tokens.grammar import Grammar
+from data.tokens.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
 
 GRID = Grid()
 BOTH = (GRID, SECONDS)

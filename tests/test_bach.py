@@ -12,7 +12,7 @@ from music21 import chord, meter, note, stream, tie
 from data import bach, corpus
 from data.midi.io import midi_bytes, read_midi
 from data.score import Grid, Score
-from data.tokenizer import decode
+from data.tokens.tokenizer import decode
 
 SOPRANO, ALTO, TENOR, BASS = 40, 41, 42, 43
 

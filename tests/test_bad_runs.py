@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import train
 from data.datamodule import MusicDataModule
-from data.vocabulary import Kind
+from data.tokens.vocabulary import Kind
 from model import checks, memory
 from model.decoder import Decoder, DecoderConfig
 from model.module import MusicModule

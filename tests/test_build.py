@@ -18,7 +18,7 @@ from data.build import deal
 from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.medley import MedleyOnDisk, MedleyWriter, decode_medley, encode_medley
 from data.score import Medley
-from data.tokenizer import encode
+from data.tokens.tokenizer import encode
 from tests.folders import tune, write_tunes
 from tests.music import GRID, piece, scores, vocabulary_for
 

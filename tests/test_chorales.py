@@ -15,9 +15,9 @@ from pretty_midi import PrettyMIDI
 from benchmarks import chorales
 from benchmarks.chorales import GRID
 from compose import load
-from data.bearings import Bearings
 from data.corpus import CorpusError, CorpusOptions, open_corpus
-from data.vocabulary import Vocabulary
+from data.tokens.features import Bearings
+from data.tokens.vocabulary import Vocabulary
 from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
 

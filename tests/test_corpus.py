@@ -19,8 +19,8 @@ from data.midi.io import read_midi, write_midi
 from data.reading import printable
 from data.report import report_text
 from data.score import DRUMS, NOTE, Score
-from data.tokenizer import bar_indices, decode, window_head
-from data.vocabulary import Kind
+from data.tokens.tokenizer import bar_indices, decode, window_head
+from data.tokens.vocabulary import Kind
 from tests.folders import transposed, tune, write_tunes
 from tests.music import GRID, piece, scores
 

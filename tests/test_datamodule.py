@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.pytorch import LightningModule, Trainer
 
-from data.augment import transposition, transposition_range
-from data.bearings import Bearings
 from data.corpus import CorpusError
 from data.datamodule import MusicDataModule
-from data.grammar import Grammar
 from data.guide import Guide
 from data.horizon import Length
 from data.score import BAR, NOTE, canonical
 from data.store import Split, SplitWriter, token_arrays
-from data.tokenizer import bar_head_size, bar_indices, encode, window_head
-from data.vocabulary import Kind
+from data.tokens.augment import transposition, transposition_range
+from data.tokens.features import Bearings
+from data.tokens.grammar import Grammar
+from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.vocabulary import Kind
 from data.windows import (
     EVALUATION_TOKENS,
     NOT_SCORED,

@@ -7,7 +7,7 @@ import pytest
 
 from data.embeddings import COLUMNS, interval_nearness, labels
 from data.score import DRUMS, SECONDS
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary
 from tests.models import PIANIST, QUARTET
 from tests.music import GRID
 

@@ -7,9 +7,9 @@ from torch.nn import functional
 
 from benchmarks.endings import untold
 from compose import Model, compose
-from data.bearings import Bearings
 from data.horizon import Length
-from data.tokenizer import encode
+from data.tokens.features import Bearings
+from data.tokens.tokenizer import encode
 from data.windows import NOT_SCORED, TrainingWindows
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice

@@ -11,11 +11,11 @@ import torch
 import evaluate
 import generate
 import measure
-from data.grammar import Grammar
 from data.metrics import note_density
 from data.midi.io import read_midi, write_midi
 from data.render import write_attention
-from data.tokenizer import encode
+from data.tokens.grammar import Grammar
+from data.tokens.tokenizer import encode
 from judge import Music, likelihood
 from model.bundle import save_bundle
 from tests.folders import transposed, tune, write_tunes

@@ -9,13 +9,13 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from data.bearings import BARS_TOLD
 from data.guide import Guide
 from data.horizon import Length
 from data.keys import WishError, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
-from data.tokenizer import decode, encode
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.features import BARS_TOLD
+from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Kind, Vocabulary
 from data.windows import rebase
 from data.wishes import Wishes
 from model.decoder import Decoder, DecoderConfig

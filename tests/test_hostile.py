@@ -14,7 +14,7 @@ from data.midi.quantize import MidiError
 from data.midi.repair import has_hanging, without_hanging
 from data.reading import Failed, find_midi_files, guarded
 from data.score import Score
-from data.tokenizer import encode
+from data.tokens.tokenizer import encode
 from tests.music import GRID, piece, scale, vocabulary_for
 
 REAL = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham" / "ashover1.mid"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import data.vocabulary
+import data.tokens.vocabulary
 import data.windows
 import model.loss
 import model.sampling
@@ -66,7 +66,7 @@ def test_a_file_keeps_the_rules_of_the_house(path):
 
 def test_both_sides_of_the_wall_mean_the_same():
     assert data.windows.NOT_SCORED == model.loss.NOT_SCORED
-    assert data.vocabulary.Kind.PAD == model.sampling.PAD
+    assert data.tokens.vocabulary.Kind.PAD == model.sampling.PAD
 
 
 def test_the_readme_names_every_file():

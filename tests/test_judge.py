@@ -7,7 +7,7 @@ import pytest
 
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
-from data.tokenizer import encode
+from data.tokens.tokenizer import encode
 from data.windows import masks_of_pieces, unpacked
 from generate import load
 from judge import likelihood, music_of_files, surprises

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from data.live import Listener
-from data.tokenizer import decode, encode
+from data.tokens.tokenizer import decode, encode
 from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 

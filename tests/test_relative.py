@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from data.bearings import Bearings
-from data.vocabulary import Kind
+from data.tokens.features import Bearings
+from data.tokens.vocabulary import Kind
 from model.decoder import Decoder, DecoderConfig
 from model.relative import OCTAVE, REACH, RelativeHead, reference_count
 from tests.models import QUARTET

@@ -16,8 +16,8 @@ from data.render import (
     write_piano_roll,
 )
 from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
-from data.tokenizer import encode
-from data.vocabulary import Survey
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Survey
 from tests.music import BOTH, GRID, piece, scale, scores
 
 VERMILION, BLUE, SEED_GROUND = "#D55E00", "#0072B2", "#F5ECD3"

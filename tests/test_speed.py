@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from benchmarks import speed
-from data.tokenizer import decode
+from data.tokens.tokenizer import decode
 from model.sampling import sample
 
 

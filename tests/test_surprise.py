@@ -5,8 +5,8 @@ import pytest
 
 from data.score import DRUMS
 from data.surprise import PARTS, most_surprising, note_nats
-from data.tokenizer import encode
-from data.vocabulary import Kind
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Kind
 from tests.music import BOTH, SMALL, SMALL_SECONDS, piece, random_score, vocabulary_for
 
 CHORD = [(6, 12, 60, 64, 0), (6, 60, 63, 64, 0), (60, 6, 61, 80, 128)]

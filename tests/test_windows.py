@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from data.augment import programs_of, transposition, transposition_range
-from data.bearings import BARS_TOLD, Bearings
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.store import Split
-from data.tokenizer import bar_indices, bar_tempos, encode
-from data.vocabulary import Kind
+from data.tokens.augment import programs_of, transposition, transposition_range
+from data.tokens.features import BARS_TOLD, Bearings
+from data.tokens.tokenizer import bar_indices, bar_tempos, encode
+from data.tokens.vocabulary import Kind
 from data.windows import (
     MOST_SLIP,
     NOT_SCORED,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data.keys import WishError, key_pitch_classes
-from data.vocabulary import Vocabulary
+from data.tokens.vocabulary import Vocabulary
 from data.wishes import Wishes
 from tests.music import GRID, SMALL_SECONDS
 

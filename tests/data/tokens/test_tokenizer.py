@@ -5,11 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.augment import transposition, transposition_range
-from data.grammar import Grammar
 from data.score import BAR, DRUMS, NOTE, SECONDS, Score, canonical
-from data.tokenizer import bar_head_size, bar_indices, bar_tempos, decode, encode, window_head
-from data.vocabulary import Kind, Vocabulary, VocabularyError
+from data.tokens.augment import transposition, transposition_range
+from data.tokens.grammar import Grammar
+from data.tokens.tokenizer import (
+    bar_head_size,
+    bar_indices,
+    bar_tempos,
+    decode,
+    encode,
+    window_head,
+)
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from tests.music import (
     BOTH,
     GRID,

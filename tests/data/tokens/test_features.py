@@ -9,17 +9,17 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import data.bearings
+import data.tokens.features
 import model.sampling
-from data.augment import transposition, transposition_range
-from data.bearings import BARS_TOLD, Bearings
 from data.guide import Guide
 from data.horizon import Length
 from data.score import DRUMS
-from data.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.augment import transposition, transposition_range
+from data.tokens.features import BARS_TOLD, Bearings
+from data.tokens.step_features import Walker
+from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.vocabulary import Kind
 from data.tonality import LEAST_HEARD, PROFILES
-from data.vocabulary import Kind
-from data.walk import Walker
 from data.windows import rebase
 from model.decoder import DecoderConfig
 from model.likelihood import token_nats
@@ -87,7 +87,7 @@ def by_definition(score, vocabulary, ids):
     bearings = Bearings(vocabulary)
     blocks = {name: block.start for name, block in bearings.blocks.items()}
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
-    is_few = programs <= data.bearings.FEW
+    is_few = programs <= data.tokens.features.FEW
     own_count = vocabulary.counts[Kind.NOTE] if is_few else programs + pitches
     kinds = vocabulary.kind_of[ids].tolist()
     # notes are spelt in the order in which the Score has them

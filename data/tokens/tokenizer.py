@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.score import BAR, NOTE, Score, canonical
-from data.vocabulary import Kind, Vocabulary, VocabularyError
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 
 def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.fit import fit_score
 from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, canonical
-from data.tokenizer import decode, encode
-from data.vocabulary import VocabularyError
+from data.tokens.adapt import fit_score
+from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import VocabularyError
 from tests.music import BOTH, GRID, ONE_NOTE, SMALL, VOCABULARIES, scores, vocabulary_for
 
 

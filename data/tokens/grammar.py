@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.vocabulary import Kind, Vocabulary, VocabularyError
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 
 @dataclass

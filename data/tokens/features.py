@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, latest, spread, take
+from data.tokens.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, latest, spread, take
+from data.tokens.vocabulary import Kind, Vocabulary
 from data.tonality import follows_key
-from data.vocabulary import Kind, Vocabulary
 
 BARS_TOLD = 16  # bars that follow; more are told as so many
 LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone

@@ -1,6 +1,6 @@
 """Bearings an id at a time, for sampling: row by row, since few notes sound at once.
 
-What it tells is what data/bearings.py tells of the whole window.
+What it tells is what data/tokens/features.py tells of the whole window.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.bearings import LATEST, OCTAVE, SHARED, Bearings
-from data.spans import NEVER, NO_PITCH
-from data.vocabulary import Kind
+from data.tokens.features import LATEST, OCTAVE, SHARED, Bearings
+from data.tokens.spans import NEVER, NO_PITCH
+from data.tokens.vocabulary import Kind
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from data.spans import latest, take
-from data.vocabulary import Kind, Vocabulary
+from data.tokens.spans import latest, take
+from data.tokens.vocabulary import Kind, Vocabulary
 
 
 def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from data.midi.instruments import FAMILY_PROGRAMS
 from data.score import BAR, DRUMS, Score, canonical
-from data.vocabulary import Vocabulary, VocabularyError
+from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 
 def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
