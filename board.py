@@ -10,8 +10,8 @@ import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
-from data.corpus import Corpus
-from data.report import report_text
+from data.corpus.corpus import Corpus
+from data.corpus.report import report_text
 from data.streams import IdVocabulary, Stream
 from data.tokens.vocabulary import Vocabulary
 

@@ -44,12 +44,12 @@ from numpy.typing import NDArray
 
 from common.files import check_writable, write_json
 from data.compare import table
-from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.worker_pool import printable
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.ngrams import NAMES, train
 from data.originality import originality
-from data.reading import printable
 from data.render import token_labels, write_attention, write_surprise
 from data.surprise import most_surprising
 from data.tables import (

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from compose import Model
 from data.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
-from data.corpus import Corpus, CorpusOptions
-from data.medley import encode_medley
+from data.corpus.corpus import Corpus, CorpusOptions
+from data.corpus.reader import Readings, read_named
+from data.corpus.scratch import encode_medley
+from data.corpus.store import Split, token_arrays
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.ngrams import NGram
-from data.pieces import Readings, read_named
 from data.score import Medley, Score
-from data.store import Split, token_arrays
 from data.surprise import PARTS, note_nats
 from data.tokens.adapt import without_unknown
 from data.tokens.tokenizer import decode, encode

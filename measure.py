@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from compose import DEFAULT_CHOICE, Model, compose
 from data.compare import compare
-from data.corpus import Corpus, CorpusError
+from data.corpus.corpus import Corpus, CorpusError
 from data.horizon import Length
 from data.score import Score
 from data.tokens.tokenizer import decode

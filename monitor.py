@@ -17,7 +17,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from board import show_charts, show_config, show_corpus, show_settings
 from compose import Model
-from data.corpus import Corpus
+from data.corpus.corpus import Corpus
 from model.checks import RunError
 from showing import SHOWN, SHOWN_ONCE, Moment
 

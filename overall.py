@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compose import Model
-from data.corpus import SPLITS, Corpus, CorpusError
+from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.ngrams import NAMES, train
 from data.originality import originality
 from data.score import Medley, Score

@@ -11,8 +11,8 @@ from xml.etree.ElementTree import Element
 
 from data.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
 from data.compare import DRAWS, HISTOGRAMS, MEASURES, is_far
+from data.corpus.worker_pool import printable
 from data.originality import LENGTHS, READINGS
-from data.reading import printable
 from data.render import draw_piano_roll, draw_surprise
 from data.tables import headlines, run_text, surprise_label
 from overall import Overall, Piece

@@ -20,7 +20,7 @@ from data import embeddings
 from data.audio import render_audio
 from data.charts import draw_statistics
 from data.compare import compare
-from data.corpus import Corpus
+from data.corpus.corpus import Corpus
 from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
 from data.score import Score

@@ -34,7 +34,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
-from data.corpus import CorpusError
+from data.corpus.corpus import CorpusError
 from data.datamodule import MusicDataModule
 from devices import (
     LeaveTogether,

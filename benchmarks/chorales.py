@@ -35,11 +35,11 @@ from torch import Tensor, nn
 import train
 from checkpoints import MODEL_NAME
 from compose import Model, load
-from data.bach import PROGRAMS, TEMPO_BPM, VELOCITY
-from data.corpus import Corpus, CorpusError
+from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
+from data.corpus.corpus import Corpus, CorpusError
+from data.corpus.store import folder_beside
 from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
-from data.store import folder_beside
 from data.tokens.tokenizer import decode
 from data.wishes import Wishes
 from evaluate import corpus_of

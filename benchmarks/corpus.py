@@ -26,8 +26,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from data.corpus import cores
-from data.reading import find_midi_files
+from data.corpus.corpus import cores
+from data.corpus.worker_pool import find_midi_files
 from generate import Parser, at_least_one, fail
 
 ROUNDS = 3
@@ -35,7 +35,7 @@ ROUNDS = 3
 
 def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any]) -> dict[str, Any]:
     """Builds the corpus."""
-    from data.corpus import CorpusOptions, open_corpus
+    from data.corpus.corpus import CorpusOptions, open_corpus
 
     with tempfile.TemporaryDirectory() as datasets:
         began = time.perf_counter()

@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from data.corpus import CorpusError
+from data.corpus.corpus import CorpusError
 from data.score import Score
 from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-from data.corpus import cores
+from data.corpus.corpus import cores
+from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, read_midi
 from data.midi.quantize import MidiError
-from data.reading import Failed, guarded
 from data.score import Grid, Score, canonical
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Survey

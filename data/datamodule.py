@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from data import streams, windows
-from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.streams import IdVocabulary, Stream, is_stream, open_stream
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary

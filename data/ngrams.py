@@ -27,7 +27,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from data.corpus import Corpus
+from data.corpus.corpus import Corpus
 
 NAMES = {1: "unigram", 2: "bigram", 5: "5-gram"}
 CHUNK = 4096  # places scored at once, each with a row of the vocabulary

@@ -28,10 +28,10 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
-from data.corpus import SPLITS, Corpus
-from data.medley import decode_medley
+from data.corpus.corpus import SPLITS, Corpus
+from data.corpus.scratch import decode_medley
+from data.corpus.store import Split
 from data.score import DRUMS, Medley, Score, offsets, owners, reduced
-from data.store import Split
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
 

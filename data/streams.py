@@ -22,10 +22,10 @@ from tokenize import TokenError
 import numpy as np
 from numpy.typing import NDArray
 
-from data.build import deal
-from data.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.build import deal
+from data.corpus.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.store import MOST_IDS
 from data.score import offsets
-from data.store import MOST_IDS
 from data.windows import NOT_SCORED, PieceBatch, side_by_side
 
 SUFFIXES = (".npy", ".jsonl")

@@ -11,7 +11,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.store import Split
+from data.corpus.store import Split
 from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
 from data.tokens.features import Bearings
 from data.tokens.grammar import Grammar

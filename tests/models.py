@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from data.corpus import CorpusOptions, open_corpus
+from data.corpus.corpus import CorpusOptions, open_corpus
 from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.features import Bearings

@@ -15,7 +15,7 @@ from pretty_midi import PrettyMIDI
 from benchmarks import chorales
 from benchmarks.chorales import GRID
 from compose import load
-from data.corpus import CorpusError, CorpusOptions, open_corpus
+from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary
 from model.bundle import save_bundle

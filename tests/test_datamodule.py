@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.pytorch import LightningModule, Trainer
 
-from data.corpus import CorpusError
+from data.corpus.corpus import CorpusError
+from data.corpus.store import Split, SplitWriter, token_arrays
 from data.datamodule import MusicDataModule
 from data.guide import Guide
 from data.horizon import Length
 from data.score import BAR, NOTE, canonical
-from data.store import Split, SplitWriter, token_arrays
 from data.tokens.augment import transposition, transposition_range
 from data.tokens.features import Bearings
 from data.tokens.grammar import Grammar

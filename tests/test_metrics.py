@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import bach, metrics
+from data import metrics
 from data.compare import HISTOGRAMS, MEASURES
+from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid, canonical
 from tests.music import EMPTY, piece, scores
 

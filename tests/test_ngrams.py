@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from data.corpus import open_corpus
+from data.corpus.corpus import open_corpus
 from data.ngrams import NGram, train
 from data.windows import masks_of_pieces, unpacked
 from tests.folders import write_tunes

@@ -16,7 +16,7 @@ from PIL import Image
 
 import evaluate
 from data.compare import HISTOGRAMS, MEASURES
-from data.corpus import Corpus, CorpusError
+from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import read_midi, write_midi
 from data.render import write_piano_roll
 from generate import load

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.corpus import SPLITS, CorpusError, CorpusOptions
+from data.corpus.corpus import SPLITS, CorpusError, CorpusOptions
 from data.datamodule import MusicDataModule
 from data.streams import StreamWindows, open_stream, rebase
 from data.windows import NOT_SCORED

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import bach
+from data.corpus import bach
 from data.score import DRUMS, NOTE, Grid
 from data.tonality import (
     LEAST_HEARD,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from data.corpus.store import Split
 from data.score import BAR, NOTE, SECONDS, canonical
-from data.store import Split
 from data.tokens.augment import programs_of, transposition, transposition_range
 from data.tokens.features import BARS_TOLD, Bearings
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode

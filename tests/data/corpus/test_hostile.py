@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks import fuzz
+from data.corpus.worker_pool import Failed, find_midi_files, guarded
 from data.midi.io import MAX_FILE_BYTES, read_midi
 from data.midi.quantize import MidiError
 from data.midi.repair import has_hanging, without_hanging
-from data.reading import Failed, find_midi_files, guarded
 from data.score import Score
 from data.tokens.tokenizer import encode
 from tests.music import GRID, piece, scale, vocabulary_for

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from data import reading
-from data.reading import Failed, find_midi_files, guarded, guarded_batches, printable
+from data.corpus import worker_pool as reading
+from data.corpus.worker_pool import Failed, find_midi_files, guarded, guarded_batches, printable
 
 ROOT = Path(__file__).parents[1]
 
@@ -231,8 +231,8 @@ def test_closing_early_leaves_no_worker():
 
 ORPHANS = """
 import signal
-from data.reading import guarded
-from tests.test_reading import announce
+from data.corpus.worker_pool import guarded
+from tests.data.corpus.test_worker_pool import announce
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & would have it ignored
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.copies import Windows, likest, shares_found, window_marks
-from data.corpus import open_corpus
+from data.corpus.corpus import open_corpus
+from data.corpus.duplicates import Windows, likest, shares_found, window_marks
 from data.midi.io import write_midi
 from data.score import DRUMS, Medley, Score, offsets
 from tests.folders import transposed, tune

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.copies import fingerprints, lowest_pitches
+from data.corpus.duplicates import fingerprints, lowest_pitches
+from data.corpus.worker_pool import find_midi_files
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
 from data.midi.quantize import Events, MidiError, has_beats, medley_from_events, refusals
-from data.reading import find_midi_files
 from data.score import Grid, Losses, Medley, reduced
 
 MOST_AT_ONCE = 2**16 - 1  # pieces

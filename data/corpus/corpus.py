@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from data.build import FORMAT, build
+from data.corpus.build import FORMAT, build
+from data.corpus.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.report import report_text, summary
+from data.corpus.store import Split, folder_beside
+from data.corpus.worker_pool import find_midi_files, printable
 from data.midi.instruments import MODES
-from data.options import SPLITS, CorpusError, CorpusOptions
-from data.reading import find_midi_files, printable
-from data.report import report_text, summary
 from data.score import Grid
-from data.store import Split, folder_beside
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 __all__ = ["SPLITS", "Corpus", "CorpusError", "CorpusOptions", "open_corpus"]
@@ -126,7 +126,7 @@ def open_corpus(
         raise CorpusError("no folder of MIDI files is named")
     folder, name = Path(path), Path(path).resolve().name or "corpus"
     if str(path) == EMBEDDED:
-        from data import bach  # music21 takes its time to import
+        from data.corpus import bach  # music21 takes its time to import
 
         folder, name = Path(datasets) / EMBEDDED / "midi", EMBEDDED
         chorales = bach.build(folder, Grid(options.steps_per_beat), progress)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import corpus as corpus_module
-from data import pieces
-from data.copies import fingerprint
-from data.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
+from data.corpus import corpus as corpus_module
+from data.corpus import reader as pieces
+from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
+from data.corpus.duplicates import fingerprint
+from data.corpus.report import report_text
+from data.corpus.worker_pool import printable
 from data.midi.io import read_midi, write_midi
-from data.reading import printable
-from data.report import report_text
 from data.score import DRUMS, NOTE, Score
 from data.tokens.tokenizer import bar_indices, decode, window_head
 from data.tokens.vocabulary import Kind

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.copies import Windows, window_marks
-from data.medley import MedleyOnDisk, MedleyWriter, encode_medley
-from data.options import SPLITS, CorpusError, CorpusOptions
-from data.pieces import Readings, read_pieces
-from data.reading import SUFFIXES, Failed, guarded, guarded_batches, printable
-from data.report import Census, near_copies, report_text
+from data.corpus.duplicates import Windows, window_marks
+from data.corpus.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.reader import Readings, read_pieces
+from data.corpus.report import Census, near_copies, report_text
+from data.corpus.scratch import MedleyOnDisk, MedleyWriter, encode_medley
+from data.corpus.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
+from data.corpus.worker_pool import SUFFIXES, Failed, guarded, guarded_batches, printable
 from data.score import Medley, Score, offsets
-from data.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
 from data.tokens.vocabulary import Survey, Vocabulary
 
 FORMAT = 2  # of what is written; another number is never read, but built anew

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from music21 import chord, meter, note, stream, tie
 
-from data import bach, corpus
+from data.corpus import bach, corpus
 from data.midi.io import midi_bytes, read_midi
 from data.score import Grid, Score
 from data.tokens.tokenizer import decode

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import build as build_module
-from data import medley, reading, store
-from data.build import deal
-from data.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.medley import MedleyOnDisk, MedleyWriter, decode_medley, encode_medley
+from data.corpus import build as build_module
+from data.corpus import scratch as medley
+from data.corpus import store
+from data.corpus import worker_pool as reading
+from data.corpus.build import deal
+from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.scratch import MedleyOnDisk, MedleyWriter, decode_medley, encode_medley
 from data.score import Medley
 from data.tokens.tokenizer import encode
 from tests.folders import tune, write_tunes
@@ -28,7 +30,10 @@ ROOT = Path(__file__).parents[1]
 KILLED = """
 import os, random, shutil, signal, sys
 from pathlib import Path
-from data import build, corpus, medley, store
+from data.corpus import build
+from data.corpus import corpus
+from data.corpus import scratch as medley
+from data.corpus import store
 
 def mortal(owner, name):
     function = getattr(owner, name)
@@ -87,7 +92,7 @@ print(steps)
 TWO_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from data.corpus import open_corpus
+from data.corpus.corpus import open_corpus
 
 replace = Path.replace
 def together(self, target):
@@ -189,7 +194,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatc
 def test_a_limit_on_files_is_told_by_the_command(folder, tmp_path, most):
     script = f"""
 import resource, sys
-from data.corpus import main
+from data.corpus.corpus import main
 resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
 sys.exit(main())
 """

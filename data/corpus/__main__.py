@@ -1,0 +1,5 @@
+import sys
+
+from data.corpus.corpus import main
+
+sys.exit(main())
