@@ -10,9 +10,9 @@ import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
+from data.batches.id_sequences import IdVocabulary, Stream
 from data.corpus.corpus import Corpus
 from data.corpus.report import report_text
-from data.streams import IdVocabulary, Stream
 from data.tokens.vocabulary import Vocabulary
 
 Charts: TypeAlias = dict[str, list[Any]]  # by title: "Multiline" and the tags that share it

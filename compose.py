@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from data.audio import write_wav
+from data.batches.windows import masks_of_pieces, rebase, unpacked
 from data.guide import Guide
 from data.horizon import GuideState, Length
 from data.live import Listener, LiveNote
@@ -29,7 +30,6 @@ from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from
 from data.tokens.features import Bearings
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-from data.windows import masks_of_pieces, rebase, unpacked
 from data.wishes import ANYTHING, Wishes
 from model.bundle import BundleError, load_bundle
 from model.decoder import Decoder

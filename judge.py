@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compose import Model
+from data.batches.windows import WholePieces
 from data.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import Readings, read_named
@@ -27,7 +28,6 @@ from data.surprise import PARTS, note_nats
 from data.tokens.adapt import without_unknown
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
-from data.windows import WholePieces
 from model.likelihood import Tally, summarise
 
 NATS_PER_BIT = float(np.log(2))

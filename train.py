@@ -34,8 +34,8 @@ from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
+from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
-from data.datamodule import MusicDataModule
 from devices import (
     LeaveTogether,
     check_nodes,

@@ -24,12 +24,12 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.gpt2 import of_transformers
+from data.batches.windows import rebase
 from data.guide import Guide
 from data.horizon import GuideState, Length
 from data.score import Grid
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.windows import rebase
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice, sample

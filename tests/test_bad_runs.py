@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 import train
-from data.datamodule import MusicDataModule
+from data.batches.datamodule import MusicDataModule
 from data.tokens.vocabulary import Kind
 from model import checks, memory
 from model.decoder import Decoder, DecoderConfig

@@ -8,13 +8,13 @@ import pretty_midi
 import pytest
 
 from compose import compose, continue_midi, harmonise, harmonise_midi, load, ranked, stream
+from data.batches.windows import masks_of_pieces, unpacked
 from data.horizon import Length
 from data.keys import WishError
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokens.tokenizer import decode, encode
-from data.windows import masks_of_pieces, unpacked
 from data.wishes import Wishes
 from model.likelihood import token_nats
 from model.sampling import Choice

@@ -7,14 +7,14 @@ from torch.nn import functional
 
 from benchmarks.endings import untold
 from compose import Model, compose
+from data.batches.windows import NOT_SCORED, TrainingWindows
 from data.horizon import Length
 from data.tokens.features import Bearings
 from data.tokens.tokenizer import encode
-from data.windows import NOT_SCORED, TrainingWindows
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice
+from tests.data.batches.test_windows import split_of
 from tests.music import piece, vocabulary_for
-from tests.test_windows import split_of
 
 LAST, OTHER = 67, 60
 

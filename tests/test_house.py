@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+import data.batches.windows
 import data.tokens.vocabulary
-import data.windows
 import model.loss
 import model.sampling
 
 ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.py"), *ROOT.glob("data/*.py"), *ROOT.glob("model/*.py")]
 LIGHTNING = {
-    *("data/datamodule.py", "model/module.py"),
+    *("data/batches/datamodule.py", "model/module.py"),
     *("checkpoints.py", "devices.py", "monitor.py", "sharding.py", "train.py"),
 }
 MATPLOTLIB = {"data/render.py", "data/charts.py"}
@@ -65,7 +65,7 @@ def test_a_file_keeps_the_rules_of_the_house(path):
 
 
 def test_both_sides_of_the_wall_mean_the_same():
-    assert data.windows.NOT_SCORED == model.loss.NOT_SCORED
+    assert data.batches.windows.NOT_SCORED == model.loss.NOT_SCORED
     assert data.tokens.vocabulary.Kind.PAD == model.sampling.PAD
 
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
 from data.tokens.tokenizer import encode
-from data.windows import masks_of_pieces, unpacked
 from generate import load
 from judge import likelihood, music_of_files, surprises
 from model.likelihood import token_nats

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import open_corpus
 from data.ngrams import NGram, train
-from data.windows import masks_of_pieces, unpacked
 from tests.folders import write_tunes
 
 # Pad 0, Start 1, End 2, and three more ids.

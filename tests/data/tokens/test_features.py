@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import data.tokens.features
 import model.sampling
+from data.batches.windows import rebase
 from data.guide import Guide
 from data.horizon import Length
 from data.score import DRUMS
@@ -20,7 +21,6 @@ from data.tokens.step_features import Walker
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.tokens.vocabulary import Kind
 from data.tonality import LEAST_HEARD, PROFILES
-from data.windows import rebase
 from model.decoder import DecoderConfig
 from model.likelihood import token_nats
 from tests.models import QUARTET

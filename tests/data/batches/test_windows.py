@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from data.corpus.store import Split
-from data.score import BAR, NOTE, SECONDS, canonical
-from data.tokens.augment import programs_of, transposition, transposition_range
-from data.tokens.features import BARS_TOLD, Bearings
-from data.tokens.tokenizer import bar_indices, bar_tempos, encode
-from data.tokens.vocabulary import Kind
-from data.windows import (
+from data.batches.windows import (
     MOST_SLIP,
     NOT_SCORED,
     TOLD_SHARE,
@@ -18,6 +12,12 @@ from data.windows import (
     rebase,
     unpacked,
 )
+from data.corpus.store import Split
+from data.score import BAR, NOTE, SECONDS, canonical
+from data.tokens.augment import programs_of, transposition, transposition_range
+from data.tokens.features import BARS_TOLD, Bearings
+from data.tokens.tokenizer import bar_indices, bar_tempos, encode
+from data.tokens.vocabulary import Kind
 from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for
 
 CONTEXT = 48
@@ -102,7 +102,7 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
     tune = piece(notes, bars=[(4, 4, 48)] * 3)
     vocabulary = vocabulary_for(tune)
     split = split_of([encode(tune, vocabulary)], vocabulary)
-    monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
+    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
     whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
     # Start; Bar Tempo Position Note Duration; Bar Position Note Duration; Bar ... End; Pad
     expected = [3, *[2] * 5, *[1] * 4, *[0] * 7, 0, *[-1] * 6]
@@ -116,7 +116,7 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
 
 
 def test_far_from_the_end_all_bars_are_alike(monkeypatch):
-    monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
+    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
     notes = [(48 * bar, 48, 60 + bar % 12, 80, 0) for bar in range(30)]
     tune = piece(notes, bars=[(4, 4, 48)] * 30)
     vocabulary = vocabulary_for(tune)
@@ -136,7 +136,7 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_told[:, None])
     error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 1000)
     assert abs(is_told.mean() - TOLD_SHARE) < 4 * error
-    monkeypatch.setattr("data.windows.TOLD_SHARE", 0)
+    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 0)
     plain = windows.batch(0, 0, 1000)
     block[:] = False
     for array, expected in zip(plain, (ids, targets, beside), strict=True):

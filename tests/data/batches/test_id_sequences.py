@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.batches.datamodule import MusicDataModule
+from data.batches.id_sequences import StreamWindows, open_stream, rebase
+from data.batches.windows import NOT_SCORED
 from data.corpus.corpus import SPLITS, CorpusError, CorpusOptions
-from data.datamodule import MusicDataModule
-from data.streams import StreamWindows, open_stream, rebase
-from data.windows import NOT_SCORED
 
 SIZE = 50
 CONTEXT = 8

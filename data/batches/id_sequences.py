@@ -22,11 +22,11 @@ from tokenize import TokenError
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batches.windows import NOT_SCORED, PieceBatch, side_by_side
 from data.corpus.build import deal
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
 from data.score import offsets
-from data.windows import NOT_SCORED, PieceBatch, side_by_side
 
 SUFFIXES = (".npy", ".jsonl")
 

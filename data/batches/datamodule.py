@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from data import streams, windows
+from data.batches import id_sequences as streams
+from data.batches import windows
+from data.batches.id_sequences import IdVocabulary, Stream, is_stream, open_stream
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.streams import IdVocabulary, Stream, is_stream, open_stream
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary
 
@@ -49,7 +50,7 @@ class MusicDataModule(LightningDataModule):
 
     Args:
         path: a folder of MIDI files, or "bach": the embedded corpus of chorales; or a .npy or
-            .jsonl file of other sequences (see data/streams.py).
+            .jsonl file of other sequences (see data/batches/id_sequences.py).
         datasets: the folder in which tokenized corpora are kept.
         context_length: tokens in a training window; the model's own.
         batch_size: training windows a step and device.

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batches.windows import NOT_SCORED, TrainingWindows
 from data.tokens.augment import is_heard, programs_of, silent_programs
 from data.tokens.features import Bearings
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from data.windows import NOT_SCORED, TrainingWindows
+from tests.data.batches.test_windows import random_split
 from tests.music import BOTH, scores, vocabulary_for
-from tests.test_windows import random_split
 
 CONTEXT = 40
 

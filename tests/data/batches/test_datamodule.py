@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.pytorch import LightningModule, Trainer
 
+from data.batches.datamodule import MusicDataModule
+from data.batches.windows import (
+    EVALUATION_TOKENS,
+    NOT_SCORED,
+    TrainingWindows,
+    masks_of_pieces,
+    rebase,
+    unpacked,
+)
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter, token_arrays
-from data.datamodule import MusicDataModule
 from data.guide import Guide
 from data.horizon import Length
 from data.score import BAR, NOTE, canonical
@@ -21,14 +29,6 @@ from data.tokens.features import Bearings
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.tokens.vocabulary import Kind
-from data.windows import (
-    EVALUATION_TOKENS,
-    NOT_SCORED,
-    TrainingWindows,
-    masks_of_pieces,
-    rebase,
-    unpacked,
-)
 from tests.folders import write_tunes
 from tests.music import GRID, random_score, vocabulary_for
 
@@ -136,7 +136,7 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
 
 
 def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
-    monkeypatch.setattr("data.windows.TOLD_SHARE", 1)
+    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, beside = source.batch(0, 0, 64)
     beside[..., source.bearings.blocks["moved"]] = 0
@@ -363,7 +363,7 @@ def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
 
 
 def test_ranks_score_each_piece_once(data, monkeypatch):
-    monkeypatch.setattr("data.windows.EVALUATION_TOKENS", 1)
+    monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
     seen = []
     for rank in range(3):
         at = SimpleNamespace(global_rank=rank, world_size=3)
