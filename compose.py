@@ -31,11 +31,11 @@ from data.tokens.features import Bearings
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from data.wishes import ANYTHING, Wishes
-from model.bundle import BundleError, load_bundle
 from model.decoder import Decoder
-from model.likelihood import token_nats
+from model.decoding import Ids, RecordedSteps
 from model.sampling import Choice, sample
-from model.steps import Ids, RecordedSteps
+from model.scoring import token_nats
+from model.serialization import BundleError, load_bundle
 
 DEFAULT_CHOICE = Choice(temperature=0.75, top_p=0.95)  # at 1, pieces stray from their keys
 DEFAULT_LENGTH = Length(bars=8)
@@ -73,7 +73,7 @@ class Model:
     def token_nats(
         self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
     ) -> list[NDArray[np.float64]]:
-        """How unlikely each token of whole pieces is (see model/likelihood.py).
+        """How unlikely each token of whole pieces is (see model/scoring.py).
 
         `allowed` is what the grammar admits, for each piece (T - 1, V), where that is known.
         """
@@ -196,7 +196,7 @@ def harmonise(
 def ranked(model: Model, pieces: list[Piece]) -> list[Piece]:
     """The pieces, the likeliest first, each with its nats per note.
 
-    That is the model's own likelihood of what comes after the prompt, as model/likelihood.py has
+    That is the model's own likelihood of what comes after the prompt, as model/scoring.py has
     it: under the grammar alone, whatever was asked for.
     """
     nats = model.token_nats([piece.ids for piece in pieces])

@@ -65,7 +65,7 @@ from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_hea
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
 from judge import Music, likelihood, music_of_files, read_files, surprises
 from measure import measured, written_like
-from model.bundle import BundleError
+from model.serialization import BundleError
 from overall import MOST_NOTES, overall
 from report import write_report
 

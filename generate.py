@@ -41,8 +41,8 @@ from data.midi.quantize import MidiError
 from data.seed_notes import SeedError
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi, voice_of
 from data.wishes import Wishes
-from model.bundle import BundleError
 from model.sampling import Choice
+from model.serialization import BundleError
 
 __all__ = [  # the Python API
     "Choice",

@@ -28,7 +28,7 @@ from data.surprise import PARTS, note_nats
 from data.tokens.adapt import without_unknown
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
-from model.likelihood import Tally, summarise
+from model.scoring import Tally, summarise
 
 NATS_PER_BIT = float(np.log(2))
 
@@ -116,7 +116,7 @@ def _nothing_known(name: str, model: Model) -> str:
 
 
 def likelihood(model: Model, baselines: Mapping[str, NGram], music: Music) -> dict[str, Any]:
-    """How likely model and baselines find whole pieces (see model/likelihood.py), as plain data.
+    """How likely model and baselines find whole pieces (see model/scoring.py), as plain data.
 
     Every figure is the ratio of two sums over the pieces, `value`, with the bootstrap interval
     (see data/bootstrap.py) from `low` to `high`.

@@ -46,9 +46,9 @@ from evaluate import corpus_of
 from generate import Parser, at_least_one, fail
 from judge import Music, likelihood
 from measure import sampled
-from model.bundle import BundleError
 from model.decoder import Decoder
 from model.sampling import Choice
+from model.serialization import BundleError
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat

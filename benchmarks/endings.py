@@ -34,7 +34,7 @@ from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
 from measure import pieces_of, sampled
-from model.bundle import BundleError
+from model.serialization import BundleError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
 

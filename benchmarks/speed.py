@@ -32,8 +32,8 @@ from data.tokens.features import Bearings
 from data.tokens.vocabulary import Kind, Vocabulary
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
+from model.decoding import Ids, RecordedSteps, prefill
 from model.sampling import Choice, sample
-from model.steps import Ids, RecordedSteps, prefill
 
 CHOICE = Choice(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time

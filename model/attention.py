@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.pointwise import RMSNorm
+from model.cpu import RMSNorm
 from model.positions import rotate
 
 

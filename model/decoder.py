@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.attention import KVCache, MultiHeadAttention, causal_mask
-from model.pointwise import BlockDropout, Dropout, RMSNorm, squared_relu
+from model.cpu import BlockDropout, Dropout, RMSNorm, squared_relu
+from model.interval_head import RelativeHead, reference_count
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
-from model.relative import RelativeHead, reference_count
 
 Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
 Norm = Literal["layer", "rms"]

@@ -30,11 +30,11 @@ from model.decoder import (
     Positions,
 )
 from model.figures import gradient_norms, hits_by_kind, learning_rates
-from model.likelihood import Tally, tally_pieces
 from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 from model.memory import used_bytes
 from model.optim import MuonAdamW, warm_hold_fall
 from model.protocols import MusicData, PieceBatch, TrainingBatch
+from model.scoring import Tally, tally_pieces
 from model.teachers import Teachers, begin_with, read_teachers
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.steps import Ids
+from model.decoding import Ids
 
 
 class Vocabulary(Protocol):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from model.attention import KVCache
 from model.decoder import Decoder
-from model.steps import PAD, Beside, Ids, RecordedSteps, prefill, right_aligned
+from model.decoding import PAD, Beside, Ids, RecordedSteps, prefill, right_aligned
 
 State = TypeVar("State", contravariant=True)  # of a grammar
 

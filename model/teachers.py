@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from model.bundle import BundleError, load_bundle
 from model.checks import RunError
 from model.decoder import SHAPE, Decoder
 from model.protocols import MusicData
+from model.serialization import BundleError, load_bundle
 
 
 class Teachers(nn.Module):

@@ -8,8 +8,8 @@ from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary
-from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
+from model.serialization import save_bundle
 from tests.music import GRID
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)

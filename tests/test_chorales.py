@@ -18,8 +18,8 @@ from compose import load
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary
-from model.bundle import save_bundle
 from model.decoder import Decoder, DecoderConfig
+from model.serialization import save_bundle
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 OPTIONS = CorpusOptions(steps_per_beat=4)

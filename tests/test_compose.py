@@ -16,8 +16,8 @@ from data.score import BAR, NOTE, canonical
 from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokens.tokenizer import decode, encode
 from data.wishes import Wishes
-from model.likelihood import token_nats
 from model.sampling import Choice
+from model.scoring import token_nats
 from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID
 

@@ -17,7 +17,7 @@ from data.render import write_attention
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from judge import Music, likelihood
-from model.bundle import save_bundle
+from model.serialization import save_bundle
 from tests.folders import transposed, tune, write_tunes
 from tests.models import untrained_on
 from tests.music import GRID, piece

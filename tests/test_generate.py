@@ -13,8 +13,8 @@ from PIL import Image
 import generate
 from data.midi.io import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
-from model.bundle import BundleError, save_bundle
 from model.decoder import Decoder, DecoderConfig
+from model.serialization import BundleError, save_bundle
 from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, vocabulary_for
 

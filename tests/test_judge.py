@@ -11,7 +11,7 @@ from data.midi.quantize import MidiError
 from data.tokens.tokenizer import encode
 from generate import load
 from judge import likelihood, music_of_files, surprises
-from model.likelihood import token_nats
+from model.scoring import token_nats
 from tests.models import QUARTET, tune, untrained
 from tests.music import piece
 

@@ -15,9 +15,9 @@ from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
 from model.checks import RunError
-from model.likelihood import score_tokens, token_nats
 from model.module import TEMPERATURES, MusicModule
 from model.protocols import PieceBatch, TrainingBatch
+from model.scoring import score_tokens, token_nats
 from tests.tensors import last_half
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")

@@ -16,8 +16,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import checkpoints
 import train
-from model.bundle import load_bundle
 from model.module import MusicModule
+from model.serialization import load_bundle
 from tests.folders import enter_same_tunes, run_of_tunes
 from tests.processes import run_apart
 

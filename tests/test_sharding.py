@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import train
 from checkpoints import MODEL_NAME
-from model.bundle import load_bundle
+from model.serialization import load_bundle
 from tests.folders import write_tunes
 from tests.test_devices import CPU, STOPS, TERMINATES, TWO, lines, weights
 

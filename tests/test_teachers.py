@@ -10,9 +10,9 @@ import train
 from benchmarks.chorales import Mean
 from compose import load
 from evaluate import corpus_of
-from model.bundle import load_bundle
 from model.decoder import Decoder, DecoderConfig
 from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
+from model.serialization import load_bundle
 from model.teachers import Teachers
 from tests.folders import write_tunes
 from tests.models import untrained_on

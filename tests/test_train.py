@@ -13,7 +13,7 @@ import evaluate
 import generate
 import train
 from data.score import DRUMS
-from model.bundle import load_bundle
+from model.serialization import load_bundle
 from tests.folders import write_tunes
 
 CONFIGS = Path(train.__file__).parent / "configs"

@@ -22,7 +22,7 @@ from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_hea
 from data.tokens.vocabulary import Kind
 from data.tonality import LEAST_HEARD, PROFILES
 from model.decoder import DecoderConfig
-from model.likelihood import token_nats
+from model.scoring import token_nats
 from tests.models import QUARTET
 from tests.music import BOTH, VOCABULARIES, piece, random_walks, scores, vocabulary_for
 from tests.tensors import opinionated

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from model.decoder import Decoder, DecoderConfig
-from model.relative import OCTAVE, RelativeHead
+from model.interval_head import OCTAVE, RelativeHead
 
 FORMAT = "etude"
 VERSION = "6"

@@ -7,7 +7,7 @@ import torch
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Kind
 from model.decoder import Decoder, DecoderConfig
-from model.relative import OCTAVE, REACH, RelativeHead, reference_count
+from model.interval_head import OCTAVE, REACH, RelativeHead, reference_count
 from tests.models import QUARTET
 
 P, N, D = 2, 60, 3

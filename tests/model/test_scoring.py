@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
-from model.likelihood import Tally, score_tokens, summarise, tally_pieces, token_nats
+from model.scoring import Tally, score_tokens, summarise, tally_pieces, token_nats
 from tests.tensors import last_half, opinionated
 
 START, END, V, C = 1, 2, 7, 8

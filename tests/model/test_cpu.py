@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from model.pointwise import BlockDropout, Dropout, RMSNorm, squared_relu
+from model.cpu import BlockDropout, Dropout, RMSNorm, squared_relu
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

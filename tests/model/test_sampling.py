@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
+from model.decoding import RecordedSteps, decode_one, prefill, right_aligned
 from model.sampling import (
     Choice,
     choose,
@@ -21,7 +22,6 @@ from model.sampling import (
     sample,
     weights,
 )
-from model.steps import RecordedSteps, decode_one, prefill, right_aligned
 from tests.tensors import opinionated
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12

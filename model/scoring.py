@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.decoder import Decoder
+from model.decoding import PAD, Beside, Ids
 from model.figures import hits_by_kind
 from model.sampling import Rebase
-from model.steps import PAD, Beside, Ids
 
 Nats = NDArray[np.float64]
 Reading = Callable[[Ids], Beside]  # ids that are read -> the side input beside them

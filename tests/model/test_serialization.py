@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from model.bundle import VERSION, BundleError, load_bundle, save_bundle
 from model.decoder import Decoder, DecoderConfig
+from model.serialization import VERSION, BundleError, load_bundle, save_bundle
 
 SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}
 CONFIG = DecoderConfig(7, n_layer=1, n_head=2, n_embd=8, context_length=16, dropout=0.1)
