@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from compose import (
+from data.keys import WishError
+from data.midi.quantize import MidiError
+from generation.compose import (
     DEFAULT_CHOICE,
     DEFAULT_LENGTH,
     Model,
@@ -35,12 +37,17 @@ from compose import (
     stream,
     write_piece,
 )
-from data.horizon import Length
-from data.keys import WishError
-from data.midi.quantize import MidiError
-from data.seed_notes import SeedError
-from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi, voice_of
-from data.wishes import Wishes
+from generation.constraints import Wishes
+from generation.length import Length
+from generation.note_text import SeedError
+from generation.prompts import (
+    Seed,
+    no_seed,
+    seed_from_midi,
+    seed_from_notes,
+    tune_from_midi,
+    voice_of,
+)
 from model.sampling import Choice
 from model.serialization import BundleError
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compose import Model
 from data.batches.windows import WholePieces
 from data.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from data.corpus.corpus import Corpus, CorpusOptions
@@ -28,6 +27,7 @@ from data.surprise import PARTS, note_nats
 from data.tokens.adapt import without_unknown
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
+from generation.compose import Model
 from model.scoring import Tally, summarise
 
 NATS_PER_BIT = float(np.log(2))

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from compose import DEFAULT_CHOICE, Model, compose
 from data.compare import compare
 from data.corpus.corpus import Corpus, CorpusError
-from data.horizon import Length
 from data.score import Score
 from data.tokens.tokenizer import decode
-from data.wishes import ANYTHING, Wishes
+from generation.compose import DEFAULT_CHOICE, Model, compose
+from generation.constraints import ANYTHING, Wishes
+from generation.length import Length
 from model.sampling import Choice
 
 MOST_ROWS = 32  # sampled side by side

@@ -16,8 +16,8 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
 from board import show_charts, show_config, show_corpus, show_settings
-from compose import Model
 from data.corpus.corpus import Corpus
+from generation.compose import Model
 from model.checks import RunError
 from showing import SHOWN, SHOWN_ONCE, Moment
 

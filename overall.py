@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compose import Model
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.ngrams import NAMES, train
 from data.originality import originality
 from data.score import Medley, Score
 from data.surprise import most_surprising, note_nats
 from data.tokens.tokenizer import decode
+from generation.compose import Model
 from judge import Music, likelihood, music_of, read_files
 from measure import measured, written_like
 

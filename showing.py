@@ -15,17 +15,17 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 from common.files import written_beside
-from compose import Model, Piece, compose
 from data import embeddings
 from data.audio import render_audio
 from data.charts import draw_statistics
 from data.compare import compare
 from data.corpus.corpus import Corpus
-from data.horizon import Length
 from data.render import draw_attention, draw_piano_roll, token_labels
 from data.score import Score
-from data.seeds import Seed
 from data.tokens.tokenizer import decode
+from generation.compose import Model, Piece, compose
+from generation.length import Length
+from generation.prompts import Seed
 from measure import pieces_of
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it

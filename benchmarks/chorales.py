@@ -34,16 +34,16 @@ from torch import Tensor, nn
 
 import train
 from checkpoints import MODEL_NAME
-from compose import Model, load
 from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus.corpus import Corpus, CorpusError
 from data.corpus.store import folder_beside
 from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.tokens.tokenizer import decode
-from data.wishes import Wishes
 from evaluate import corpus_of
 from generate import Parser, at_least_one, fail
+from generation.compose import Model, load
+from generation.constraints import Wishes
 from judge import Music, likelihood
 from measure import sampled
 from model.decoder import Decoder

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from benchmarks.gpt2 import of_transformers
 from data.batches.windows import rebase
-from data.guide import Guide
-from data.horizon import GuideState, Length
 from data.score import Grid
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Kind, Vocabulary
 from generate import Parser, at_least_one
+from generation.constrained_grammar import Guide
+from generation.length import GuideState, Length
 from model.decoder import Decoder, DecoderConfig
 from model.decoding import Ids, RecordedSteps, prefill
 from model.sampling import Choice, sample

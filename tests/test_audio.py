@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from data.audio import render_audio, small_wav, write_wav
 from data.score import BAR, DRUMS, NOTE, canonical
-from data.seed_notes import parse_seed_notes
+from generation.note_text import parse_seed_notes
 from tests.music import BOTH, EMPTY, GRID, piece, scale, scores
 
 RATE = 22_050

@@ -14,10 +14,10 @@ from pretty_midi import PrettyMIDI
 
 from benchmarks import chorales
 from benchmarks.chorales import GRID
-from compose import load
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary
+from generation.compose import load
 from model.decoder import Decoder, DecoderConfig
 from model.serialization import save_bundle
 

@@ -6,11 +6,11 @@ import torch
 from torch.nn import functional
 
 from benchmarks.endings import untold
-from compose import Model, compose
 from data.batches.windows import NOT_SCORED, TrainingWindows
-from data.horizon import Length
 from data.tokens.features import Bearings
 from data.tokens.tokenizer import encode
+from generation.compose import Model, compose
+from generation.length import Length
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice
 from tests.data.batches.test_windows import split_of

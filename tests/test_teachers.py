@@ -8,8 +8,8 @@ from torch.nn import functional
 
 import train
 from benchmarks.chorales import Mean
-from compose import load
 from evaluate import corpus_of
+from generation.compose import load
 from model.decoder import Decoder, DecoderConfig
 from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 from model.serialization import load_bundle

@@ -21,14 +21,14 @@ from data.batches.windows import (
 )
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter, token_arrays
-from data.guide import Guide
-from data.horizon import Length
 from data.score import BAR, NOTE, canonical
 from data.tokens.augment import transposition, transposition_range
 from data.tokens.features import Bearings
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.tokens.vocabulary import Kind
+from generation.constrained_grammar import Guide
+from generation.length import Length
 from tests.folders import write_tunes
 from tests.music import GRID, random_score, vocabulary_for
 

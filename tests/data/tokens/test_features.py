@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 import data.tokens.features
 import model.sampling
 from data.batches.windows import rebase
-from data.guide import Guide
-from data.horizon import Length
 from data.score import DRUMS
 from data.tokens.augment import transposition, transposition_range
 from data.tokens.features import BARS_TOLD, Bearings
@@ -21,6 +19,8 @@ from data.tokens.step_features import Walker
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.tokens.vocabulary import Kind
 from data.tonality import LEAST_HEARD, PROFILES
+from generation.constrained_grammar import Guide
+from generation.length import Length
 from model.decoder import DecoderConfig
 from model.scoring import token_nats
 from tests.models import QUARTET

@@ -1,4 +1,4 @@
-"""compose.py: pieces by a model that knows nothing, which are what was asked for all the same."""
+"""generation/compose.py: pieces by a model that knows nothing, which are what was asked for all the same."""
 
 import itertools
 from dataclasses import replace
@@ -7,15 +7,23 @@ import numpy as np
 import pretty_midi
 import pytest
 
-from compose import compose, continue_midi, harmonise, harmonise_midi, load, ranked, stream
 from data.batches.windows import masks_of_pieces, unpacked
-from data.horizon import Length
 from data.keys import WishError
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
-from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokens.tokenizer import decode, encode
-from data.wishes import Wishes
+from generation.compose import (
+    compose,
+    continue_midi,
+    harmonise,
+    harmonise_midi,
+    load,
+    ranked,
+    stream,
+)
+from generation.constraints import Wishes
+from generation.length import Length
+from generation.prompts import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from model.sampling import Choice
 from model.scoring import token_nats
 from tests.models import PIANIST, QUARTET, tune, untrained

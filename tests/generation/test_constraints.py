@@ -7,7 +7,7 @@ import pytest
 
 from data.keys import WishError, key_pitch_classes
 from data.tokens.vocabulary import Vocabulary
-from data.wishes import Wishes
+from generation.constraints import Wishes
 from tests.music import GRID, SMALL_SECONDS
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (40, 41, 128), 48, 72, (80,), GRID)

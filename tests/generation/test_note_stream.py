@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from data.live import Listener
 from data.tokens.tokenizer import decode, encode
+from generation.note_stream import Listener
 from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 

@@ -12,15 +12,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.horizon import NEVER, GuideState, Horizon, Length
 from data.keys import WishError
 from data.score import Score
 from data.tokens.features import Bearings
 from data.tokens.grammar import Grammar
 from data.tokens.step_features import Walker
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.tune import Tune
-from data.wishes import Wishes
+from generation.constraints import Wishes
+from generation.given import Tune
+from generation.length import NEVER, GuideState, Horizon, Length
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.batches.windows import rebase
-from data.guide import Guide
-from data.horizon import Length
 from data.keys import WishError, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokens.features import BARS_TOLD
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.wishes import Wishes
+from generation.constrained_grammar import Guide
+from generation.constraints import Wishes
+from generation.length import Length
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import Choice, sample
 from tests.data.batches.test_windows import follow

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.score import BAR, NOTE, SECONDS, Score, canonical
-from data.seed_notes import SeedError, parse_seed_notes
+from generation.note_text import SeedError, parse_seed_notes
 from tests.music import GRID
 
 

@@ -13,10 +13,10 @@ import pretty_midi
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
-from data.seed_notes import SeedError, parse_seed_notes
 from data.tokens.adapt import fit_score
 from data.tokens.vocabulary import Vocabulary
-from data.wishes import ANYTHING, Wishes
+from generation.constraints import ANYTHING, Wishes
+from generation.note_text import SeedError, parse_seed_notes
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
 
@@ -47,7 +47,7 @@ def no_seed(vocabulary: Vocabulary) -> Seed:
 
 
 def seed_from_notes(text: str, vocabulary: Vocabulary, wishes: Wishes = ANYTHING) -> Seed:
-    """A seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see data/seed_notes.py).
+    """A seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see generation/note_text.py).
 
     Args:
         text: the notes.

@@ -13,7 +13,7 @@ from data.tokens.grammar import GrammarState
 from data.tokens.step_features import Walk
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.tune import Tune, TuneState
+from generation.given import Tune, TuneState
 
 NEVER = 1 << 40  # a step that no piece reaches
 

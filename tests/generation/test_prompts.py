@@ -7,9 +7,9 @@ import pytest
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, canonical
-from data.seed_notes import SeedError
-from data.seeds import seed_from_midi, seed_from_notes, tune_from_midi, voice_of
-from data.wishes import Wishes
+from generation.constraints import Wishes
+from generation.note_text import SeedError
+from generation.prompts import seed_from_midi, seed_from_notes, tune_from_midi, voice_of
 from tests.models import QUARTET, tune
 from tests.music import GRID, piece
 

@@ -20,17 +20,17 @@ from tqdm import tqdm
 
 from data.audio import write_wav
 from data.batches.windows import masks_of_pieces, rebase, unpacked
-from data.guide import Guide
-from data.horizon import GuideState, Length
-from data.live import Listener, LiveNote
 from data.midi.io import to_pretty_midi, write_midi
 from data.render import write_piano_roll
 from data.score import Score
-from data.seeds import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from data.tokens.features import Bearings
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-from data.wishes import ANYTHING, Wishes
+from generation.constrained_grammar import Guide
+from generation.constraints import ANYTHING, Wishes
+from generation.length import GuideState, Length
+from generation.note_stream import Listener, LiveNote
+from generation.prompts import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
 from model.decoder import Decoder
 from model.decoding import Ids, RecordedSteps
 from model.sampling import Choice, sample
@@ -150,7 +150,7 @@ def compose(
 
     Args:
         model: from `load`.
-        seed: what they begin with (see data/seeds.py); None: the model begins.
+        seed: what they begin with (see generation/prompts.py); None: the model begins.
         length: of what is written after the seed.
         wishes: key, range, instruments and so on of what is written.
         choice: temperature and filters.
@@ -178,7 +178,7 @@ def harmonise(
     """Pieces that keep every note of a tune, with other voices around it that the model writes.
 
     Args:
-        tune: of one voice (`tune_from_midi` and `voice_of` of data/seeds.py).
+        tune: of one voice (`tune_from_midi` and `voice_of` of generation/prompts.py).
         model, wishes, choice, samples, random_seed, progress: as in `compose`.
 
     Raises:
@@ -284,7 +284,7 @@ def harmonise_midi(
     """A tune with the voices that the model writes around it: `harmonise` for pretty_midi.
 
     Args:
-        tune: a voice, or several of which one is kept (see `voice_of` of data/seeds.py).
+        tune: a voice, or several of which one is kept (see `voice_of` of generation/prompts.py).
         voice: which of the model's instruments it is, from 1.
         model, wishes, choice, best_of, random_seed: as in `continue_midi`.
 
