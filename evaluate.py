@@ -50,7 +50,6 @@ from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.ngrams import NAMES, train
 from data.originality import originality
-from data.render import token_labels, write_attention, write_surprise
 from data.surprise import most_surprising
 from data.tables import (
     file_lines,
@@ -67,6 +66,7 @@ from judge import Music, likelihood, music_of_files, read_files, surprises
 from measure import measured, written_like
 from model.serialization import BundleError
 from overall import MOST_NOTES, overall
+from rendering.piano_roll import token_labels, write_attention, write_surprise
 from report import write_report
 
 PIECES = 30  # that `all` lets the model write: a minute has to do for everything

@@ -12,8 +12,8 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
 from common.files import written_beside
-from data.audio import small_wav
 from data.score import Score
+from rendering.audio import small_wav
 
 _STYLE = Path(__file__).with_name("page.css")
 _FIGURE_SPACE, _PUNCTUATION_SPACE = "\N{FIGURE SPACE}", "\N{PUNCTUATION SPACE}"

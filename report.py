@@ -13,10 +13,10 @@ from data.charts import draw_histograms, draw_likelihood, draw_statistics, png, 
 from data.compare import DRAWS, HISTOGRAMS, MEASURES, is_far
 from data.corpus.worker_pool import printable
 from data.originality import LENGTHS, READINGS
-from data.render import draw_piano_roll, draw_surprise
 from data.tables import headlines, run_text, surprise_label
 from overall import Overall, Piece
 from page import chart, contents, element, facts, player, roll, section, table, write_page
+from rendering.piano_roll import draw_piano_roll, draw_surprise
 
 SECONDS_HEARD = 300  # of all pieces together: at 22 kB a second the page stays below 10 MB
 PLACES = ("the likeliest", "the one in the middle", "the least likely")

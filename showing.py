@@ -16,17 +16,17 @@ from torch.utils.tensorboard import SummaryWriter
 
 from common.files import written_beside
 from data import embeddings
-from data.audio import render_audio
 from data.charts import draw_statistics
 from data.compare import compare
 from data.corpus.corpus import Corpus
-from data.render import draw_attention, draw_piano_roll, token_labels
 from data.score import Score
 from data.tokens.tokenizer import decode
 from generation.compose import Model, Piece, compose
 from generation.length import Length
 from generation.prompts import Seed
 from measure import pieces_of
+from rendering.audio import render_audio
+from rendering.piano_roll import draw_attention, draw_piano_roll, token_labels
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 SAMPLES, HEARD = 4, 2  # pieces that are sampled and measured; those of them that are shown

@@ -1,6 +1,6 @@
 """Figures to see: the measures of written pieces beside those of real ones, as charts.
 
-What draws music itself is in data/render.py.
+What draws music itself is in rendering/piano_roll.py.
 """
 
 from __future__ import annotations

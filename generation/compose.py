@@ -18,10 +18,8 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.audio import write_wav
 from data.batches.windows import masks_of_pieces, rebase, unpacked
 from data.midi.io import to_pretty_midi, write_midi
-from data.render import write_piano_roll
 from data.score import Score
 from data.tokens.features import Bearings
 from data.tokens.tokenizer import decode, encode
@@ -36,6 +34,8 @@ from model.decoding import Ids, RecordedSteps
 from model.sampling import Choice, sample
 from model.scoring import token_nats
 from model.serialization import BundleError, load_bundle
+from rendering.audio import write_wav
+from rendering.piano_roll import write_piano_roll
 
 DEFAULT_CHOICE = Choice(temperature=0.75, top_p=0.95)  # at 1, pieces stray from their keys
 DEFAULT_LENGTH = Length(bars=8)

@@ -13,11 +13,11 @@ import generate
 import measure
 from data.metrics import note_density
 from data.midi.io import read_midi, write_midi
-from data.render import write_attention
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from judge import Music, likelihood
 from model.serialization import save_bundle
+from rendering.piano_roll import write_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import untrained_on
 from tests.music import GRID, piece

@@ -18,9 +18,9 @@ import evaluate
 from data.compare import HISTOGRAMS, MEASURES
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import read_midi, write_midi
-from data.render import write_piano_roll
 from generate import load
 from overall import overall
+from rendering.piano_roll import write_piano_roll
 from report import MEANINGS, SECONDS_HEARD, write_report
 from tests.folders import tune, write_tunes
 from tests.models import untrained_on

@@ -8,9 +8,9 @@ import pretty_midi
 import pytest
 from hypothesis import given, settings
 
-from data.audio import render_audio, small_wav, write_wav
 from data.score import BAR, DRUMS, NOTE, canonical
 from generation.note_text import parse_seed_notes
+from rendering.audio import render_audio, small_wav, write_wav
 from tests.music import BOTH, EMPTY, GRID, piece, scale, scores
 
 RATE = 22_050

@@ -7,7 +7,10 @@ from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from data.render import (
+from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Survey
+from rendering.piano_roll import (
     MOST_NATS,
     draw_attention,
     draw_piano_roll,
@@ -15,9 +18,6 @@ from data.render import (
     token_labels,
     write_piano_roll,
 )
-from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
-from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import Survey
 from tests.music import BOTH, GRID, piece, scale, scores
 
 VERMILION, BLUE, SEED_GROUND = "#D55E00", "#0072B2", "#F5ECD3"
