@@ -43,15 +43,21 @@ import torch
 from numpy.typing import NDArray
 
 from common.files import check_writable, write_json
-from data.compare import table
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.worker_pool import printable
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
-from data.ngrams import NAMES, train
-from data.originality import originality
-from data.surprise import most_surprising
-from data.tables import (
+from data.tokens.adapt import fit_score
+from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
+from evaluation.comparison import table
+from evaluation.html_report import write_report
+from evaluation.likelihood import Music, likelihood, music_of_files, read_files, surprises
+from evaluation.ngrams import NAMES, train
+from evaluation.originality import originality
+from evaluation.samples import measured, written_like
+from evaluation.summary import MOST_NOTES, overall
+from evaluation.surprise import most_surprising
+from evaluation.tables import (
     file_lines,
     headlines,
     likelihood_lines,
@@ -59,15 +65,9 @@ from data.tables import (
     surprise_label,
     surprise_line,
 )
-from data.tokens.adapt import fit_score
-from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
-from judge import Music, likelihood, music_of_files, read_files, surprises
-from measure import measured, written_like
 from model.serialization import BundleError
-from overall import MOST_NOTES, overall
 from rendering.piano_roll import token_labels, write_attention, write_surprise
-from report import write_report
 
 PIECES = 30  # that `all` lets the model write: a minute has to do for everything
 MOST_TOKENS = 128  # in a picture of attention

@@ -15,16 +15,16 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 from common.files import written_beside
-from data import embeddings
-from data.charts import draw_statistics
-from data.compare import compare
 from data.corpus.corpus import Corpus
 from data.score import Score
 from data.tokens.tokenizer import decode
+from evaluation import embeddings
+from evaluation.charts import draw_statistics
+from evaluation.comparison import compare
+from evaluation.samples import pieces_of
 from generation.compose import Model, Piece, compose
 from generation.length import Length
 from generation.prompts import Seed
-from measure import pieces_of
 from rendering.audio import render_audio
 from rendering.piano_roll import draw_attention, draw_piano_roll, token_labels
 
@@ -181,7 +181,7 @@ def show_embeddings(moment: Moment) -> None:
 def show_statistics(moment: Moment) -> None:
     """How samples measure beside held-out pieces of their length, and training pieces beside both.
 
-    Overlaps are those of data/compare.py, 1 where two sets are alike; `overlap` is the mean of all
+    Overlaps are those of evaluation/comparison.py, 1 where two sets are alike; `overlap` is the mean of all
     that are defined, `overlap_real` the same of training pieces in place of the samples.
     """
     result = compare(moment.samples, moment.real("valid"), moment.real("train"))

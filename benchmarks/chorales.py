@@ -41,11 +41,11 @@ from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.tokens.tokenizer import decode
 from evaluate import corpus_of
+from evaluation.likelihood import Music, likelihood
+from evaluation.samples import sampled
 from generate import Parser, at_least_one, fail
 from generation.compose import Model, load
 from generation.constraints import Wishes
-from judge import Music, likelihood
-from measure import sampled
 from model.decoder import Decoder
 from model.sampling import Choice
 from model.serialization import BundleError

@@ -32,8 +32,8 @@ from data.corpus.corpus import CorpusError
 from data.score import Score
 from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
+from evaluation.samples import pieces_of, sampled
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
-from measure import pieces_of, sampled
 from model.serialization import BundleError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point

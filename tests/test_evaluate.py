@@ -10,12 +10,12 @@ import torch
 
 import evaluate
 import generate
-import measure
-from data.metrics import note_density
 from data.midi.io import read_midi, write_midi
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
-from judge import Music, likelihood
+from evaluation import samples as measure
+from evaluation.likelihood import Music, likelihood
+from evaluation.metrics import note_density
 from model.serialization import save_bundle
 from rendering.piano_roll import write_attention
 from tests.folders import transposed, tune, write_tunes

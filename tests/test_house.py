@@ -16,7 +16,7 @@ LIGHTNING = {
     *("data/batches/datamodule.py", "model/module.py"),
     *("checkpoints.py", "devices.py", "monitor.py", "sharding.py", "train.py"),
 }
-MATPLOTLIB = {"rendering/piano_roll.py", "data/charts.py"}
+MATPLOTLIB = {"rendering/piano_roll.py", "evaluation/charts.py"}
 # Top-level files import each other only along this line.
 MAY_IMPORT = {
     "train": {"checkpoints", "devices", "monitor", "sharding"},

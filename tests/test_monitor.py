@@ -12,7 +12,7 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 
 import showing
 import train
-from data.embeddings import COLUMNS
+from evaluation.embeddings import COLUMNS
 from tests.folders import enter_same_tunes, run_of_tunes
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"

@@ -73,7 +73,7 @@ def clean():
     for path in Path(out).glob("[!.]*"):
         if path.is_dir():  # killed after all was done
             corpus.Corpus.open(path)
-            assert (path / "report.txt").is_file()
+            assert (path / "evaluation.html_report.txt").is_file()
             shutil.rmtree(path)
 
 left = 0

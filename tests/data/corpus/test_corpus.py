@@ -80,7 +80,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
     report = corpus.report()
-    assert report == json.loads((corpus.folder / "report.json").read_text())
+    assert report == json.loads((corpus.folder / "evaluation.html_report.json").read_text())
     assert report["files"] == 16
     assert [entry["file"] for entry in report["left_out"]] == ["a.mid", "b.mid", "c.mid"]
     assert report["left_out"][0]["reason"] == "not a MIDI file (it does not begin with MThd)"
@@ -97,7 +97,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
         assert report["splits"][split]["notes"] == corpus.split(split).note_counts.sum()
         assert report["splits"][split]["bars"] == len(corpus.split(split).bar_offsets)
     assert report["losses"]["moved"] == 0
-    text = corpus.folder.joinpath("report.txt").read_text()
+    text = corpus.folder.joinpath("evaluation.html_report.txt").read_text()
     assert "tunes: 12 pieces out of 16 MIDI files" in text
     assert "Copies: 1, left out; 0 exact, 1 transposed\n  tune0.mid is tune0 in E.mid, -4" in text
     assert "Left out: 3\n  1 not a MIDI file (it does not begin with MThd): a.mid" in text
@@ -111,7 +111,7 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
     drums = tune(0).notes[tune(0).notes["program"] == DRUMS]
     write_midi(Score(drums, tune(0).bars, tune(0).tempo_bpm, GRID), source / "drums.mid")
     corpus = open_corpus(source, tmp_path / "out", progress=False)
-    page = (corpus.folder / "report.txt").read_text()
+    page = (corpus.folder / "evaluation.html_report.txt").read_text()
     assert "\\xe9t\\xe9.mid" in page
     assert os.fsdecode(b"tune\xff.mid") in sum(names(corpus).values(), ())
     assert Corpus.open(corpus.folder) == corpus
@@ -120,7 +120,9 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
         notes = drums[: number + 2]
         piece = Score(notes, tune(0).bars, tune(0).tempo_bpm, GRID)
         write_midi(piece, tmp_path / "drums" / f"{number}.mid")
-    page = (open_corpus(tmp_path / "drums", tmp_path / "out", progress=False).folder) / "report.txt"
+    page = (
+        open_corpus(tmp_path / "drums", tmp_path / "out", progress=False).folder
+    ) / "evaluation.html_report.txt"
     assert "pitches       drums alone" in page.read_text()
 
 
@@ -326,7 +328,7 @@ def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch,
     assert main() == 0
     (made,) = (tmp_path / "out").iterdir()
     printed = capsys.readouterr().out
-    assert printed == (made / "report.txt").read_text() + f"\nin {made}\n"
+    assert printed == (made / "evaluation.html_report.txt").read_text() + f"\nin {made}\n"
     monkeypatch.setattr(sys, "argv", ["corpus", "nowhere", "--datasets", datasets])
     assert main() == 2
     assert capsys.readouterr().err == "error: nowhere: no such folder\n"

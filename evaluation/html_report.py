@@ -9,13 +9,23 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from data.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
-from data.compare import DRAWS, HISTOGRAMS, MEASURES, is_far
 from data.corpus.worker_pool import printable
-from data.originality import LENGTHS, READINGS
-from data.tables import headlines, run_text, surprise_label
-from overall import Overall, Piece
-from page import chart, contents, element, facts, player, roll, section, table, write_page
+from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
+from evaluation.comparison import DRAWS, HISTOGRAMS, MEASURES, is_far
+from evaluation.originality import LENGTHS, READINGS
+from evaluation.page import (
+    chart,
+    contents,
+    element,
+    facts,
+    player,
+    roll,
+    section,
+    table,
+    write_page,
+)
+from evaluation.summary import Overall, Piece
+from evaluation.tables import headlines, run_text, surprise_label
 from rendering.piano_roll import draw_piano_roll, draw_surprise
 
 SECONDS_HEARD = 300  # of all pieces together: at 22 kB a second the page stays below 10 MB

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
-from data.counterpoint import (
+from data.score import DRUMS, SECONDS, canonical
+from evaluation.voice_leading import (
     Parts,
     out_of_range,
     parallel_fifths,
     parallel_octaves,
     voice_crossing,
 )
-from data.score import DRUMS, SECONDS, canonical
+from tests.evaluation.test_metrics import chorale
 from tests.music import EMPTY, piece
-from tests.test_metrics import chorale
 
 MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
 REST = None

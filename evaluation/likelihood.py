@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batches.windows import WholePieces
-from data.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import Readings, read_named
 from data.corpus.scratch import encode_medley
 from data.corpus.store import Split, token_arrays
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
-from data.ngrams import NGram
 from data.score import Medley, Score
-from data.surprise import PARTS, note_nats
 from data.tokens.adapt import without_unknown
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
+from evaluation.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
+from evaluation.ngrams import NGram
+from evaluation.surprise import PARTS, note_nats
 from generation.compose import Model
 from model.scoring import Tally, summarise
 
@@ -119,7 +119,7 @@ def likelihood(model: Model, baselines: Mapping[str, NGram], music: Music) -> di
     """How likely model and baselines find whole pieces (see model/scoring.py), as plain data.
 
     Every figure is the ratio of two sums over the pieces, `value`, with the bootstrap interval
-    (see data/bootstrap.py) from `low` to `high`.
+    (see evaluation/bootstrap.py) from `low` to `high`.
 
     Returns:
         `nats_per_note` and `bits_per_second` of the baselines and the model; the model's
@@ -194,7 +194,7 @@ def surprises(model: Model, path: str | Path) -> tuple[Score, NDArray[np.float64
     """How surprising the model finds each note of a MIDI file.
 
     Returns:
-        The piece; (N, 4) the nats of each of its notes by what they say (see data/surprise.py),
+        The piece; (N, 4) the nats of each of its notes by what they say (see evaluation/surprise.py),
         NaN for notes that the vocabulary has no token for; and a line for what was changed.
 
     Raises:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.distances import UNDEFINED, between_histograms, between_values, scott_bandwidth
+from evaluation.distances import UNDEFINED, between_histograms, between_values, scott_bandwidth
 
 COUNTS = st.lists(st.integers(0, 9), min_size=5, max_size=5).map(np.array)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from data.compare import is_far
-from data.originality import LENGTHS, READINGS
+from evaluation.comparison import is_far
+from evaluation.originality import LENGTHS, READINGS
 
 _MOST_FILES = 20  # files that have a line of their own
 
 
 def headlines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What matters most of what overall.py gives: figures, and what each of them is."""
+    """What matters most of what evaluation/summary.py gives: figures, and what each of them is."""
     last, music, original = figures["likelihood"][-1], figures["music"], figures["originality"]
     who = list(last["nats_per_note"])
     model, best = (last["nats_per_note"][name] for name in (who[-1], who[-2]))

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree.ElementTree import tostring
 
-from page import element, table, write_page
+from evaluation.page import element, table, write_page
 
 HOSTILE = "<script>x='\"&amp;</p>"
 

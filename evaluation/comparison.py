@@ -1,4 +1,4 @@
-"""Two sets of pieces beside each other: every measure of data/metrics.py and data/counterpoint.py.
+"""Two sets of pieces beside each other: every measure of evaluation/metrics.py and evaluation/voice_leading.py.
 
 What comes out is plain data, for a table, a JSON file or a page.
 """
@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import counterpoint, metrics, tonality
-from data.distances import Distance, between_histograms, between_values
+from data import tonality
 from data.score import Score
+from evaluation import metrics
+from evaluation import voice_leading as counterpoint
+from evaluation.distances import Distance, between_histograms, between_values
 
 DRAWS = 20  # of real pieces: worse than all of them is worse than chance would be once in 21
 COLUMNS = 100  # of the table
@@ -92,7 +94,7 @@ def compare(
         `pieces`: how many of each of SETS. `measures` and `histograms`, by name: the label; for
         each set `mean`, `sd` (over pieces; of a histogram over notes), and `values`, one a piece,
         with how many are `undefined`, or `shares` of each of the `bins`; `distance` of generated
-        from held-out pieces, an `overlap` and a `divergence` (data/distances.py); and
+        from held-out pieces, an `overlap` and a `divergence` (evaluation/distances.py); and
         `real_distance`: `mean` and `sd` of each over the draws, and the `farthest`. What is not
         defined is NaN and stays out of every mean.
     """

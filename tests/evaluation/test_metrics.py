@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import metrics
-from data.compare import HISTOGRAMS, MEASURES
 from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid, canonical
+from evaluation import metrics
+from evaluation.comparison import HISTOGRAMS, MEASURES
 from tests.music import EMPTY, piece, scores
 
 NAN = pytest.approx(float("nan"), nan_ok=True)

@@ -9,8 +9,8 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
 from data.tokens.tokenizer import encode
+from evaluation.likelihood import likelihood, music_of_files, surprises
 from generate import load
-from judge import likelihood, music_of_files, surprises
 from model.scoring import token_nats
 from tests.models import QUARTET, tune, untrained
 from tests.music import piece

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.metrics import pitched
 from data.score import Score
+from evaluation.metrics import pitched
 
 PARTS = 4
 PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from data.compare import compare
 from data.corpus.corpus import Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
+from evaluation.comparison import compare
 from generation.compose import DEFAULT_CHOICE, Model, compose
 from generation.constraints import ANYTHING, Wishes
 from generation.length import Length

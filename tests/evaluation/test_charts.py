@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from data.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
-from data.compare import HISTOGRAMS, MEASURES, compare
+from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
+from evaluation.comparison import HISTOGRAMS, MEASURES, compare
 from tests.folders import tune
 from tests.music import EMPTY
 

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from data.compare import HISTOGRAMS, MEASURES, SETS, is_far
+from evaluation.comparison import HISTOGRAMS, MEASURES, SETS, is_far
 
 GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#616b76", "#e3e7eb", "#0072b2"
 # The same where the reader's screen is dark; page.css has them too.
@@ -43,7 +43,7 @@ def draw_statistics(result: Mapping[str, Any]) -> Figure:
     The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
 
     Args:
-        result: what data/compare.py's `compare` gives.
+        result: what evaluation/comparison.py's `compare` gives.
     """
     rows = result["measures"] | result["histograms"]
     digits = {name: its.digits for name, its in (MEASURES | HISTOGRAMS).items()}
@@ -182,7 +182,7 @@ def draw_histograms(result: Mapping[str, Any]) -> Figure:
     them are left out.
 
     Args:
-        result: what data/compare.py's `compare` gives.
+        result: what evaluation/comparison.py's `compare` gives.
     """
     rows = list(result["histograms"].values())
     height = 2.1 * len(rows)

@@ -1,6 +1,6 @@
 """Everything that is known of a model at once: what `evaluate.py all` prints, keeps and shows.
 
-The figures are plain data, for JSON; report.py makes a page of them.
+The figures are plain data, for JSON; evaluation/html_report.py makes a page of them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
-from data.ngrams import NAMES, train
-from data.originality import originality
 from data.score import Medley, Score
-from data.surprise import most_surprising, note_nats
 from data.tokens.tokenizer import decode
+from evaluation.likelihood import Music, likelihood, music_of, read_files
+from evaluation.ngrams import NAMES, train
+from evaluation.originality import originality
+from evaluation.samples import measured, written_like
+from evaluation.surprise import most_surprising, note_nats
 from generation.compose import Model
-from judge import Music, likelihood, music_of, read_files
-from measure import measured, written_like
 
 MOST_GIVEN = 4  # pieces of the files asked about that are kept to be shown
 MOST_NOTES = 10  # listed as the most surprising
@@ -36,7 +36,7 @@ class Piece:
         name: a file's, or what it is.
         score: its notes.
         figures: of it, as `judge.likelihood` gives them for a file.
-        original: of it, as data/originality.py gives it for a piece; empty where nobody asked.
+        original: of it, as evaluation/originality.py gives it for a piece; empty where nobody asked.
         drawn: the PNG file that generate.py wrote beside it, if there is one.
     """
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from data.embeddings import COLUMNS, interval_nearness, labels
 from data.score import DRUMS, SECONDS
 from data.tokens.vocabulary import Kind, Vocabulary
+from evaluation.embeddings import COLUMNS, interval_nearness, labels
 from tests.models import PIANIST, QUARTET
 from tests.music import GRID
 

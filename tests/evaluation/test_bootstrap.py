@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from data.bootstrap import intervals
+from evaluation.bootstrap import intervals
 
 
 def test_an_interval_of_a_mean_is_as_wide_as_its_standard_error_says():

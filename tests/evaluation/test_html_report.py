@@ -15,17 +15,17 @@ import pytest
 from PIL import Image
 
 import evaluate
-from data.compare import HISTOGRAMS, MEASURES
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import read_midi, write_midi
+from evaluation.comparison import HISTOGRAMS, MEASURES
+from evaluation.html_report import MEANINGS, SECONDS_HEARD, write_report
+from evaluation.summary import overall
 from generate import load
-from overall import overall
 from rendering.piano_roll import write_piano_roll
-from report import MEANINGS, SECONDS_HEARD, write_report
+from tests.evaluation.test_page import Reader
 from tests.folders import tune, write_tunes
 from tests.models import untrained_on
 from tests.music import GRID
-from tests.test_page import Reader
 
 HOSTILE = "<img src=x onerror=\"alert('1')\">&\u202e.mid"
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from common.files import write_json
-from data.compare import COLUMNS, DRAWS, HISTOGRAMS, MEASURES, compare, table
-from data.distances import between_histograms, between_values
+from evaluation.comparison import COLUMNS, DRAWS, HISTOGRAMS, MEASURES, compare, table
+from evaluation.distances import between_histograms, between_values
+from tests.evaluation.test_metrics import BEAT, bars
+from tests.evaluation.test_voice_leading import chords
 from tests.folders import tune
 from tests.music import EMPTY, piece
-from tests.test_counterpoint import chords
-from tests.test_metrics import BEAT, bars
 
 TUNES = [tune(seed, bars=3 + seed % 7) for seed in range(24)]
 

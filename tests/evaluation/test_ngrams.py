@@ -7,7 +7,7 @@ import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import open_corpus
-from data.ngrams import NGram, train
+from evaluation.ngrams import NGram, train
 from tests.folders import write_tunes
 
 # Pad 0, Start 1, End 2, and three more ids.
