@@ -33,10 +33,12 @@ from lightning.pytorch.cli import (
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
-from devices import (
+from training.callbacks import MusicMonitor, RunLogger, StepProgress
+from training.checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
+from training.checks import RunError, told_if_memory_ran_out
+from training.distributed import (
     LeaveTogether,
     check_nodes,
     check_numbers,
@@ -44,10 +46,8 @@ from devices import (
     is_lost_process,
     is_to_tell,
 )
-from model.checks import RunError, told_if_memory_ran_out
-from model.module import MusicModule
-from monitor import MusicMonitor, RunLogger, StepProgress
-from sharding import Sharded
+from training.module import MusicModule
+from training.sharding import Sharded
 
 
 class KeepConfig(SaveConfigCallback):

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import train
-from checkpoints import MODEL_NAME
 from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus.corpus import Corpus, CorpusError
 from data.corpus.store import folder_beside
@@ -49,6 +48,7 @@ from generation.constraints import Wishes
 from model.decoder import Decoder
 from model.sampling import Choice
 from model.serialization import BundleError
+from training.checkpoints import MODEL_NAME
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import showing
 import train
 from generate import Parser
-from model.module import MusicModule
-from monitor import MusicMonitor
+from training import showing
+from training.callbacks import MusicMonitor
+from training.module import MusicModule
 
 CONFIG = Path(train.__file__).parent / "configs" / "bach.yaml"
 # The hooks that belong to the page, and of whom.

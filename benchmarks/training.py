@@ -38,12 +38,12 @@ from data.tokens.features import Bearings
 from data.tokens.vocabulary import Vocabulary
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
-from model.loss import cross_entropy
-from model.module import MusicModule
-from model.optim import MuonAdamW
-from model.protocols import TrainingBatch
-from monitor import RunLogger, StepProgress
 from train import keep_memory
+from training.callbacks import RunLogger, StepProgress
+from training.loss import cross_entropy
+from training.module import MusicModule
+from training.optimizer import MuonAdamW
+from training.protocols import TrainingBatch
 
 PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
 DROPOUT = 0.2

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from model.decoder import Decoder
 from model.decoding import PAD, Beside, Ids
-from model.figures import hits_by_kind
 from model.sampling import Rebase
+from training.metrics import hits_by_kind
 
 Nats = NDArray[np.float64]
 Reading = Callable[[Ids], Beside]  # ids that are read -> the side input beside them

@@ -7,14 +7,20 @@ import pytest
 
 import data.batches.windows
 import data.tokens.vocabulary
-import model.loss
 import model.sampling
+import training.loss
 
 ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.py"), *ROOT.glob("data/*.py"), *ROOT.glob("model/*.py")]
 LIGHTNING = {
-    *("data/batches/datamodule.py", "model/module.py"),
-    *("checkpoints.py", "devices.py", "monitor.py", "sharding.py", "train.py"),
+    *("data/batches/datamodule.py", "training/module.py"),
+    *(
+        "training/checkpoints.py",
+        "training/distributed.py",
+        "training/callbacks.py",
+        "training/sharding.py",
+        "train.py",
+    ),
 }
 MATPLOTLIB = {"rendering/piano_roll.py", "evaluation/charts.py"}
 # Top-level files import each other only along this line.
@@ -65,7 +71,7 @@ def test_a_file_keeps_the_rules_of_the_house(path):
 
 
 def test_both_sides_of_the_wall_mean_the_same():
-    assert data.batches.windows.NOT_SCORED == model.loss.NOT_SCORED
+    assert data.batches.windows.NOT_SCORED == training.loss.NOT_SCORED
     assert data.tokens.vocabulary.Kind.PAD == model.sampling.PAD
 
 

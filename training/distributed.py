@@ -15,7 +15,7 @@ from lightning.pytorch.strategies import ParallelStrategy
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import distributed
 
-from model.checks import RunError
+from training.checks import RunError
 
 GRACE = 3.0  # seconds in which processes that meet the same error meet it
 TOLD = "etude/told"

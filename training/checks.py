@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from model.decoder import DecoderConfig
-from model.memory import free_bytes, least_weight_bytes, least_window_bytes
-from model.protocols import MusicData
+from training.memory import free_bytes, least_weight_bytes, least_window_bytes
+from training.protocols import MusicData
 
 # What can be trained with at all: at a rate above 1 a step takes a weight further than it is large.
 RANGES = (

@@ -15,11 +15,11 @@ from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
-from board import show_charts, show_config, show_corpus, show_settings
 from data.corpus.corpus import Corpus
 from generation.compose import Model
-from model.checks import RunError
-from showing import SHOWN, SHOWN_ONCE, Moment
+from training.checks import RunError
+from training.showing import SHOWN, SHOWN_ONCE, Moment
+from training.tensorboard import show_charts, show_config, show_corpus, show_settings
 
 EVENTS = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder
 
@@ -78,7 +78,7 @@ class MusicMonitor(Callback):
     """Shows a run in TensorBoard: what it is at its beginning, and then what the model learns.
 
     A few times a run it shows music that the model writes, where its heads look, its embeddings
-    and its statistics (showing.py); of sequences that are no music none of these. What cannot be
+    and its statistics (training/showing.py); of sequences that are no music none of these. What cannot be
     shown is told, once, and training goes on, to the same weights as if nothing were shown.
 
     Args:

@@ -14,12 +14,12 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import checkpoints
 import train
-from model.module import MusicModule
 from model.serialization import load_bundle
 from tests.folders import enter_same_tunes, run_of_tunes
 from tests.processes import run_apart
+from training import checkpoints
+from training.module import MusicModule
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, EVERY = 9, 3
@@ -34,9 +34,9 @@ SETTINGS = {
     "trainer.log_every_n_steps": 1,
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
-    "monitor.times": 1,
-    "monitor.bars": 1,
-    "monitor.tokens": 4,
+    "training.callbacks.times": 1,
+    "training.callbacks.bars": 1,
+    "training.callbacks.tokens": 4,
 }
 
 

@@ -11,14 +11,6 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
-from model.checks import (
-    RunError,
-    broken_loss,
-    check_checkpoint,
-    check_memory,
-    check_ranges,
-    check_weights,
-)
 from model.decoder import (
     DROPOUTS,
     SHAPE,
@@ -29,13 +21,21 @@ from model.decoder import (
     NormPosition,
     Positions,
 )
-from model.figures import gradient_norms, hits_by_kind, learning_rates
-from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
-from model.memory import used_bytes
-from model.optim import MuonAdamW, warm_hold_fall
-from model.protocols import MusicData, PieceBatch, TrainingBatch
 from model.scoring import Tally, tally_pieces
-from model.teachers import Teachers, begin_with, read_teachers
+from training.checks import (
+    RunError,
+    broken_loss,
+    check_checkpoint,
+    check_memory,
+    check_ranges,
+    check_weights,
+)
+from training.distillation import Teachers, begin_with, read_teachers
+from training.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
+from training.memory import used_bytes
+from training.metrics import gradient_norms, hits_by_kind, learning_rates
+from training.optimizer import MuonAdamW, warm_hold_fall
+from training.protocols import MusicData, PieceBatch, TrainingBatch
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 

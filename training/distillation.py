@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from model.checks import RunError
 from model.decoder import SHAPE, Decoder
-from model.protocols import MusicData
 from model.serialization import BundleError, load_bundle
+from training.checks import RunError
+from training.protocols import MusicData
 
 
 class Teachers(nn.Module):

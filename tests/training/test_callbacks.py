@@ -10,10 +10,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-import showing
 import train
 from evaluation.embeddings import COLUMNS
 from tests.folders import enter_same_tunes, run_of_tunes
+from training import showing
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
@@ -27,9 +27,9 @@ OPTIONS = {
     "trainer.log_every_n_steps": 2,
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
-    "monitor.times": TIMES,
-    "monitor.bars": 2,
-    "monitor.tokens": 8,
+    "training.callbacks.times": TIMES,
+    "training.callbacks.bars": 2,
+    "training.callbacks.tokens": 8,
 }
 
 
@@ -163,7 +163,7 @@ def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch,
         raise OSError("no\nfont")
 
     failing = dict.fromkeys(("the sound of samples", "the attention maps"), fail)
-    monkeypatch.setattr("monitor.SHOWN", {**showing.SHOWN, **failing})
+    monkeypatch.setattr("training.callbacks.SHOWN", {**showing.SHOWN, **failing})
     fit("--run", "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     assert lines == [

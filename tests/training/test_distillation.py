@@ -11,11 +11,11 @@ from benchmarks.chorales import Mean
 from evaluate import corpus_of
 from generation.compose import load
 from model.decoder import Decoder, DecoderConfig
-from model.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 from model.serialization import load_bundle
-from model.teachers import Teachers
 from tests.folders import write_tunes
 from tests.models import untrained_on
+from training.distillation import Teachers
+from training.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
 
 CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 V = 5

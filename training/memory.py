@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from model.decoder import Decoder, DecoderConfig
-from model.optim import split_parameters
+from training.optimizer import split_parameters
 
 MEMORY = Path("/proc/meminfo")
 MINE = Path("/proc/self/statm")  # in pages: of all addresses, and of those in memory

@@ -24,7 +24,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.optim import Optimizer
 
-from model.optim import own_rows, whole
+from training.optimizer import own_rows, whole
 
 
 class Sharded(DDPStrategy):

@@ -29,8 +29,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from model.checks import RunError
 from model.serialization import save_bundle, write_whole
+from training.checks import RunError
 
 MODEL_NAME = "model.safetensors"
 FOLDER = "checkpoints"

@@ -14,12 +14,12 @@ from torch.nn import functional
 import train
 from data.batches.datamodule import MusicDataModule
 from data.tokens.vocabulary import Kind
-from model import checks, memory
 from model.decoder import Decoder, DecoderConfig
-from model.module import MusicModule
-from model.optim import MuonAdamW
 from tests.folders import write_tunes
 from tests.processes import run_apart
+from training import checks, memory
+from training.module import MusicModule
+from training.optimizer import MuonAdamW
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 LAST = Path("run", "checkpoints", "last.ckpt")

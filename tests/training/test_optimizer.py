@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from model.decoder import Decoder, DecoderConfig
-from model.optim import BatchedMuon, MuonAdamW, split_parameters, warm_hold_fall
+from training.optimizer import BatchedMuon, MuonAdamW, split_parameters, warm_hold_fall
 
 IDS = torch.arange(12).remainder(7).view(2, 6)
 

@@ -11,10 +11,10 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train
-from checkpoints import MODEL_NAME
 from model.serialization import load_bundle
 from tests.folders import write_tunes
-from tests.test_devices import CPU, STOPS, TERMINATES, TWO, lines, weights
+from tests.training.test_distributed import CPU, STOPS, TERMINATES, TWO, lines, weights
+from training.checkpoints import MODEL_NAME
 
 FSDP = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "fsdp")
 

@@ -3,8 +3,8 @@
 import torch
 
 from model.decoder import Decoder, DecoderConfig
-from model.figures import gradient_norms, hits_by_kind, learning_rates
-from model.optim import MuonAdamW
+from training.metrics import gradient_norms, hits_by_kind, learning_rates
+from training.optimizer import MuonAdamW
 
 
 def test_hits_by_kind_of_hand_made_logits():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from model.optim import whole
+from training.optimizer import whole
 
 
 def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
