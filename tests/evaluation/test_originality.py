@@ -9,7 +9,6 @@ from data.corpus.corpus import open_corpus
 from data.corpus.scratch import encode_medley
 from data.corpus.store import Split, token_arrays
 from data.score import BAR, DRUMS, NOTE, SECONDS, Medley, canonical
-from evaluation import originality
 from evaluation.originality import READINGS, figures, find, originality, read, runs
 from tests.folders import transposed, tune, write_tunes
 from tests.music import piece, scores, vocabulary_for
