@@ -18,7 +18,7 @@ music: $(RUN)/report.html
 	@echo
 	@echo "The model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav and a .png"
 	@echo "(the piano roll, where the seed is dark). To look at the run: make watch"
-	@echo "To hear and judge what it learnt, open $(RUN)/report.html in a browser"
+	@echo "To hear and judge what it learned, open $(RUN)/report.html in a browser"
 
 # Training resumes where it was interrupted; `trained` says that it came to its end.
 $(RUN)/trained: .venv/installed

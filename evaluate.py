@@ -47,7 +47,7 @@ from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_
 from data.corpus.worker_pool import printable
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
-from data.tokens.adapt import fit_score
+from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from evaluation.comparison import table
 from evaluation.html_report import write_report
@@ -66,7 +66,7 @@ from evaluation.tables import (
     surprise_line,
 )
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
-from model.serialization import BundleError
+from model.serialization import ModelFileError
 from rendering.piano_roll import token_labels, write_attention, write_surprise
 
 PIECES = 30  # that `all` lets the model write: a minute has to do for everything
@@ -130,7 +130,7 @@ def judge_originality(model: Model, given: argparse.Namespace) -> dict[str, Any]
     """Prints what of some files stands in the training set; gives it."""
     corpus = corpus_of(model, given.path, given.datasets)
     readings = read_files(model, given.midi)
-    result = originality(readings.medley, readings.names, corpus)
+    result = originality(readings.batch_of_scores, readings.names, corpus)
     print("\n".join(map(printable, [*readings.told, *originality_lines(result)])))
     return {"originality": result}
 
@@ -140,7 +140,9 @@ def judge_music(model: Model, given: argparse.Namespace) -> dict[str, Any]:
     corpus = corpus_of(model, given.path, given.datasets)
     if given.midi:
         readings = read_files(model, given.midi)
-        pieces = [readings.medley[number] for number in range(len(readings.medley))]
+        pieces = [
+            readings.batch_of_scores[number] for number in range(len(readings.batch_of_scores))
+        ]
         for line in readings.told:
             print(printable(line), file=sys.stderr)
     else:
@@ -181,7 +183,7 @@ def opening_ids(
     Raises:
         FileNotFoundError, MidiError: there is no such file, or no such bar in it.
     """
-    score, told = fit_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
+    score, told = adapt_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
     ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
     if not len(score.notes):
         raise MidiError(f"{midi}: no notes that the model has an instrument for")
@@ -197,8 +199,8 @@ def opening_ids(
 
 def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None:
     """The attention maps of all layers and heads over `ids`, as a picture."""
-    beside = torch.from_numpy(model.beside(ids[None]))
-    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], beside=beside)[:, 0]
+    side = torch.from_numpy(model.side(ids[None]))
+    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, first_bar)
     write_attention(maps.numpy(), labels, model.decoder.attention_names, out)
 
@@ -325,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             draw(model, ids, arguments.from_bar, arguments.out)
         if figures and arguments.json:
             write_json({"checkpoint": arguments.checkpoint, **figures}, arguments.json)
-    except (BundleError, CorpusError, MidiError, OSError) as error:
+    except (ModelFileError, CorpusError, MidiError, OSError) as error:
         fail(str(error))
 
 

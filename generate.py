@@ -2,7 +2,7 @@
 
     python generate.py --seed-notes "C4 E4 G4 C5" --bars 8
     python generate.py --seed-midi tune.mid --seed-bars 2 --key "D minor" --best-of 8
-    python generate.py --harmonise tune.mid
+    python generate.py --harmonize tune.mid
 
 From Python:
 
@@ -21,54 +21,54 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from data.keys import WishError
+from data.keys import ConstraintError
 from data.midi.quantize import MidiError
 from generation.compose import (
-    DEFAULT_CHOICE,
     DEFAULT_LENGTH,
+    DEFAULT_SAMPLING,
     Model,
     Piece,
     compose,
     continue_midi,
-    harmonise,
-    harmonise_midi,
+    harmonize,
+    harmonize_midi,
     load,
     ranked,
     stream,
     write_piece,
 )
-from generation.constraints import Wishes
+from generation.constraints import Constraints
 from generation.length import Length
 from generation.note_text import SeedError
 from generation.prompts import (
     Seed,
+    given_from_midi,
     no_seed,
     seed_from_midi,
     seed_from_notes,
-    tune_from_midi,
     voice_of,
 )
-from model.sampling import Choice
-from model.serialization import BundleError
+from model.sampling import SamplingOptions
+from model.serialization import ModelFileError
 
 __all__ = [  # the Python API
-    "Choice",
+    "Constraints",
     "Length",
     "Model",
     "Piece",
+    "SamplingOptions",
     "Seed",
-    "Wishes",
     "compose",
     "continue_midi",
-    "harmonise",
-    "harmonise_midi",
+    "given_from_midi",
+    "harmonize",
+    "harmonize_midi",
     "load",
     "no_seed",
     "ranked",
     "seed_from_midi",
     "seed_from_notes",
     "stream",
-    "tune_from_midi",
     "write_piece",
 ]
 
@@ -124,7 +124,7 @@ def command_line() -> argparse.ArgumentParser:
         help="the model.safetensors of a run\n(default: %(default)s)",
     )
     _add_givens(parser)
-    _add_wishes(parser)
+    _add_constraints(parser)
     _add_chances(parser)
     return parser
 
@@ -152,7 +152,7 @@ def _add_givens(parser: argparse.ArgumentParser) -> None:
     )
     tunes = parser.add_argument_group("or a tune to write other voices to, every note kept")
     tunes.add_argument(
-        "--harmonise",
+        "--harmonize",
         metavar="FILE",
         nargs="?",
         const="",
@@ -167,7 +167,7 @@ def _add_givens(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_wishes(parser: argparse.ArgumentParser) -> None:
+def _add_constraints(parser: argparse.ArgumentParser) -> None:
     """What is asked of the music."""
     lengths = parser.add_argument_group(
         f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
@@ -206,7 +206,7 @@ def _add_chances(parser: argparse.ArgumentParser) -> None:
         ("top_k", int, "K", "choose among so many likeliest tokens"),
         ("min_p", float, "P", "choose among tokens at least this likely beside the likeliest"),
     ):
-        default = getattr(DEFAULT_CHOICE, option)
+        default = getattr(DEFAULT_SAMPLING, option)
         shown = "" if default is None else "\n(default: %(default)s)"
         name = "--" + option.replace("_", "-")
         chance.add_argument(name, metavar=sign, type=kind, default=default, help=text + shown)
@@ -243,17 +243,17 @@ def _check_together(given: argparse.Namespace) -> None:
     for name in ("seed_bars", "from_bar"):
         if getattr(given, name) is not None and given.seed_midi is None:
             fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
-    if given.harmonise is None:
+    if given.harmonize is None:
         if given.voice is not None:
-            fail("--voice is about --harmonise, which is missing")
+            fail("--voice is about --harmonize, which is missing")
     elif given.seed_midi is not None:
-        fail("--harmonise keeps a tune from its beginning on: leave out --seed-midi")
-    elif bool(given.harmonise) == (given.seed_notes is not None):
-        fail("--harmonise needs one tune: a MIDI file, or none and --seed-notes")
+        fail("--harmonize keeps a tune from its beginning on: leave out --seed-midi")
+    elif bool(given.harmonize) == (given.seed_notes is not None):
+        fail("--harmonize needs one tune: a MIDI file, or none and --seed-notes")
     else:
         for name in ("bars", "seconds", "notes"):
             if getattr(given, name) is not None:
-                fail(f"--{name}: a harmonised piece is as long as its tune; leave it out")
+                fail(f"--{name}: a harmonized piece is as long as its tune; leave it out")
     if given.best_of is not None and given.best_of < given.num_samples:
         fail(f"--best-of {given.best_of} is fewer than the {given.num_samples} pieces to keep")
 
@@ -266,7 +266,7 @@ def _stems(given: argparse.Namespace) -> list[Path]:
             fail(f"--out {given.out}: a name for the files is needed, such as music/piece")
         stem = out.with_suffix("") if out.suffix in (".mid", ".wav", ".png") else out
     else:
-        file = given.seed_midi or given.harmonise
+        file = given.seed_midi or given.harmonize
         name = Path(file).stem if file else "notes" if given.seed_notes else "nothing"
         stem = Path(given.checkpoint).parent / "music" / f"from-{name}"
     count = given.num_samples
@@ -275,8 +275,8 @@ def _stems(given: argparse.Namespace) -> list[Path]:
     return [stem.with_name(f"{stem.name}-{number}") for number in range(1, count + 1)]
 
 
-def _wishes(given: argparse.Namespace) -> Wishes:
-    return Wishes(
+def _constraints(given: argparse.Namespace) -> Constraints:
+    return Constraints(
         key=given.key,
         pitch_range=given.pitch_range and tuple(given.pitch_range),
         programs=given.programs and tuple(given.programs),
@@ -286,11 +286,11 @@ def _wishes(given: argparse.Namespace) -> Wishes:
     )
 
 
-def _seed(model: Model, given: argparse.Namespace, wishes: Wishes) -> Seed:
+def _seed(model: Model, given: argparse.Namespace, constraints: Constraints) -> Seed:
     """The seed, or the tune."""
     vocabulary, voice = model.vocabulary, given.voice or 1
-    if given.harmonise:
-        return tune_from_midi(given.harmonise, vocabulary, voice=voice)
+    if given.harmonize:
+        return given_from_midi(given.harmonize, vocabulary, voice=voice)
     if given.seed_midi is not None:
         return seed_from_midi(
             given.seed_midi,
@@ -300,8 +300,8 @@ def _seed(model: Model, given: argparse.Namespace, wishes: Wishes) -> Seed:
         )
     if given.seed_notes is None:
         return no_seed(vocabulary)
-    seed = seed_from_notes(given.seed_notes, vocabulary, wishes)
-    return seed if given.harmonise is None else voice_of(seed.score, vocabulary, voice)
+    seed = seed_from_notes(given.seed_notes, vocabulary, constraints)
+    return seed if given.harmonize is None else voice_of(seed.score, vocabulary, voice)
 
 
 def _write(given: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
@@ -323,35 +323,35 @@ def _write(given: argparse.Namespace, pieces: list[Piece], stems: list[Path]) ->
 def main(argv: Sequence[str] | None = None) -> None:
     """The command."""
     given = command_line().parse_args(argv)
-    names = [field.name for field in dataclasses.fields(Choice)]
+    names = [field.name for field in dataclasses.fields(SamplingOptions)]
     try:
-        choice = Choice(**{name: getattr(given, name) for name in names})
+        sampling = SamplingOptions(**{name: getattr(given, name) for name in names})
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
     _check_together(given)
     stems = _stems(given)
     try:
-        wishes = _wishes(given)
+        constraints = _constraints(given)
         model = load(given.checkpoint)
-        seed = _seed(model, given, wishes)
+        seed = _seed(model, given, constraints)
         if seed.told:
-            what = "seed" if given.harmonise is None else "tune"
+            what = "seed" if given.harmonize is None else "tune"
             print(f"the {what} was fitted to the model: {'; '.join(seed.told)}")
         how = {
-            "choice": choice,
+            "sampling": sampling,
             "samples": given.best_of or given.num_samples,
             "random_seed": given.seed,
             "progress": True,
         }
-        if given.harmonise is not None:
-            pieces = harmonise(model, seed, wishes, **how)
+        if given.harmonize is not None:
+            pieces = harmonize(model, seed, constraints, **how)
         else:
             length = Length(bars=given.bars, seconds=given.seconds, notes=given.notes)
             pieces = compose(
-                model, seed, DEFAULT_LENGTH if length == Length() else length, wishes, **how
+                model, seed, DEFAULT_LENGTH if length == Length() else length, constraints, **how
             )
         _write(given, ranked(model, pieces) if given.best_of else pieces, stems)
-    except (BundleError, MidiError, SeedError, WishError, OSError) as error:
+    except (ModelFileError, MidiError, SeedError, ConstraintError, OSError) as error:
         fail(str(error))
 
 

@@ -11,7 +11,7 @@ and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder
 each voice a program of its own. The source cannot tell a note that is held from one that is struck
 again, so a pitch that goes on is struck again at every beat (--strike): what a model would have
 to foresee when a note begins, it decides when the beat comes. train.py trains on that folder (all
-options but ours are its own), and what it learnt is reported as the literature does: total nats of
+options but ours are its own), and what it learned is reported as the literature does: total nats of
 a split, End with them and untransposed, over four voices times its sixteenths. The grid comes back
 cell for cell from the tokens, so that is the grid's own likelihood, or a little less: what a model
 gives to other notes that fill the same cells is lost.
@@ -44,17 +44,19 @@ from evaluation.likelihood import Music, likelihood
 from evaluation.samples import sampled
 from generate import Parser, at_least_one, fail
 from generation.compose import Model, load
-from generation.constraints import Wishes
+from generation.constraints import Constraints
 from model.decoder import Decoder
-from model.sampling import Choice
-from model.serialization import BundleError
+from model.sampling import SamplingOptions
+from model.serialization import ModelFileError
 from training.checkpoints import MODEL_NAME
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
 TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
-WRITING = Choice(temperature=0.8)  # at 1 a teacher strays: to the others that is no longer Bach
+WRITING = SamplingOptions(
+    temperature=0.8
+)  # at 1 a teacher strays: to the others that is no longer Bach
 REST, HIGHEST = -1, 127
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
@@ -120,7 +122,7 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
         grids: of the source.
         folder: to be written.
         strike: as in `score_of`.
-        others: to be learnt from as well.
+        others: to be learned from as well.
 
     Raises:
         CorpusError: the folder is there, and holds other pieces.
@@ -136,23 +138,23 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
             if not path.is_file() or path.read_bytes() != content:
                 raise CorpusError(f"{path} is another piece than the source's: delete {folder}")
         return
-    with folder_beside(folder) as beside:
+    with folder_beside(folder) as side:
         for name, content in files.items():
-            (beside / name).parent.mkdir(exist_ok=True)
-            (beside / name).write_bytes(content)
+            (side / name).parent.mkdir(exist_ok=True)
+            (side / name).write_bytes(content)
         for number, score in enumerate(others):
-            write_midi(score, beside / "train" / f"written-{number:04}.mid")
+            write_midi(score, side / "train" / f"written-{number:04}.mid")
 
 
 def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score]:
     """Pieces of all models alike, as long and in the range of those to learn from."""
     pitches = np.concatenate([grid[grid != REST] for grid in grids["train"]])
-    wishes = Wishes(pitch_range=(int(pitches.min()), int(pitches.max())))
+    constraints = Constraints(pitch_range=(int(pitches.min()), int(pitches.max())))
     lengths = [-(-len(grid) // GRID.bar_steps(4, 4)) for grid in grids["train"]]
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
     for number, model in enumerate(models):
         mine = bars[number :: len(models)]
-        yield from sampled(model, mine, number * count, "Writing pieces", wishes, WRITING)
+        yield from sampled(model, mine, number * count, "Writing pieces", constraints, WRITING)
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
@@ -183,9 +185,9 @@ class Mean(nn.Module):
         self.decoders = nn.ModuleList(decoders)
         self.config, self.head = decoders[0].config, decoders[0].head
 
-    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, side: Tensor | None = None) -> Tensor:
         """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
-        each = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in self.decoders]
+        each = [decoder(ids, side=side).log_softmax(dim=-1) for decoder in self.decoders]
         return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)
 
 
@@ -237,9 +239,9 @@ def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model
 def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
     """Refuses models that did not learn the folder, or do not read the same, as much at once."""
     for path, model in zip(paths, models, strict=True):
-        learnt = model.summary["data"]["path"]
-        if learnt.partition(TAUGHT)[0] != folder:
-            fail(f"{path} learnt {learnt}, not {folder}: which --strike?")
+        learned = model.summary["data"]["path"]
+        if learned.partition(TAUGHT)[0] != folder:
+            fail(f"{path} learned {learned}, not {folder}: which --strike?")
         if model.vocabulary != models[0].vocabulary:  # --data.transpose widens it
             fail(f"{path} has another vocabulary than {paths[0]}")
         if model.decoder.config.context_length != models[0].decoder.config.context_length:
@@ -269,17 +271,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.split not in grids:
         fail(f"--split {arguments.split}: {arguments.source} has {', '.join(grids)}")
     if path := next((option for option in others if option.startswith("--data.path")), None):
-        fail(f"{path}: it is the source's pieces that are learnt; leave it out")
+        fail(f"{path}: it is the source's pieces that are learned; leave it out")
     try:
         report(arguments, others, grids)
-    except (BundleError, CorpusError, OSError) as error:
+    except (ModelFileError, CorpusError, OSError) as error:
         fail(str(error))
 
 
 def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> None:
     """Trains a model, or reads some, and prints the figures."""
     strike, teachers = arguments.strike, arguments.teacher
-    folder = learnt = FOLDER.format(strike)
+    folder = learned = FOLDER.format(strike)
     write_corpus(grids, Path(folder), strike)
     if arguments.checkpoint:
         models = [load(path) for path in arguments.checkpoint]
@@ -288,9 +290,9 @@ def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> No
         if arguments.run.exists():
             fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")
         if teachers:
-            learnt = taught_folder(grids, folder, strike, teachers, arguments.written)
+            learned = taught_folder(grids, folder, strike, teachers, arguments.written)
             others = [f"--model.teachers={json.dumps(teachers)}", *others]
-        models = [trained(learnt, arguments.run, arguments.config, others)]
+        models = [trained(learned, arguments.run, arguments.config, others)]
     corpus = corpus_of(models[0], folder, "datasets")
     print_scores(models, corpus, check(grids, corpus, strike), arguments.split)
 
@@ -313,7 +315,7 @@ def command_line() -> argparse.ArgumentParser:
         "--teacher",
         action="append",
         default=[],
-        help="a trained model that is learnt from, with pieces that it writes; as often as wanted",
+        help="a trained model that is learned from, with pieces that it writes; as often as wanted",
     )
     parser.add_argument(
         "--written",

@@ -57,8 +57,8 @@ def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
     for name in names:
         score = symusic.Score(folder / name)
         notes += sum(len(track.notes) for track in score.tracks)
-        spelt = tokenizer(score)
-        tokens += sum(len(one) for one in (spelt if isinstance(spelt, list) else [spelt]))
+        spelled = tokenizer(score)
+        tokens += sum(len(one) for one in (spelled if isinstance(spelled, list) else [spelled]))
     seconds = time.perf_counter() - began
     return {"seconds": seconds, "files": len(names), "notes": notes, "tokens": tokens}
 
@@ -146,16 +146,16 @@ def main() -> None:
     parser.add_argument("--workers", type=at_least_one, default=cores())
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
-    wishes = parser.parse_args()
-    if wishes.part:
-        in_this_process(wishes.part, wishes.folder, wishes.workers, wishes.options)
+    given = parser.parse_args()
+    if given.part:
+        in_this_process(given.part, given.folder, given.workers, given.options)
         return
     try:
-        found = find_midi_files(wishes.folder)[0]
+        found = find_midi_files(given.folder)[0]
     except OSError as error:
         fail(str(error))
     if not found:
-        fail(f"{wishes.folder}: no MIDI file in it")
+        fail(f"{given.folder}: no MIDI file in it")
     names = (
         "files",
         "notes",
@@ -169,16 +169,16 @@ def main() -> None:
     widths = (9, 13, 9, 9, 12, 10, 12, 10)
     head = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
     print(f"{'':34}{head}")
-    if wishes.copies:
+    if given.copies:
         with tempfile.TemporaryDirectory() as folder:
             files = Path(folder, "files")
-            repeat(wishes.folder, found, files, wishes.copies)
-            row = round_of("etude", files, wishes.workers, {"deduplicate": False})
-        print_row(f"etude, {wishes.copies} times, workers: {wishes.workers}", row, None)
+            repeat(given.folder, found, files, given.copies)
+            row = round_of("etude", files, given.workers, {"deduplicate": False})
+        print_row(f"etude, {given.copies} times, workers: {given.workers}", row, None)
         return
     parts = {"etude, workers: 1": ("etude", 1)}
     count = 2
-    while count <= wishes.workers:
+    while count <= given.workers:
         parts[f"etude, workers: {count}"] = ("etude", count)
         count *= 2
     if find_spec("miditok"):
@@ -188,7 +188,7 @@ def main() -> None:
     parts["pretty_midi, reads"] = ("pretty_midi", 1)
     rounds = [
         {
-            label: round_of(part, wishes.folder, workers, {})
+            label: round_of(part, given.folder, workers, {})
             for label, (part, workers) in parts.items()
         }
         for _ in range(ROUNDS)

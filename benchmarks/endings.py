@@ -1,11 +1,12 @@
-"""How often pieces end as pieces do: chorales that a model samples, beside those it learnt from.
+"""How often pieces end as pieces do: chorales that a model samples, beside those it learned from.
 
     python -m benchmarks.endings
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
 
 Pieces are sampled from nothing, with the choice that generate.py makes by default, each as many
 bars long as a training piece drawn at random. A model that knows how far the end is (see
-`BARS_TOLD` in data/tokens/features.py) is sampled twice, from the same random numbers: told, and with
+`MAX_BARS_TO_FOLLOW` in data/tokens/features.py) is sampled twice, from the same random numbers:
+told, and with
 every value of that input read as unknown. Then it only stops where the bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
@@ -34,7 +35,7 @@ from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
 from evaluation.samples import pieces_of, sampled
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
-from model.serialization import BundleError
+from model.serialization import ModelFileError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
 
@@ -59,7 +60,7 @@ def untold(model: Model) -> Model:
     """The model with every count of bars to follow read as unknown."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.beside is not None
-    decoder.beside.weight.data[:, model.bearings.blocks["follow"]] = 0
+    decoder.beside.weight.data[:, model.features.blocks["follow"]] = 0
     return replace(model, decoder=decoder)
 
 
@@ -89,14 +90,14 @@ def main() -> None:
     try:
         models = {path: load(path) for path in arguments.checkpoint}
         corpus = corpus_of(next(iter(models.values())), None, arguments.datasets)
-    except (BundleError, CorpusError, OSError) as error:
+    except (ModelFileError, CorpusError, OSError) as error:
         fail(str(error))
     print(f"{'':24}{'pieces':>7}" + "".join(f"{name:>13}" for name in DIGITS))
-    learnt = pieces_of(corpus, "train")
-    print_row("corpus, train", learnt)
+    learned = pieces_of(corpus, "train")
+    print_row("corpus, train", learned)
     for split in ("valid", "test"):
         print_row(f"corpus, {split}", pieces_of(corpus, split))
-    lengths = [len(score.bars) for score in learnt]
+    lengths = [len(score.bars) for score in learned]
     bars = np.random.default_rng(arguments.seed).choice(lengths, arguments.pieces).tolist()
     for path, model in models.items():
         print(path)

@@ -197,13 +197,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20000, help="mutants")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other mutants")
     parser.add_argument("--workers", type=int, default=cores(), help="processes")
-    wishes = parser.parse_args()
+    given = parser.parse_args()
     began = time.perf_counter()
     left_out: Counter[str] = Counter()
     fates: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
-        work = partial(try_one, seed=wishes.seed, folder=Path(folder))
-        for number, fate in guarded(work, range(wishes.count), wishes.workers, LIMIT_SECONDS):
+        work = partial(try_one, seed=given.seed, folder=Path(folder))
+        for number, fate in guarded(work, range(given.count), given.workers, LIMIT_SECONDS):
             if isinstance(fate, Failed):
                 kind = "hung" if fate.reason.startswith("took") else "crashed"
                 print(f"mutant {number} {kind}: {fate.reason}")
@@ -218,13 +218,13 @@ def main() -> int:
             fates[kind] += 1
     seconds = time.perf_counter() - began
     source = "Nottingham" if CORPUS.is_dir() else "files of our own"
-    print(f"{wishes.count:,} mutants of {len(originals()):,} files ({source}), seed {wishes.seed}")
+    print(f"{given.count:,} mutants of {len(originals()):,} files ({source}), seed {given.seed}")
     for kind in (READ, SILENT, "left out", "crashed", "hung", "broken promises"):
         print(f"{fates[kind]:8,} {kind}")
     print("left out, most often because:")
     for reason, count in left_out.most_common(10):
         print(f"{count:8,} {reason}")
-    print(f"{seconds:.0f} s with {wishes.workers} processes")
+    print(f"{seconds:.0f} s with {given.workers} processes")
     return int(any(fates[kind] for kind in ("crashed", "hung", "broken promises")))
 
 

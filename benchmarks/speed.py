@@ -4,8 +4,8 @@
     python -m benchmarks.speed --rounds 9
 
 Weights are random, so nothing need be trained. Ours is what the product does, at every shape: the
-grammar masks every token, and bearings stand beside it (data/tokens/features.py). Each runs on one thread
-and on all, and what counts is the better. Rounds take turns, so that what else the
+grammar masks every token, and bearings stand beside it (data/tokens/features.py). Each runs on one
+thread and on all, and what counts is the better. Rounds take turns, so that what else the
 machine does hits all alike; the ratio is that of the medians.
 """
 
@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 from benchmarks.gpt2 import of_transformers
 from data.batches.windows import rebase
 from data.score import Grid
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
 from generate import Parser, at_least_one
-from generation.constrained_grammar import Guide
-from generation.length import GuideState, Length
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.length import ConstrainedState, Length
 from model.decoder import Decoder, DecoderConfig
 from model.decoding import Ids, RecordedSteps, prefill
-from model.sampling import Choice, sample
+from model.sampling import SamplingOptions, sample
 
-CHOICE = Choice(top_p=0.95)
+CHOICE = SamplingOptions(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
 TOKENS = 256  # a round
 LONG_BARS = 1000
@@ -58,14 +58,14 @@ def vocabulary(pitches: int) -> Vocabulary:
 def random_decoder(words: Vocabulary, width: int) -> Decoder:
     """Four layers, four heads, a side input; no weight is left at its zero start."""
     torch.manual_seed(0)
-    decoder = Decoder(DecoderConfig(words.size, n_embd=width, **Bearings(words).shape)).eval()
+    decoder = Decoder(DecoderConfig(words.size, n_embd=width, **SideFeatures(words).shape)).eval()
     for weight in decoder.parameters():
         if not weight.any():
             torch.nn.init.normal_(weight, std=0.02)
     return decoder
 
 
-class Chorale(Guide):
+class Chorale(ConstrainedGrammar):
     """Four voices in quarter notes, bars of 4/4: a shape that a random model would not find.
 
     All rows go in step, from the first Position on: the shape is a cycle of masks, which
@@ -88,11 +88,11 @@ class Chorale(Guide):
             mask[[*may_stand, words.first(Kind.PAD)]] = True  # Pad where the piece is over
         self.step = 0
 
-    def allowed(self, state: GuideState) -> NDArray[np.bool_]:
+    def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """(B, V): of what `Guide` allows, what the shape has in this place."""
         return super().allowed(state) & self.shape[self.step % len(self.shape)]
 
-    def advance(self, state: GuideState, ids: Ids) -> None:
+    def advance(self, state: ConstrainedState, ids: Ids) -> None:
         """As the grammar's."""
         super().advance(state, ids)
         self.step += 1
@@ -108,38 +108,38 @@ def chorale_start(words: Vocabulary) -> Ids:
 class Timed:
     """A grammar whose own seconds are counted."""
 
-    def __init__(self, grammar: Guide) -> None:
+    def __init__(self, grammar: ConstrainedGrammar) -> None:
         self.grammar = grammar
         self.seconds = 0.0
 
-    def start(self, batch: int) -> GuideState:
+    def start(self, batch: int) -> ConstrainedState:
         """As the grammar's."""
         return self.grammar.start(batch)
 
-    def allowed(self, state: GuideState) -> NDArray[np.bool_]:
+    def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """As the grammar's."""
         began = time.perf_counter()
         mask = self.grammar.allowed(state)
         self.seconds += time.perf_counter() - began
         return mask
 
-    def advance(self, state: GuideState, ids: Ids) -> None:
+    def advance(self, state: ConstrainedState, ids: Ids) -> None:
         """As the grammar's."""
         began = time.perf_counter()
         self.grammar.advance(state, ids)
         self.seconds += time.perf_counter() - began
 
-    def beside(self, state: GuideState, ids: Ids) -> NDArray[np.int16]:
+    def side(self, state: ConstrainedState, ids: Ids) -> NDArray[np.int16]:
         """As the grammar's."""
         began = time.perf_counter()
-        beside = self.grammar.beside(state, ids)
+        side = self.grammar.side(state, ids)
         self.seconds += time.perf_counter() - began
-        return beside
+        return side
 
 
 def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], float]:
     """A function from batch size to the seconds a token and step, grammar and all."""
-    guide, steps = Guide(words, NO_END), RecordedSteps(decoder)
+    guide, steps = ConstrainedGrammar(words, NO_END), RecordedSteps(decoder)
 
     def run(batch: int) -> float:
         start = [np.array([words.first(Kind.START)])] * batch
@@ -151,7 +151,7 @@ def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], fl
             guide,
             guide.start(batch),
             generator=generator,
-            choice=CHOICE,
+            sampling=CHOICE,
             steps=steps,
         )
         assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
@@ -204,13 +204,13 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
     steps = RecordedSteps(decoder)
     start = words.first(Kind.START)
     prompts = np.full((batch, tokens // 2), start)
-    bearings = Bearings(words)
-    _, cache = prefill(decoder, list(prompts), bearings.of(prompts))
-    beside = bearings.of(prompts[:, :1])
+    features = SideFeatures(words)
+    _, cache = prefill(decoder, list(prompts), features.of(prompts))
+    side = features.of(prompts[:, :1])
 
     def step() -> None:
         cache.length = tokens // 2
-        steps(np.full(batch, start), cache, beside)
+        steps(np.full(batch, start), cache, side)
 
     step()
     matrices = {
@@ -229,11 +229,17 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
             layer(column)
 
     times = {"floor": best(weights.sum), "products": best(products), "step": best(step, 200)}
-    grammar = Timed(Guide(words, NO_END))
+    grammar = Timed(ConstrainedGrammar(words, NO_END))
     ids = [np.array([start])] * batch
     generator = torch.Generator().manual_seed(0)
     new = sample(
-        decoder, ids, grammar, grammar.start(batch), generator=generator, choice=CHOICE, steps=steps
+        decoder,
+        ids,
+        grammar,
+        grammar.start(batch),
+        generator=generator,
+        sampling=CHOICE,
+        steps=steps,
     )
     assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
     times["grammar"] = grammar.seconds / tokens
@@ -251,7 +257,7 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
         chorale,
         state,
         generator=torch.Generator().manual_seed(0),
-        choice=CHOICE,
+        sampling=CHOICE,
         rebase=partial(rebase, context_length=decoder.config.context_length, vocabulary=words),
     )
     tenths = []

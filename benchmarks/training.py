@@ -34,7 +34,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpt2 import CONTEXT, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
@@ -68,14 +68,14 @@ class Shape:
     @property
     def columns(self) -> int:
         """Of the side input."""
-        return Bearings(self.words).size
+        return SideFeatures(self.words).size
 
     def batches(self) -> TrainingBatch:
         """Random ids, the next one wanted in every place."""
         ids = torch.randint(self.words.size, (self.batch, CONTEXT + 1))
         bits = torch.rand(self.batch, CONTEXT, self.columns) < COLUMNS_SET / self.columns
-        beside = bits.short()
-        return {"ids": ids[:, :-1], "targets": ids[:, 1:], "beside": beside}
+        side = bits.short()
+        return {"ids": ids[:, :-1], "targets": ids[:, 1:], "side": side}
 
 
 COMPARISON = Shape(width=256, batch=16)
@@ -106,7 +106,7 @@ class Step:
         is_mixed = self.dtype != torch.float32
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_mixed):
             if isinstance(self.model, Decoder):
-                logits = self.model(self.batch["ids"], beside=self.batch["beside"])
+                logits = self.model(self.batch["ids"], side=self.batch["side"])
                 total = cross_entropy(logits, self.batch["targets"])
             else:
                 given = self.model(self.batch["ids"])
@@ -136,13 +136,13 @@ PARTS = ("forward", "backward", "clipping", "optimizer")
 
 def ours(shape: Shape, dropout: float, precision: str) -> Step:
     """A step of this project's decoder."""
-    return _ours(shape, dropout, precision, Bearings(shape.words).shape)
+    return _ours(shape, dropout, precision, SideFeatures(shape.words).shape)
 
 
 def ids_alone(shape: Shape, dropout: float, precision: str) -> Step:
     """The same without side input and logits by distance: what GPT-2 does, too."""
     step = _ours(shape, dropout, precision, {})
-    step.batch["beside"] = None
+    step.batch["side"] = None
     return step
 
 
@@ -196,7 +196,7 @@ class _Same(LightningDataModule):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.vocabulary, self.beside_shape = shape.words, Bearings(shape.words).shape
+        self.vocabulary, self.side_shape = shape.words, SideFeatures(shape.words).shape
         self.batch, self.batch_size = shape.batches(), shape.batch
 
     def train_dataloader(self) -> Iterator[TrainingBatch]:

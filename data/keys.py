@@ -19,7 +19,7 @@ _KEY = re.compile(
 )
 
 
-class WishError(ValueError):
+class ConstraintError(ValueError):
     """A wish that cannot be met; the message is one line: what, what is known, what to do."""
 
 
@@ -31,11 +31,11 @@ def key_pitch_classes(name: str) -> NDArray[np.bool_]:
             tonic alone is major if it is a capital and minor if it is not.
 
     Raises:
-        WishError: no such key.
+        ConstraintError: no such key.
     """
     match = _KEY.fullmatch(name)
     if not match:
-        raise WishError(
+        raise ConstraintError(
             f'there is no key {name!r}: write a tonic and a mode, as in "D minor", "Bb major", "F#"'
         )
     if match["mode"]:

@@ -158,7 +158,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Medley:
+class ScoreBatch:
     """P pieces end to end.
 
     Attributes:
@@ -178,7 +178,7 @@ class Medley:
     grid: Grid
 
     @classmethod
-    def of(cls, scores: Sequence[Score]) -> Medley:
+    def of(cls, scores: Sequence[Score]) -> ScoreBatch:
         """These pieces, one at least, on one grid."""
         return cls(
             np.concatenate([score.notes for score in scores]),
@@ -200,11 +200,11 @@ class Medley:
         bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
         return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
 
-    def some(self, is_chosen: NDArray[np.bool_]) -> Medley:
+    def some(self, is_chosen: NDArray[np.bool_]) -> ScoreBatch:
         """Those of the pieces that are chosen; (P,) says which."""
         note_counts, bar_counts = np.diff(self.note_offsets), np.diff(self.bar_offsets)
         bars = np.repeat(is_chosen, bar_counts)
-        return Medley(
+        return ScoreBatch(
             self.notes[np.repeat(is_chosen, note_counts)],
             self.bars[bars],
             self.tempo_bpm[bars],
@@ -236,7 +236,7 @@ def reduced(
 
 
 @dataclass
-class Losses:
+class GridChanges:
     """What bringing a piece to the grid changed.
 
     Attributes:
@@ -267,7 +267,7 @@ _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each M
 
 def canonical(
     notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
-) -> tuple[Score, Losses]:
+) -> tuple[Score, GridChanges]:
     """The one Score that says what these notes and bars say, and what was lost on the way.
 
     Args:
@@ -284,18 +284,18 @@ def canonical(
         ValueError: a note or a bar that no Score can hold.
     """
     ends = offsets([len(notes)]), offsets([len(bars)])
-    medley, losses = canonical_medley(notes, bars, tempo_bpm, *ends, grid)
-    return medley[0], losses[0]
+    batch_of_scores, losses = canonical_batch(notes, bars, tempo_bpm, *ends, grid)
+    return batch_of_scores[0], losses[0]
 
 
-def canonical_medley(
+def canonical_batch(
     notes: NDArray[np.void],
     bars: NDArray[np.void],
     tempo_bpm: ArrayLike,
     note_offsets: NDArray[np.int64],
     bar_offsets: NDArray[np.int64],
     grid: Grid,
-) -> tuple[Medley, list[Losses]]:
+) -> tuple[ScoreBatch, list[GridChanges]]:
     """What `canonical` makes of each of P pieces, fewer than 2^16, given end to end.
 
     Raises:
@@ -331,8 +331,8 @@ def canonical_medley(
     tempo = nearest_level(TEMPO_LEVELS, tempo_bpm)
     last_onset = reduced(np.maximum, notes["onset"].astype(np.int64), note_offsets, empty=-1)
     bars, tempo, bar_offsets = _fit_bars(bars, tempo, bar_offsets, last_onset, grid)
-    losses = [Losses(*counts) for counts in zip(merged.tolist(), cut.tolist(), strict=True)]
-    return Medley(notes, bars, tempo, note_offsets, bar_offsets, grid), losses
+    losses = [GridChanges(*counts) for counts in zip(merged.tolist(), cut.tolist(), strict=True)]
+    return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, grid), losses
 
 
 def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:

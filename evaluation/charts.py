@@ -25,7 +25,7 @@ _LEAST_SHARE = 0.004  # of a histogram's notes: bins with fewer in both sets are
 _DOTS_PER_INCH = 110
 # Inches.
 _WIDTH, _ROW, _TOP, _BOTTOM = 9.6, 0.36, 0.75, 0.5
-# Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its colour.
+# Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its color.
 _SETS = {"generated": (-0.42, -0.13, ACCENT), "held_out": (-0.1, 0.13, INK)}
 _ENDS = (0.1, 0.9)  # the share of the pieces below a line's two ends
 # Where the panels are, in shares of the width; each row of the first has a scale of its own.
@@ -63,8 +63,8 @@ def draw_statistics(result: Mapping[str, Any]) -> Figure:
     values.set(xlim=(-0.04, 1.04), xticks=[])
     overlaps.set(xlim=(0, 1.02), xticks=[0, 0.5, 1])
     pieces = result["pieces"]
-    for which, (x, _, colour) in _SETS.items():
-        _write(values, x, -1.25, SETS[which], color=colour, ha="right", weight="bold")
+    for which, (x, _, color) in _SETS.items():
+        _write(values, x, -1.25, SETS[which], color=color, ha="right", weight="bold")
         _write(values, x, -0.75, f"mean of {pieces[which]}", color=MUTED, ha="right", size=7.5)
     _write(values, 0.5, -1.25, "mean, lowest to highest tenth", ha="center", weight="bold")
     _write(values, 0.5, -0.75, "each row on a scale of its own", color=MUTED, ha="center", size=7.5)
@@ -82,13 +82,13 @@ def _draw_values(axes: Axes, place: int, row: Mapping[str, Any], digits: int) ->
     known = known[np.isfinite(known)]
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
     scale = (high - low) or 1.0
-    for which, (x, shift, colour) in _SETS.items():
+    for which, (x, shift, color) in _SETS.items():
         mean = row[which]["mean"]
         text = f"{mean:.{digits}f}".replace("-", "\N{MINUS SIGN}") if np.isfinite(mean) else "NaN"
-        _write(axes, x, place, text, color=colour, ha="right")
+        _write(axes, x, place, text, color=color, ha="right")
         begin, middle, end = (spans[which] - low) / scale
-        axes.plot([begin, end], [place + shift] * 2, color=colour, lw=2, alpha=0.45)
-        axes.plot(middle, place + shift, "o", color=colour, ms=4.5)
+        axes.plot([begin, end], [place + shift] * 2, color=color, lw=2, alpha=0.45)
+        axes.plot(middle, place + shift, "o", color=color, ms=4.5)
     if not len(known):
         _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
@@ -132,7 +132,7 @@ def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 def draw_likelihood(sets: Sequence[Mapping[str, Any]]) -> Figure:
     """Nats per note of baselines and model, and of the model by kind of token.
 
-    A dot for each set of pieces, the last in colour, with a line over its interval.
+    A dot for each set of pieces, the last in color, with a line over its interval.
 
     Args:
         sets: what `judge.likelihood` gives, with the same baselines.
@@ -157,10 +157,10 @@ def draw_likelihood(sets: Sequence[Mapping[str, Any]]) -> Figure:
             for number, its in enumerate(row):
                 if its is None:
                     continue
-                colour = ACCENT if number == len(sets) - 1 else INK
+                color = ACCENT if number == len(sets) - 1 else INK
                 y = place + 0.3 * (number - (len(sets) - 1) / 2)
-                axes.plot([its["low"], its["high"]], [y, y], color=colour, lw=2, alpha=0.45)
-                axes.plot(its["value"], y, "o", color=colour, ms=4.5)
+                axes.plot([its["low"], its["high"]], [y, y], color=color, lw=2, alpha=0.45)
+                axes.plot(its["value"], y, "o", color=color, ms=4.5)
             axes.axhline(place + 0.5, color=FAINT, lw=0.6)
         axes.set(ylim=(len(figures) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
         axes.set_xlim(left=0)
@@ -193,8 +193,8 @@ def draw_histograms(result: Mapping[str, Any]) -> Figure:
         shares = {which: np.array(row[which]["shares"]) for which in _SETS}
         shown = np.flatnonzero(np.maximum(*shares.values()) >= _LEAST_SHARE)
         places = np.arange(len(shown))
-        for (which, (_, _, colour)), side in zip(_SETS.items(), (-0.2, 0.2), strict=True):
-            axes.bar(places + side, shares[which][shown], 0.36, color=colour, label=SETS[which])
+        for (which, (_, _, color)), side in zip(_SETS.items(), (-0.2, 0.2), strict=True):
+            axes.bar(places + side, shares[which][shown], 0.36, color=color, label=SETS[which])
         labels = [f"{row['bins'][n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
         axes.set_xticks(places, labels)
         axes.yaxis.set_major_formatter("{x:.0%}")
@@ -229,10 +229,10 @@ def svg(figure: Figure) -> str:
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", file.getvalue(), flags=re.DOTALL)
     text = re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", text)
-    names = {colour: f"--c{number}" for number, colour in enumerate(_DARK)}
-    for colour, name in names.items():
-        text = text.replace(colour, f"var({name})")
-    light = "".join(f"{name}:{colour};" for colour, name in names.items())
-    dark = "".join(f"{name}:{_DARK[colour]};" for colour, name in names.items())
+    names = {color: f"--c{number}" for number, color in enumerate(_DARK)}
+    for color, name in names.items():
+        text = text.replace(color, f"var({name})")
+    light = "".join(f"{name}:{color};" for color, name in names.items())
+    dark = "".join(f"{name}:{_DARK[color]};" for color, name in names.items())
     style = f":root{{{light}}}@media (prefers-color-scheme: dark){{:root{{{dark}}}}}"
     return text.replace('<style type="text/css">', f'<style type="text/css">{style}', 1)

@@ -1,4 +1,4 @@
-"""Two sets of pieces beside each other: every measure of evaluation/metrics.py and evaluation/voice_leading.py.
+"""Compare two sets of pieces by every musical statistic.
 
 What comes out is plain data, for a table, a JSON file or a page.
 """

@@ -38,7 +38,7 @@ def interval_nearness(
     """How much nearer notes of an interval lie than those a semitone less, or more, apart.
 
     Near is the cosine of their embeddings, a mean over all pairs of notes of one program that are
-    so far apart. From that of the interval is taken half the sum of those of its two neighbours:
+    so far apart. From that of the interval is taken half the sum of those of its two neighbors:
     notes are the nearer the smaller their interval, which must not count. Drums are left out.
 
     Args:

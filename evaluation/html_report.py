@@ -24,7 +24,7 @@ from evaluation.page import (
     table,
     write_page,
 )
-from evaluation.summary import Overall, Piece
+from evaluation.summary import ModelSummary, Piece
 from evaluation.tables import headlines, run_text, surprise_label
 from rendering.piano_roll import draw_piano_roll, draw_surprise
 
@@ -38,7 +38,7 @@ MEANINGS = {
     "pitch_range": "from the lowest note to the highest",
     "polyphony": "different pitches that sound at once, on average",
     "note_density": "how many notes begin each second",
-    "groove_consistency": "how alike the rhythms of neighbouring bars are; 1: the same",
+    "groove_consistency": "how alike the rhythms of neighboring bars are; 1: the same",
     "bar_similarity": "share of their notes that two bars have in common",
     "repeated_material": "share of the notes in runs of eight that come again",
     "parallel_fifths": "two voices move together a fifth apart, which this style forbids",
@@ -51,7 +51,7 @@ MEANINGS = {
 }
 
 
-def write_report(judged: Overall, checkpoint: str, command: str, path: str | Path) -> None:
+def write_report(judged: ModelSummary, checkpoint: str, command: str, path: str | Path) -> None:
     """Writes the page, whole or not at all.
 
     Args:
@@ -71,11 +71,11 @@ def write_report(judged: Overall, checkpoint: str, command: str, path: str | Pat
         _made(figures, checkpoint, command),
     ]
     body = [_opening(figures, name), contents(sections), *sections]
-    write_page(f"{name}: what the model learnt", body, path)
+    write_page(f"{name}: what the model learned", body, path)
 
 
 def _opening(figures: Mapping[str, Any], name: str) -> Element:
-    """What the model is, what it learnt on, and the figures that matter most."""
+    """What the model is, what it learned on, and the figures that matter most."""
     model, corpus = figures["model"], figures["corpus"]
     decoder, summary = model["decoder"], model["summary"]
     splits, steps = corpus["splits"], summary.get("step")
@@ -93,14 +93,14 @@ def _opening(figures: Mapping[str, Any], name: str) -> Element:
     ]
     return element(
         "header",
-        element("p", "Etude: what a model learnt", class_="eyebrow"),
+        element("p", "Etude: what a model learned", class_="eyebrow"),
         element("h1", name),
         facts(rows),
         element("div", *blocks, class_="headlines"),
     )
 
 
-def _listen(judged: Overall) -> Element:
+def _listen(judged: ModelSummary) -> Element:
     """Pieces to hear and to see."""
     given, of_given = judged.given, judged.figures["given"]
     count = judged.figures["music"]["pieces"]["generated"]
@@ -149,7 +149,7 @@ def _heard(piece: Piece, title: str, seconds: float) -> list[Element | str]:
         picture = piece.drawn.read_bytes()
         caption = f"{printable(piece.drawn.name)}; what the model was given is shaded."
     else:
-        picture, caption = png(draw_piano_roll(score)), "Pitch over time, a colour an instrument."
+        picture, caption = png(draw_piano_roll(score)), "Pitch over time, a color an instrument."
     return [
         element("h3", title),
         *(element("p", line, class_="muted") for line in lines),
@@ -197,7 +197,7 @@ def _likelihood(sets: Sequence[Mapping[str, Any]], written: Mapping[str, Any]) -
             svg(draw_likelihood(sets)),
             "Nats per note of baselines and model, and of the model by kind of token; the "
             "figures stand in the tables below",
-            f"In colour: {sets[-1]['name']}. Lines: {confidence:.0%} intervals.",
+            f"In color: {sets[-1]['name']}. Lines: {confidence:.0%} intervals.",
         ),
         table(f"Nats per note of held-out pieces ({counted})", head, rows, marked="model"),
         table("What each kind of token adds to the model's figure", head, of_kinds),
@@ -308,7 +308,7 @@ def _originality(result: Mapping[str, Any]) -> Element:
     )
 
 
-def _surprise(judged: Overall) -> Element:
+def _surprise(judged: ModelSummary) -> Element:
     """One held-out piece, note by note."""
     told = judged.figures["surprise"]
     name, most = printable(told["file"]), told["most"]
@@ -336,7 +336,7 @@ def _surprise(judged: Overall) -> Element:
         ),
         roll(
             png(draw_surprise(judged.real.score, judged.nats, labels)),
-            f"Piano roll of {name}, each note coloured by its surprise",
+            f"Piano roll of {name}, each note colored by its surprise",
             "Numbers point at the most surprising notes.",
         ),
         table("The most surprising notes, in nats", head, rows) if rows else "",

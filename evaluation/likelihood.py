@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import Readings, read_named
-from data.corpus.scratch import encode_medley
+from data.corpus.scratch import encode_batch
 from data.corpus.store import Split, token_arrays
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
-from data.score import Medley, Score
+from data.score import Score, ScoreBatch
 from data.tokens.adapt import without_unknown
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ from evaluation.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from evaluation.ngrams import NGram
 from evaluation.surprise import PARTS, note_nats
 from generation.compose import Model
-from model.scoring import Tally, summarise
+from model.scoring import Tally, summarize
 
 NATS_PER_BIT = float(np.log(2))
 
@@ -60,7 +60,7 @@ class Music:
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
     ) -> Music:
         """Pieces that the vocabulary can spell, each under a name."""
-        arrays = token_arrays(*encode_medley(Medley.of(scores), vocabulary), vocabulary)
+        arrays = token_arrays(*encode_batch(ScoreBatch.of(scores), vocabulary), vocabulary)
         return cls(name, Split.of(names, arrays), [0] * len(scores), [])
 
 
@@ -92,7 +92,9 @@ def music_of(model: Model, readings: Readings) -> Music:
     told = readings.told
     names, scores, left_out = [], [], []
     for number, name in enumerate(readings.names):
-        score, is_known, changes = without_unknown(readings.medley[number], model.vocabulary)
+        score, is_known, changes = without_unknown(
+            readings.batch_of_scores[number], model.vocabulary
+        )
         unkept = readings.unkept_notes[number]
         missing = int((~is_known).sum()) + unkept
         if missing:
@@ -135,7 +137,7 @@ def likelihood(model: Model, baselines: Mapping[str, NGram], music: Music) -> di
         nats = model.token_nats(pieces, allowed)
         for piece, mask, each, count in zip(pieces, allowed, nats, batch["notes"], strict=True):
             kind = vocabulary.kind_of[piece[1:]]
-            tallies.append(summarise(each, kind, count, len(vocabulary.kind_names)))
+            tallies.append(summarize(each, kind, count, len(vocabulary.kind_names)))
             counted.append([float(b.token_nats(piece, mask).sum()) for b in baselines.values()])
             score = decode(piece, vocabulary)
             seconds.append(float(score.step_seconds(score.end_step)))
@@ -194,14 +196,15 @@ def surprises(model: Model, path: str | Path) -> tuple[Score, NDArray[np.float64
     """How surprising the model finds each note of a MIDI file.
 
     Returns:
-        The piece; (N, 4) the nats of each of its notes by what they say (see evaluation/surprise.py),
+        The piece; (N, 4) the nats of each of its notes by what they say (see
+        evaluation/surprise.py),
         NaN for notes that the vocabulary has no token for; and a line for what was changed.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, or no note in it can be scored.
     """
     readings = read_files(model, [str(path)])
-    whole, vocabulary = readings.medley[0], model.vocabulary
+    whole, vocabulary = readings.batch_of_scores[0], model.vocabulary
     score, is_known, told = without_unknown(whole, vocabulary)
     if not len(score.notes):
         raise MidiError(_nothing_known(str(path), model))

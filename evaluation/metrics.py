@@ -80,11 +80,11 @@ def note_density(score: Score) -> float:
 
 
 def groove_consistency(score: Score) -> float:
-    """How alike the onsets of neighbouring bars lie, drums too: 1 - their mean Hamming distance.
+    """How alike the onsets of neighboring bars lie, drums too: 1 - their mean Hamming distance.
 
     A bar is a vector with an entry a step, one where a note begins, whose distance is the share of
     entries that differ; so the figure depends on how fine the grid is. From Wu & Yang 2020, as
-    MusPy, which wants bars of one length: here neighbours that differ in length are passed over.
+    MusPy, which wants bars of one length: here neighbors that differ in length are passed over.
     (MusPy also counts what comes after the last onset: bars in which notes only ring on, and an
     empty one after a note that ends with its bar.) NaN without such bars.
     """

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.scratch import decode_medley
 from data.corpus.store import Split
-from data.score import DRUMS, Medley, Score, offsets, owners, reduced
+from data.score import DRUMS, Score, ScoreBatch, offsets, owners, reduced
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
 
@@ -84,7 +84,7 @@ class Found:
     semitones: Whole
 
 
-def originality(pieces: Medley, names: Sequence[str], corpus: Corpus) -> dict[str, Any]:
+def originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus) -> dict[str, Any]:
     """What a corpus's training set has of some pieces, and of held-out ones, as plain data.
 
     What it has of pieces that were never copied tells how much is everybody's: a figure means
@@ -102,7 +102,7 @@ def originality(pieces: Medley, names: Sequence[str], corpus: Corpus) -> dict[st
     train = corpus.split("train")
     held_out, of = _held_out(corpus)
     every = [pieces[index] for index in range(len(pieces))] + held_out
-    found = find(Medley.of(every), train, corpus.vocabulary)
+    found = find(ScoreBatch.of(every), train, corpus.vocabulary)
 
     def told(first: int, count: int) -> dict[str, Any]:
         return {name: figures(each, range(first, first + count)) for name, each in found.items()}
@@ -135,7 +135,7 @@ def _held_out(corpus: Corpus) -> tuple[list[Score], int]:
     return [decode(split.piece(index), corpus.vocabulary) for split, index in some], len(places)
 
 
-def find(pieces: Medley, train: Split, vocabulary: Vocabulary) -> dict[str, Found]:
+def find(pieces: ScoreBatch, train: Split, vocabulary: Vocabulary) -> dict[str, Found]:
     """What training has of some pieces, by the names of READINGS.
 
     Args:
@@ -145,9 +145,9 @@ def find(pieces: Medley, train: Split, vocabulary: Vocabulary) -> dict[str, Foun
     """
     asked = {name: read(pieces, name) for name in READINGS}
     best = {name: np.zeros((4, len(asked[name].step)), dtype=np.int64) for name in READINGS}
-    for first, medley in _chunks(train, vocabulary):
+    for first, batch_of_scores in _chunks(train, vocabulary):
         for name in READINGS:
-            there = read(medley, name)
+            there = read(batch_of_scores, name)
             if not len(there.step):  # drums alone
                 continue
             length, at = _longest(asked[name].step, there.step)
@@ -160,7 +160,7 @@ def find(pieces: Medley, train: Split, vocabulary: Vocabulary) -> dict[str, Foun
     }
 
 
-def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, Medley]]:
+def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, ScoreBatch]]:
     """All pieces of a split, so many tokens at a time, and the number of the first."""
     number = split.piece_offsets[:-1] // CHUNK
     for members in np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1):
@@ -170,18 +170,21 @@ def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, Medley]
         yield first, decode_medley(ids, np.diff(ends), vocabulary)
 
 
-def read(medley: Medley, reading: str) -> Reading:
+def read(batch_of_scores: ScoreBatch, reading: str) -> Reading:
     """The notes of some pieces in one of READINGS."""
-    is_pitched = medley.notes["program"] != DRUMS
-    notes = medley.notes[is_pitched]
-    piece, bar = owners(medley.note_offsets)[is_pitched], _bar_numbers(medley)[is_pitched]
+    is_pitched = batch_of_scores.notes["program"] != DRUMS
+    notes = batch_of_scores.notes[is_pitched]
+    piece, bar = (
+        owners(batch_of_scores.note_offsets)[is_pitched],
+        _bar_numbers(batch_of_scores)[is_pitched],
+    )
     onset, pitch, program = (notes[name].astype(np.int64) for name in ("onset", "pitch", "program"))
     program = program if reading == "line" else np.full(len(notes), -1)
     line = piece * DRUMS + program
     order = np.lexsort((pitch, onset, line))
     place = np.stack([line, onset, pitch])[:, order]
     if reading == "line":
-        release = medley.grid.steps_per_beat // 8  # of a note that is held into the next
+        release = batch_of_scores.grid.steps_per_beat // 8  # of a note that is held into the next
         duration = notes["duration"][order].astype(np.int64)
         order = order[_is_on_top(place[0], place[1], place[2], duration, release)]
     else:
@@ -195,19 +198,23 @@ def read(medley: Medley, reading: str) -> Reading:
     return Reading(piece[order], program[order], bar[order], pitch, step, left)
 
 
-def _bar_numbers(medley: Medley) -> Whole:
+def _bar_numbers(batch_of_scores: ScoreBatch) -> Whole:
     """(N,) the number of the bar that each note begins in."""
-    line, first = offsets(medley.bars["length"]), medley.bar_offsets[:-1]
-    begin = np.repeat(line[first], np.diff(medley.note_offsets))
-    bar = np.searchsorted(line, begin + medley.notes["onset"], side="right") - 1
-    number = bar - np.repeat(first, np.diff(medley.note_offsets))
-    if not medley.grid.has_meter:
+    line, first = offsets(batch_of_scores.bars["length"]), batch_of_scores.bar_offsets[:-1]
+    begin = np.repeat(line[first], np.diff(batch_of_scores.note_offsets))
+    bar = np.searchsorted(line, begin + batch_of_scores.notes["onset"], side="right") - 1
+    number = bar - np.repeat(first, np.diff(batch_of_scores.note_offsets))
+    if not batch_of_scores.grid.has_meter:
         return np.asarray(number)
-    numerator, denominator = (medley.bars[n].astype(np.int64) for n in ("numerator", "denominator"))
-    is_short = medley.bars["length"] < medley.grid.bar_steps(numerator, denominator)
+    numerator, denominator = (
+        batch_of_scores.bars[n].astype(np.int64) for n in ("numerator", "denominator")
+    )
+    is_short = batch_of_scores.bars["length"] < batch_of_scores.grid.bar_steps(
+        numerator, denominator
+    )
     # a piece without notes has no bars either
     has_upbeat = np.append(is_short, False)[first]
-    return np.asarray(number + 1 - np.repeat(has_upbeat, np.diff(medley.note_offsets)))
+    return np.asarray(number + 1 - np.repeat(has_upbeat, np.diff(batch_of_scores.note_offsets)))
 
 
 def _is_on_top(

@@ -13,10 +13,10 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.comparison import compare
-from generation.compose import DEFAULT_CHOICE, Model, compose
-from generation.constraints import ANYTHING, Wishes
+from generation.compose import DEFAULT_SAMPLING, Model, compose
+from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import Length
-from model.sampling import Choice
+from model.sampling import SamplingOptions
 
 MOST_ROWS = 32  # sampled side by side
 MOST_LENGTHS = 10  # of the pieces a model writes: those of one length are written side by side
@@ -37,8 +37,8 @@ def sampled(
     bars: Sequence[int],
     seed: int,
     label: str,
-    wishes: Wishes = ANYTHING,
-    choice: Choice = DEFAULT_CHOICE,
+    constraints: Constraints = UNCONSTRAINED,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
 ) -> list[Score]:
     """A piece of each of these lengths; those of one length are sampled side by side."""
     batches = []
@@ -50,8 +50,8 @@ def sampled(
             model,
             None,
             Length(bars=length),
-            wishes,
-            choice=choice,
+            constraints,
+            sampling=sampling,
             samples=count,
             random_seed=seed + number,
         )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
-from data.score import Medley, Score
+from data.score import Score, ScoreBatch
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import Music, likelihood, music_of, read_files
 from evaluation.ngrams import NAMES, train
@@ -36,8 +36,8 @@ class Piece:
         name: a file's, or what it is.
         score: its notes.
         figures: of it, as `judge.likelihood` gives them for a file.
-        original: of it, as evaluation/originality.py gives it for a piece; empty where nobody asked.
-        drawn: the PNG file that generate.py wrote beside it, if there is one.
+        original: of it, as evaluation/originality.py gives it for a piece; empty where nobody
+        asked. drawn: the PNG file that generate.py wrote beside it, if there is one.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Overall:
+class ModelSummary:
     """What there is to say of a model.
 
     Attributes:
@@ -67,7 +67,9 @@ class Overall:
     nats: NDArray[np.float64]
 
 
-def overall(model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed: int) -> Overall:
+def overall(
+    model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed: int
+) -> ModelSummary:
     """Judges a model by all that this program measures.
 
     Args:
@@ -91,7 +93,7 @@ def overall(model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed
     scores = written_like(model, corpus, count, seed)
     names = [f"written {number}" for number in range(1, count + 1)]
     own = likelihood(model, {}, Music.of_scores("written", names, scores, model.vocabulary))
-    original = originality(Medley.of(scores), names, corpus)
+    original = originality(ScoreBatch.of(scores), names, corpus)
     ranks = _ranked(own["files"])
     chosen = list(dict.fromkeys([ranks[0], ranks[len(ranks) // 2], ranks[-1]]))
     written = [Piece(names[n], scores[n], own["files"][n], original["pieces"][n]) for n in chosen]
@@ -127,7 +129,7 @@ def overall(model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed
         },
     }
     real = Piece(file["name"], score, file, {})
-    return Overall(figures, given, written, real, nats.sum(axis=1))
+    return ModelSummary(figures, given, written, real, nats.sum(axis=1))
 
 
 def _given(
@@ -139,12 +141,12 @@ def _given(
     readings = read_files(model, paths)
     music = music_of(model, readings)
     own = likelihood(model, {}, music)
-    original = originality(readings.medley, readings.names, corpus)
+    original = originality(readings.batch_of_scores, readings.names, corpus)
     by_name = {file["name"]: file for file in own["files"]}
     pieces = [
         Piece(
             name,
-            readings.medley[number],
+            readings.batch_of_scores[number],
             by_name[name],
             original["pieces"][number],
             _picture_beside(name),

@@ -1,4 +1,4 @@
-"""Where a trained model meets music: pieces continued, harmonised, ranked, and heard as they come.
+"""Where a trained model meets music: pieces continued, harmonized, ranked, and heard as they come.
 
 generate.py is its command, and where Python programs import it from.
 """
@@ -21,23 +21,25 @@ from tqdm import tqdm
 from data.batches.windows import masks_of_pieces, rebase, unpacked
 from data.midi.io import to_pretty_midi, write_midi
 from data.score import Score
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-from generation.constrained_grammar import Guide
-from generation.constraints import ANYTHING, Wishes
-from generation.length import GuideState, Length
-from generation.note_stream import Listener, LiveNote
-from generation.prompts import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import UNCONSTRAINED, Constraints
+from generation.length import ConstrainedState, Length
+from generation.note_stream import NoteStream, StreamedNote
+from generation.prompts import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
 from model.decoder import Decoder
 from model.decoding import Ids, RecordedSteps
-from model.sampling import Choice, sample
+from model.sampling import SamplingOptions, sample
 from model.scoring import token_nats
-from model.serialization import BundleError, load_bundle
+from model.serialization import ModelFileError, load_model_file
 from rendering.audio import write_wav
 from rendering.piano_roll import write_piano_roll
 
-DEFAULT_CHOICE = Choice(temperature=0.75, top_p=0.95)  # at 1, pieces stray from their keys
+DEFAULT_SAMPLING = SamplingOptions(
+    temperature=0.75, top_p=0.95
+)  # at 1, pieces stray from their keys
 DEFAULT_LENGTH = Length(bars=8)
 ENDLESS = Length(endless=True)
 
@@ -61,14 +63,14 @@ class Model:
         """The prompt with which a piece goes on where the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
 
-    def beside(self, ids: Ids) -> NDArray[np.int16]:
+    def side(self, ids: Ids) -> NDArray[np.int16]:
         """(B, T, S) what the decoder is told beside windows (B, T); of the end nothing."""
-        return self.bearings.of(ids)
+        return self.features.of(ids)
 
     @cached_property
-    def bearings(self) -> Bearings:
+    def features(self) -> SideFeatures:
         """Of its vocabulary."""
-        return Bearings(self.vocabulary)
+        return SideFeatures(self.vocabulary)
 
     def token_nats(
         self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
@@ -80,7 +82,7 @@ class Model:
         if allowed is None:
             masks = masks_of_pieces(pieces, self.vocabulary)
             allowed = [unpacked(mask, self.vocabulary) for mask in masks]
-        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, beside=self.beside)
+        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=self.side)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Piece:
         score: what they spell.
         prompt_tokens: so many ids were given.
         seed_steps: notes with an onset before this step were given: the seed.
-        kept_program: so were those of this program: a tune that was harmonised.
+        kept_program: so were those of this program: a tune that was harmonized.
         nats_per_note: how unlikely the model finds what it wrote, in nats a note (`ranked` tells).
     """
 
@@ -120,18 +122,18 @@ def load(path: str | Path) -> Model:
     """The model in a `model.safetensors`.
 
     Raises:
-        BundleError: there is no such file, or it is not one of ours.
+        ModelFileError: there is no such file, or it is not one of ours.
     """
-    decoder, vocabulary_json, summary = load_bundle(path)
+    decoder, vocabulary_json, summary = load_model_file(path)
     try:
         vocabulary = Vocabulary.from_json(vocabulary_json)
     except VocabularyError as error:
-        raise BundleError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
-        raise BundleError(f"{path}: the vocabulary does not fit the model beside it")
+        raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
     model = Model(decoder, vocabulary, summary)
-    if any(getattr(decoder.config, name) != n for name, n in model.bearings.shape.items()):
-        raise BundleError(f"{path}: its side input is not the one that this program gives")
+    if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
+        raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
 
 
@@ -139,9 +141,9 @@ def compose(
     model: Model,
     seed: Seed | None = None,
     length: Length = DEFAULT_LENGTH,
-    wishes: Wishes = ANYTHING,
+    constraints: Constraints = UNCONSTRAINED,
     *,
-    choice: Choice = DEFAULT_CHOICE,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
     samples: int = 1,
     random_seed: int = 0,
     progress: bool = False,
@@ -152,25 +154,25 @@ def compose(
         model: from `load`.
         seed: what they begin with (see generation/prompts.py); None: the model begins.
         length: of what is written after the seed.
-        wishes: key, range, instruments and so on of what is written.
+        constraints: key, range, instruments and so on of what is written.
         choice: temperature and filters.
         samples: how many pieces, at least 1.
         random_seed: the same seed gives the same pieces.
         progress: whether a line on stderr tells how far they are.
 
     Raises:
-        WishError: something that can never be; before anything is written.
+        ConstraintError: something that can never be; before anything is written.
     """
-    model, seed, guide = _guided(model, seed, length, wishes)
-    return _pieces(model, seed, guide, choice, samples, random_seed, progress)
+    model, seed, guide = _guided(model, seed, length, constraints)
+    return _pieces(model, seed, guide, sampling, samples, random_seed, progress)
 
 
-def harmonise(
+def harmonize(
     model: Model,
     tune: Seed,
-    wishes: Wishes = ANYTHING,
+    constraints: Constraints = UNCONSTRAINED,
     *,
-    choice: Choice = DEFAULT_CHOICE,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
     samples: int = 1,
     random_seed: int = 0,
     progress: bool = False,
@@ -178,17 +180,17 @@ def harmonise(
     """Pieces that keep every note of a tune, with other voices around it that the model writes.
 
     Args:
-        tune: of one voice (`tune_from_midi` and `voice_of` of generation/prompts.py).
-        model, wishes, choice, samples, random_seed, progress: as in `compose`.
+        tune: of one voice (`given_from_midi` and `voice_of` of generation/prompts.py).
+        model, constraints, choice, samples, random_seed, progress: as in `compose`.
 
     Raises:
-        WishError: something that can never be; before anything is written.
+        ConstraintError: something that can never be; before anything is written.
     """
-    model = _retimed(model, wishes)
-    tune = _at_tempo(tune, model.vocabulary, wishes)
-    guide = Guide(model.vocabulary, wishes=wishes, tune=tune.score)
+    model = _retimed(model, constraints)
+    tune = _at_tempo(tune, model.vocabulary, constraints)
+    guide = ConstrainedGrammar(model.vocabulary, constraints=constraints, tune=tune.score)
     nothing = no_seed(model.vocabulary)
-    pieces = _pieces(model, nothing, guide, choice, samples, random_seed, progress)
+    pieces = _pieces(model, nothing, guide, sampling, samples, random_seed, progress)
     program = int(tune.score.notes["program"][0])
     return [dataclasses.replace(piece, kept_program=program) for piece in pieces]
 
@@ -212,28 +214,28 @@ def stream(
     model: Model,
     seed: Seed | None = None,
     length: Length = ENDLESS,
-    wishes: Wishes = ANYTHING,
+    constraints: Constraints = UNCONSTRAINED,
     *,
-    choice: Choice = DEFAULT_CHOICE,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
     random_seed: int = 0,
-) -> Iterator[LiveNote]:
+) -> Iterator[StreamedNote]:
     """The notes of one piece as they are written, each as soon as it is whole.
 
     The seed's notes are not among them, but times count from its beginning.
 
     Args:
         length: of what is written; without one it goes on for as long as one listens.
-        model, seed, wishes, choice, random_seed: as in `compose`.
+        model, seed, constraints, choice, random_seed: as in `compose`.
 
     Raises:
-        WishError: something that can never be; before the first note.
+        ConstraintError: something that can never be; before the first note.
     """
-    model, seed, guide = _guided(model, seed, length, wishes)
-    listener = Listener(model.vocabulary)
+    model, seed, guide = _guided(model, seed, length, constraints)
+    listener = NoteStream(model.vocabulary)
     prompt, state = _begin(model, seed, guide, samples=1)
     for token in prompt.tolist():
         listener.hear(token)
-    for ids in _sampled(model, prompt, guide, state, choice, random_seed):
+    for ids in _sampled(model, prompt, guide, state, sampling, random_seed):
         note = listener.hear(int(ids[0]))
         if note is not None:
             yield note
@@ -243,9 +245,9 @@ def continue_midi(
     model: Model,
     midi: pretty_midi.PrettyMIDI | str | None = None,
     length: Length = DEFAULT_LENGTH,
-    wishes: Wishes = ANYTHING,
+    constraints: Constraints = UNCONSTRAINED,
     *,
-    choice: Choice = DEFAULT_CHOICE,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
@@ -254,46 +256,54 @@ def continue_midi(
     Args:
         midi: or seed notes such as "C4 E4 G4 C5"; None: the model begins.
         best_of: writes so many pieces and gives the likeliest (`ranked`).
-        model, length, wishes, choice, random_seed: as in `compose`.
+        model, length, constraints, choice, random_seed: as in `compose`.
 
     Raises:
         MidiError, SeedError: no music in it.
-        WishError: something that can never be.
+        ConstraintError: something that can never be.
     """
     vocabulary = model.vocabulary
     if isinstance(midi, str):
-        seed = seed_from_notes(midi, vocabulary, wishes)
+        seed = seed_from_notes(midi, vocabulary, constraints)
     else:
         seed = seed_from_midi(midi, vocabulary) if midi else no_seed(vocabulary)
     pieces = compose(
-        model, seed, length, wishes, choice=choice, samples=best_of, random_seed=random_seed
+        model,
+        seed,
+        length,
+        constraints,
+        sampling=sampling,
+        samples=best_of,
+        random_seed=random_seed,
     )
     return to_pretty_midi(ranked(model, pieces)[0].score)
 
 
-def harmonise_midi(
+def harmonize_midi(
     model: Model,
     tune: pretty_midi.PrettyMIDI,
-    wishes: Wishes = ANYTHING,
+    constraints: Constraints = UNCONSTRAINED,
     *,
     voice: int = 1,
-    choice: Choice = DEFAULT_CHOICE,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """A tune with the voices that the model writes around it: `harmonise` for pretty_midi.
+    """A tune with the voices that the model writes around it: `harmonize` for pretty_midi.
 
     Args:
         tune: a voice, or several of which one is kept (see `voice_of` of generation/prompts.py).
         voice: which of the model's instruments it is, from 1.
-        model, wishes, choice, best_of, random_seed: as in `continue_midi`.
+        model, constraints, choice, best_of, random_seed: as in `continue_midi`.
 
     Raises:
         MidiError: no such voice in it.
-        WishError: something that can never be.
+        ConstraintError: something that can never be.
     """
-    kept = tune_from_midi(tune, model.vocabulary, voice=voice)
-    pieces = harmonise(model, kept, wishes, choice=choice, samples=best_of, random_seed=random_seed)
+    kept = given_from_midi(tune, model.vocabulary, voice=voice)
+    pieces = harmonize(
+        model, kept, constraints, sampling=sampling, samples=best_of, random_seed=random_seed
+    )
     return to_pretty_midi(ranked(model, pieces)[0].score)
 
 
@@ -310,25 +320,25 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
 
 
 def _guided(
-    model: Model, seed: Seed | None, length: Length, wishes: Wishes
-) -> tuple[Model, Seed, Guide]:
+    model: Model, seed: Seed | None, length: Length, constraints: Constraints
+) -> tuple[Model, Seed, ConstrainedGrammar]:
     """Model and seed at the tempo that is asked for, and the guide to what comes after the seed."""
-    model = _retimed(model, wishes)
-    seed = _at_tempo(seed or no_seed(model.vocabulary), model.vocabulary, wishes)
-    return model, seed, Guide(model.vocabulary, _after(seed, length), wishes)
+    model = _retimed(model, constraints)
+    seed = _at_tempo(seed or no_seed(model.vocabulary), model.vocabulary, constraints)
+    return model, seed, ConstrainedGrammar(model.vocabulary, _after(seed, length), constraints)
 
 
-def _retimed(model: Model, wishes: Wishes) -> Model:
+def _retimed(model: Model, constraints: Constraints) -> Model:
     """The model at the tempo that is asked for, where it knows but one."""
-    vocabulary = wishes.retimed(model.vocabulary)
+    vocabulary = constraints.retimed(model.vocabulary)
     if vocabulary == model.vocabulary:
         return model
     return dataclasses.replace(model, vocabulary=vocabulary)
 
 
-def _at_tempo(seed: Seed, vocabulary: Vocabulary, wishes: Wishes) -> Seed:
+def _at_tempo(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> Seed:
     """The seed at the tempo that is asked for."""
-    number = wishes.tempo_number(vocabulary)
+    number = constraints.tempo_number(vocabulary)
     return seed if number is None else seed.at_tempo(vocabulary.tempos[number])
 
 
@@ -343,8 +353,8 @@ def _after(seed: Seed, length: Length) -> Length:
 
 
 def _begin(
-    model: Model, seed: Seed, guide: Guide, samples: int
-) -> tuple[NDArray[np.int64], GuideState]:
+    model: Model, seed: Seed, guide: ConstrainedGrammar, samples: int
+) -> tuple[NDArray[np.int64], ConstrainedState]:
     """The prompt, and the state after it."""
     prompt = encode(seed.score, model.vocabulary)[:-1]  # the music goes on where End stood
     return prompt, guide.begin(prompt, samples, seed.end_step)
@@ -353,9 +363,9 @@ def _begin(
 def _sampled(
     model: Model,
     prompt: NDArray[np.int64],
-    guide: Guide,
-    state: GuideState,
-    choice: Choice,
+    guide: ConstrainedGrammar,
+    state: ConstrainedState,
+    sampling: SamplingOptions,
     random_seed: int,
 ) -> Iterator[Ids]:
     """What comes after the prompt, (B,) ids at a time; the state goes along."""
@@ -365,7 +375,7 @@ def _sampled(
         guide,
         state,
         generator=torch.Generator().manual_seed(random_seed),
-        choice=choice,
+        sampling=sampling,
         rebase=model.rebase,
         steps=model.steps,
     )
@@ -374,8 +384,8 @@ def _sampled(
 def _pieces(
     model: Model,
     seed: Seed,
-    guide: Guide,
-    choice: Choice,
+    guide: ConstrainedGrammar,
+    sampling: SamplingOptions,
     samples: int,
     random_seed: int,
     progress: bool,
@@ -389,7 +399,7 @@ def _pieces(
     with tqdm(
         total=1.0, desc="Writing ", bar_format=layout, disable=None if progress else True
     ) as line:  # None: shown on a terminal alone
-        for column in _sampled(model, prompt, guide, state, choice, random_seed):
+        for column in _sampled(model, prompt, guide, state, sampling, random_seed):
             columns.append(column)
             if len(columns) % TOLD_EVERY == 0:
                 line.update(guide.horizon.progress(state) - line.n)

@@ -12,15 +12,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.keys import WishError
+from data.keys import ConstraintError
 from data.score import Score
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.step_features import Walker
+from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constraints import Wishes
-from generation.given import Tune
-from generation.length import NEVER, GuideState, Horizon, Length
+from generation.constraints import Constraints
+from generation.given import GivenNotes
+from generation.length import NEVER, ConstrainedState, Length, LengthPlan
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
@@ -31,11 +31,11 @@ _BAR_END = {Kind.START, Kind.BAR, Kind.LENGTH, Kind.TEMPO, *_NOTE_END}
 _BEFORE_NOTE = {Kind.POSITION, *_NOTE_END}
 _BEFORE_DURATION = {Kind.NOTE, Kind.EXTEND}
 
-Rule = Callable[[NDArray[np.bool_], GuideState], None]
+Rule = Callable[[NDArray[np.bool_], ConstrainedState], None]
 
 
-class Guide:
-    """The grammar of a vocabulary under a length, wishes and a tune to keep.
+class ConstrainedGrammar:
+    """The grammar of a vocabulary under a length, constraints and a tune to keep.
 
     The end. `reach` is the last step that the piece can still have. As long as the last bar has
     no note, every note ends by then, and some note that is asked for can still begin before it:
@@ -47,12 +47,12 @@ class Guide:
     Args:
         vocabulary: of the model.
         length: where the piece ends.
-        wishes: what to play.
+        constraints: what to play.
         tune: a voice that is kept; its bars and tempi are the piece's, and no other note is of
             its program. The piece ends with it.
 
     Raises:
-        WishError: nothing can ever be as it is asked for.
+        ConstraintError: nothing can ever be as it is asked for.
         VocabularyError: the vocabulary cannot spell the tune.
     """
 
@@ -60,28 +60,28 @@ class Guide:
         self,
         vocabulary: Vocabulary,
         length: Length | None = None,
-        wishes: Wishes | None = None,
+        constraints: Constraints | None = None,
         tune: Score | None = None,
     ) -> None:
-        wishes = wishes or Wishes()
+        constraints = constraints or Constraints()
         self.vocabulary = vocabulary
         self.length = length or Length()
         self.grammar = Grammar(vocabulary)
-        self.bearings = Bearings(vocabulary)
-        self.walker = Walker(self.bearings)
-        self._tempo = wishes.tempo_number(vocabulary)
-        self._meter = wishes.meter_number(vocabulary)
-        self._tune = self._keep(tune, wishes) if tune is not None else None
+        self.features = SideFeatures(vocabulary)
+        self.walker = FeatureStepper(self.features)
+        self._tempo = constraints.tempo_number(vocabulary)
+        self._meter = constraints.meter_number(vocabulary)
+        self._tune = self._keep(tune, constraints) if tune is not None else None
         kept_program = self._tune.program if self._tune else None
-        self._is_barred = ~wishes.candidates(vocabulary, kept_program)  # (N,)
-        voices = wishes.max_polyphony or NEVER
+        self._is_barred = ~constraints.candidates(vocabulary, kept_program)  # (N,)
+        voices = constraints.max_polyphony or NEVER
         self._voices = voices if voices < len(self._is_barred) else NEVER
         self._bars = self._tune.bars if self._tune else self.length.bars or NEVER
         whole_bars = vocabulary.whole_bars
         self._longest_bar = int(
             whole_bars.max() if self._meter is None else whole_bars[self._meter]
         )
-        self.horizon = Horizon(
+        self.horizon = LengthPlan(
             vocabulary=vocabulary,
             length=self.length,
             tune=self._tune,
@@ -93,25 +93,29 @@ class Guide:
         self._numbers = np.arange(vocabulary.size)
         self._rules = self._rules_in_force()
 
-    def _keep(self, score: Score, wishes: Wishes) -> Tune:
+    def _keep(self, score: Score, constraints: Constraints) -> GivenNotes:
         """The tune, at the tempo that is asked for."""
         if self.length != Length():
-            raise WishError("the piece is as long as the tune that is kept: ask for no length")
-        tempo = None if self._tempo is None else self.vocabulary.tempos[self._tempo]
-        tune = Tune(score, self.vocabulary, tempo)
-        meters = {*map(tuple, score.bars[["numerator", "denominator"]].tolist())}
-        if wishes.time_signature and meters != {wishes.time_signature}:
-            raise WishError("the tune that is kept has bars of its own: ask for no time signature")
-        most = int(tune.kept_sounding.max())
-        if wishes.max_polyphony and most > wishes.max_polyphony:
-            raise WishError(
-                f"the tune that is kept has {most} notes at once: "
-                f"a polyphony of {wishes.max_polyphony} is too few"
+            raise ConstraintError(
+                "the piece is as long as the tune that is kept: ask for no length"
             )
-        if wishes.max_polyphony and int(tune.kept_sounding.min()) >= wishes.max_polyphony:
-            raise WishError(
-                f"a polyphony of {wishes.max_polyphony} leaves no room beside the tune that is "
-                "kept: ask for more"
+        tempo = None if self._tempo is None else self.vocabulary.tempos[self._tempo]
+        tune = GivenNotes(score, self.vocabulary, tempo)
+        meters = {*map(tuple, score.bars[["numerator", "denominator"]].tolist())}
+        if constraints.time_signature and meters != {constraints.time_signature}:
+            raise ConstraintError(
+                "the tune that is kept has bars of its own: ask for no time signature"
+            )
+        most = int(tune.kept_sounding.max())
+        if constraints.max_polyphony and most > constraints.max_polyphony:
+            raise ConstraintError(
+                f"the tune that is kept has {most} notes at once: "
+                f"a polyphony of {constraints.max_polyphony} is too few"
+            )
+        if constraints.max_polyphony and int(tune.kept_sounding.min()) >= constraints.max_polyphony:
+            raise ConstraintError(
+                f"a polyphony of {constraints.max_polyphony} leaves no room beside the tune that "
+                "is kept: ask for more"
             )
         return tune
 
@@ -139,11 +143,11 @@ class Guide:
 
     # The verbs of sampling.
 
-    def start(self, batch: int) -> GuideState:
+    def start(self, batch: int) -> ConstrainedState:
         """The state of `batch` rows after Start."""
         return self.begin([self.vocabulary.first(Kind.START)], batch)
 
-    def begin(self, prompt: ArrayLike, batch: int, end_step: int = 0) -> GuideState:
+    def begin(self, prompt: ArrayLike, batch: int, end_step: int = 0) -> ConstrainedState:
         """The state of `batch` rows after a prompt.
 
         Args:
@@ -152,7 +156,7 @@ class Guide:
             end_step: nothing new begins before this step of the prompt's last bar.
 
         Raises:
-            WishError: after this prompt nothing can be as it is asked for.
+            ConstraintError: after this prompt nothing can be as it is asked for.
             ValueError: a prompt before a tune.
         """
         prompt = np.asarray(prompt, dtype=np.int64)
@@ -160,7 +164,7 @@ class Guide:
             raise ValueError("a piece around a tune begins with it: there can be no other prompt")
         place = self.grammar.start(batch)
         rows = np.zeros(batch, dtype=np.int64)
-        state = GuideState(
+        state = ConstrainedState(
             place=place,
             ends=place.free_at,  # one array for both, as long as every note is asked for
             last_end=rows.copy(),
@@ -184,7 +188,7 @@ class Guide:
             self.horizon.check(state)
         return state
 
-    def allowed(self, state: GuideState) -> NDArray[np.bool_]:
+    def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """(B, V) whether each id may come next; in every row at least one, after the end Pad."""
         place = state.place
         mask = self.grammar.allowed(place)
@@ -200,7 +204,7 @@ class Guide:
                 mask[is_over] = self._numbers == self.vocabulary.first(Kind.PAD)
         return mask
 
-    def advance(self, state: GuideState, ids: ArrayLike) -> None:
+    def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
         """Takes each row's next id, (B,), into the state; the ids must be allowed."""
         ids = np.asarray(ids, dtype=np.int64)
         latest = self._follow(state, ids)
@@ -218,7 +222,7 @@ class Guide:
                 begin = place.bar_start[rows] + place.position[rows]
                 self._tune.add_sounding(state.tune, rows[~is_kept], begin[~is_kept], end[~is_kept])
 
-    def wait(self, state: GuideState, step: int) -> None:
+    def wait(self, state: ConstrainedState, step: int) -> None:
         """As the grammar's."""
         self.grammar.wait(state.place, step)
 
@@ -234,7 +238,7 @@ class Guide:
         size = int(notes[-1]) + 1 if len(notes) else 0
         return np.append(ids[:size], self.vocabulary.first(Kind.END))
 
-    def beside(self, state: GuideState, ids: ArrayLike) -> NDArray[np.int16]:
+    def side(self, state: ConstrainedState, ids: ArrayLike) -> NDArray[np.int16]:
         """(B, T, S) what the model is told beside each id it reads: bearings, and what follows.
 
         Where the length is in seconds or notes, the bars that follow are reckoned from the bars or
@@ -249,19 +253,19 @@ class Guide:
         follow = self.horizon.bars_to_follow(state)[:, None]
         if ids.shape[1] > 1 or state.walks is None:
             state.walks = self.walker.after(ids)
-            beside = self.bearings.of(ids)
+            side = self.features.of(ids)
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
             follow = np.where(follow >= 0, follow + begun_later, -1)
         else:
             self.walker.advance(state.walks, ids[:, 0])
-            beside = self.walker.at(state.walks)
-        self.bearings.tell(beside, np.where(ids == 0, -1, follow))
-        return beside
+            side = self.walker.at(state.walks)
+        self.features.tell(side, np.where(ids == 0, -1, follow))
+        return side
 
     # The state.
 
-    def _follow(self, state: GuideState, ids: NDArray[np.int64]) -> set[int]:
+    def _follow(self, state: ConstrainedState, ids: NDArray[np.int64]) -> set[int]:
         """Takes ids into the grammar's state and what is counted beside it; gives their kinds."""
         place = state.place
         self.grammar.advance(place, ids)
@@ -289,7 +293,7 @@ class Guide:
 
     # The rules. Each takes ids away from (B, V).
 
-    def _hold_tempo(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _hold_tempo(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         place, tempos = state.place, self.vocabulary.ids(Kind.TEMPO)
         if self._tempo is None:
             mask[:, tempos] &= (place.tempo < 0)[:, None]
@@ -299,17 +303,17 @@ class Guide:
         for kind in (Kind.POSITION, Kind.BAR):
             mask[is_due, self.vocabulary.ids(kind)] = False
 
-    def _keep_meter(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _keep_meter(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         mask[:, self.vocabulary.ids(Kind.LENGTH)] = False
         bars = self.vocabulary.ids(Kind.BAR)
         mask[:, bars] &= self._numbers[: bars.stop - bars.start] == self._meter
 
-    def _begin_before_limit(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _begin_before_limit(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         positions = self.vocabulary.ids(Kind.POSITION)
         before = (state.limit - state.place.bar_start)[:, None]
         mask[:, positions] &= self._numbers[: positions.stop - positions.start] < before
 
-    def _wait_for_voices(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _wait_for_voices(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """A position is offered where fewer notes sound than may."""
         place, positions = state.place, self.vocabulary.ids(Kind.POSITION)
         step = place.bar_start[:, None] + self._numbers[: positions.stop - positions.start]
@@ -320,7 +324,7 @@ class Guide:
             step = np.minimum(step, sounding.shape[1] - 1)
             mask[:, positions] &= np.take_along_axis(sounding, step, axis=1) < self._voices
 
-    def _limit_voices(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _limit_voices(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """And another note, where still fewer do."""
         now = state.place.bar_start + state.place.position
         if state.tune is None:
@@ -330,7 +334,7 @@ class Guide:
             sounding = state.tune.sounding[np.arange(len(now)), step]
         mask[:, self.vocabulary.ids(Kind.NOTE)] &= (sounding < self._voices)[:, None]
 
-    def _end_in_time(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _end_in_time(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Durations that leave the piece its end, and the kept notes their room."""
         place, longest = state.place, self.vocabulary.longest_duration
         now = place.bar_start + place.position
@@ -355,7 +359,7 @@ class Guide:
         more = (room > longest) & (place.extends < LONGEST_NOTE)
         mask[:, self.vocabulary.first(Kind.EXTEND)] &= more
 
-    def _fit_bars(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _fit_bars(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Bars, and lengths, that leave the piece an end in its last bar."""
         place = state.place
         after_this = (self._bars - place.bar_count) * self._longest_bar
@@ -372,7 +376,7 @@ class Guide:
         length = self._numbers[: lengths.stop - lengths.start] + 1
         mask[:, lengths] &= (place.bar_start + after_this)[:, None] + length >= earliest
 
-    def _fill_last_bar(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _fill_last_bar(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """End in the last bar, and not before that has a note."""
         place, end = state.place, self.vocabulary.first(Kind.END)
         is_last = self.horizon.is_last(state)
@@ -383,7 +387,7 @@ class Guide:
         mask[:, end] &= is_last & has_note
         mask[is_last & ~has_note, self.vocabulary.ids(Kind.BAR)] = False
 
-    def _go_on(self, mask: NDArray[np.bool_], state: GuideState) -> None:
+    def _go_on(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """End with the last of the notes, or never; and no more than so many empty bars."""
         place, end = state.place, self.vocabulary.first(Kind.END)
         if self.length.endless:

@@ -13,13 +13,13 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
-from data.keys import WishError, key_pitch_classes
+from data.keys import ConstraintError, key_pitch_classes
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Constraints:
     """What is asked of new music; None asks for nothing. Music that is kept stays as it is.
 
     Attributes:
@@ -32,7 +32,7 @@ class Wishes:
         time_signature: numerator and denominator of every new bar, each a whole one.
 
     Raises:
-        WishError: a value that no vocabulary can meet.
+        ConstraintError: a value that no vocabulary can meet.
     """
 
     key: str | None = None
@@ -48,13 +48,13 @@ class Wishes:
         if self.pitch_range is not None:
             low, high = map(_pitch, self.pitch_range)
             if low > high:
-                raise WishError(
+                raise ConstraintError(
                     f"the pitch range {self._range} is upside down: give the lower note first"
                 )
         if self.max_polyphony is not None and self.max_polyphony < 1:
-            raise WishError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
+            raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
         if self.programs is not None and not self.programs:
-            raise WishError("no programs are left to play: name at least one")
+            raise ConstraintError("no programs are left to play: name at least one")
 
     @property
     def _range(self) -> str:
@@ -71,19 +71,19 @@ class Wishes:
             kept_program: the program of a voice that is kept, whose notes are not the model's.
 
         Raises:
-            WishError: no note is left.
+            ConstraintError: no note is left.
         """
         if self.programs is not None:
             unknown = sorted({*self.programs} - {*vocabulary.programs})
             if unknown:
-                raise WishError(
+                raise ConstraintError(
                     f"the model has no program {_listed(unknown)}: "
                     f"it knows {_listed(vocabulary.programs)}"
                 )
         asked = vocabulary.programs if self.programs is None else self.programs
         playing = sorted({*asked} - {kept_program})
         if not playing:
-            raise WishError(
+            raise ConstraintError(
                 f"program {kept_program} is the voice that is kept, and no other is left to play "
                 f"beside it: the model knows {_listed(vocabulary.programs)}"
             )
@@ -101,7 +101,7 @@ class Wishes:
             lowest, highest = (
                 pretty_midi.note_number_to_name(int(pitch)) for pitch in (pitches[0], pitches[-1])
             )
-            raise WishError(
+            raise ConstraintError(
                 f"the model has no note for {asked_for}: "
                 f"its notes go from {lowest} to {highest}; ask for a wider range or another key"
             )
@@ -114,12 +114,12 @@ class Wishes:
         To its model all music has the same tempo: at another it says the same.
 
         Raises:
-            WishError: a tempo that no vocabulary can have.
+            ConstraintError: a tempo that no vocabulary can have.
         """
         if self.tempo_bpm is None or not vocabulary.tells_tempo or len(vocabulary.tempos) > 1:
             return vocabulary
         if not TEMPO_LEVELS[0] <= self.tempo_bpm <= TEMPO_LEVELS[-1]:
-            raise WishError(
+            raise ConstraintError(
                 f"there is no tempo of {self.tempo_bpm:g}: ask for {TEMPO_LEVELS[0]} to "
                 f"{TEMPO_LEVELS[-1]} quarter notes a minute"
             )
@@ -129,16 +129,16 @@ class Wishes:
         """The number of the Tempo asked for, the nearest that there is; None: any.
 
         Raises:
-            WishError: it lies outside the vocabulary's, or there are none.
+            ConstraintError: it lies outside the vocabulary's, or there are none.
         """
         if self.tempo_bpm is None:
             return None
         if not vocabulary.tells_tempo:
-            raise WishError("the model counts seconds, not beats: it has no tempo to ask for")
+            raise ConstraintError("the model counts seconds, not beats: it has no tempo to ask for")
         tempos = np.array(vocabulary.tempos)
         if not (math.isfinite(self.tempo_bpm) and tempos[0] <= self.tempo_bpm <= tempos[-1]):
             known = f"{tempos[0]} to {tempos[-1]}" if len(tempos) > 1 else f"{tempos[0]} only"
-            raise WishError(
+            raise ConstraintError(
                 f"the model has no tempo of {self.tempo_bpm:g}: it knows {known} "
                 "quarter notes a minute"
             )
@@ -148,14 +148,14 @@ class Wishes:
         """The number of the meter asked for; None: any.
 
         Raises:
-            WishError: the vocabulary does not have it.
+            ConstraintError: the vocabulary does not have it.
         """
         if self.time_signature is None:
             return None
         if not vocabulary.grid.has_meter:
-            raise WishError("the model counts seconds, not bars: it has no time signatures")
+            raise ConstraintError("the model counts seconds, not bars: it has no time signatures")
         if self.time_signature not in vocabulary.meters:
-            raise WishError(
+            raise ConstraintError(
                 "the model has no time signature {}/{}: ".format(*self.time_signature)
                 + f"it knows {_listed(f'{n}/{d}' for n, d in vocabulary.meters)}"
             )
@@ -173,7 +173,7 @@ def _pitch(name: str | int) -> int:
         except ValueError:
             pitch = -1
     if not 0 <= pitch <= 127:
-        raise WishError(f"there is no note {text!r}: write a range as C3 C6, from C-1 to G9")
+        raise ConstraintError(f"there is no note {text!r}: write a range as C3 C6, from C-1 to G9")
     return pitch
 
 
@@ -181,4 +181,4 @@ def _listed(values: Iterable[object]) -> str:
     return ", ".join(map(str, values))
 
 
-ANYTHING = Wishes()
+UNCONSTRAINED = Constraints()

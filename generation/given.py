@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from data.keys import WishError
+from data.keys import ConstraintError
 from data.score import Score
 from data.tokens.grammar import GrammarState
 from data.tokens.tokenizer import encode
@@ -18,7 +18,7 @@ _ITS_OWN = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
 
 
 @dataclass
-class TuneState:
+class GivenState:
     """How far each of B rows is through the tune.
 
     Attributes:
@@ -31,7 +31,7 @@ class TuneState:
     sounding: NDArray[np.int16]
 
 
-class Tune:
+class GivenNotes:
     """The ids of a tune, forced through the grammar one by one, with the model's own between them.
 
     Args:
@@ -40,14 +40,14 @@ class Tune:
         tempo_bpm: one of the vocabulary's tempi, throughout; None: the tune's own.
 
     Raises:
-        WishError: there is no note in the score, or more than one program.
+        ConstraintError: there is no note in the score, or more than one program.
         VocabularyError: the vocabulary has no token for something in the score.
     """
 
     def __init__(self, score: Score, vocabulary: Vocabulary, tempo_bpm: int | None = None) -> None:
         programs = np.unique(score.notes["program"]).tolist()
         if len(programs) != 1:
-            raise WishError(
+            raise ConstraintError(
                 f"the tune to keep must be one voice: it has {len(programs)} programs, {programs}; "
                 "choose one of them"
                 if programs
@@ -73,11 +73,11 @@ class Tune:
         ended = np.searchsorted(np.sort(onset + duration), steps, side="right")
         self.kept_sounding = (begun - ended).astype(np.int16)  # (S,)
 
-    def start(self, batch: int) -> TuneState:
+    def start(self, batch: int) -> GivenState:
         """After Start."""
-        return TuneState(np.ones(batch, np.int64), np.tile(self.kept_sounding, (batch, 1)))
+        return GivenState(np.ones(batch, np.int64), np.tile(self.kept_sounding, (batch, 1)))
 
-    def narrow(self, mask: NDArray[np.bool_], place: GrammarState, state: TuneState) -> None:
+    def narrow(self, mask: NDArray[np.bool_], place: GrammarState, state: GivenState) -> None:
         """Leaves (B, V) what can come before the tune's next id, and that id where it is due."""
         vocabulary = self._vocabulary
         token = self._ids[state.at]
@@ -103,14 +103,14 @@ class Tune:
         is_forced = np.isin(kind, _ITS_OWN)
         mask[is_forced] = ids == token[is_forced, None]
 
-    def advance(self, state: TuneState, ids: NDArray[np.int64]) -> None:
+    def advance(self, state: GivenState, ids: NDArray[np.int64]) -> None:
         """Takes each row's next id, (B,)."""
         state.at += ids == self._ids[state.at]
         np.minimum(state.at, len(self._ids) - 1, out=state.at)
 
     def add_sounding(
         self,
-        state: TuneState,
+        state: GivenState,
         rows: NDArray[np.int64],
         begin: NDArray[np.int64],
         end: NDArray[np.int64],

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.keys import WishError
-from data.tokens.features import BARS_TOLD
+from data.keys import ConstraintError
+from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.grammar import GrammarState
-from data.tokens.step_features import Walk
+from data.tokens.step_features import StepState
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.given import Tune, TuneState
+from generation.given import GivenNotes, GivenState
 
 NEVER = 1 << 40  # a step that no piece reaches
 
@@ -30,7 +30,7 @@ class Length:
         endless: the model may not end it.
 
     Raises:
-        WishError: more than one, or nothing to write.
+        ConstraintError: more than one, or nothing to write.
     """
 
     bars: int | None = None
@@ -41,14 +41,16 @@ class Length:
     def __post_init__(self) -> None:
         given = [n for n in ("bars", "seconds", "notes") if getattr(self, n) is not None]
         if len(given) + self.endless > 1:
-            raise WishError("a piece has one length: give bars, seconds or notes, not several")
+            raise ConstraintError(
+                "a piece has one length: give bars, seconds or notes, not several"
+            )
         for name in given:
             if not 0 < getattr(self, name) < NEVER >> 20:
-                raise WishError(f"{name} must be above 0, not {getattr(self, name)}")
+                raise ConstraintError(f"{name} must be above 0, not {getattr(self, name)}")
 
 
 @dataclass
-class GuideState:
+class ConstrainedState:
     """Where each of B rows stands. Times are in grid steps.
 
     Attributes:
@@ -71,12 +73,12 @@ class GuideState:
     new_notes: NDArray[np.int64]
     bar_notes: NDArray[np.int64]
     past_notes: NDArray[np.int64]
-    tune: TuneState | None
-    walks: list[Walk] | None = None
+    tune: GivenState | None
+    walks: list[StepState] | None = None
 
 
 @dataclass(frozen=True)
-class Horizon:
+class LengthPlan:
     """How far a piece may go, and what may sound at once.
 
     Attributes:
@@ -91,29 +93,29 @@ class Horizon:
 
     vocabulary: Vocabulary
     length: Length
-    tune: Tune | None
+    tune: GivenNotes | None
     bars: int
     voices: int
     longest_bar: int
     tempo: int | None
 
-    def first_free(self, state: GuideState) -> NDArray[np.int64]:
+    def first_free(self, state: ConstrainedState) -> NDArray[np.int64]:
         """(B,) the step from which some note that is asked for could begin, as things stand."""
         free = state.place.free_at.min(axis=1)
         if self.voices < NEVER:
             free = np.maximum(free, self.voice_free(state))
         return np.asarray(free)
 
-    def voice_free(self, state: GuideState) -> NDArray[np.int64]:
+    def voice_free(self, state: ConstrainedState) -> NDArray[np.int64]:
         """(B,) the step from which fewer notes sound than may at once."""
         nth = state.ends.shape[1] - self.voices
         return np.asarray(np.partition(state.ends, nth, axis=1)[:, nth])
 
-    def earliest_end(self, state: GuideState) -> NDArray[np.int64]:
+    def earliest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """(B,) no `reach` may be less."""
         return np.maximum(state.last_end, self.first_free(state) + 1)
 
-    def near_reach(self, state: GuideState) -> NDArray[np.int64]:
+    def near_reach(self, state: ConstrainedState) -> NDArray[np.int64]:
         """(B,) the last step the piece can have in bars of the present meter."""
         place = state.place
         bar_end = place.bar_start + place.bar_length
@@ -126,7 +128,7 @@ class Horizon:
         whole = np.minimum(state.whole_bar, self.longest_bar)
         return np.asarray(bar_end + (self.bars - place.bar_count) * whole)
 
-    def reach(self, state: GuideState) -> NDArray[np.int64]:
+    def reach(self, state: ConstrainedState) -> NDArray[np.int64]:
         """(B,) that step, or where the piece cannot end by then, the last that it can have."""
         reach = self.near_reach(state)
         if self.length.bars:
@@ -136,14 +138,14 @@ class Horizon:
             reach = np.where(reach >= self.earliest_end(state), reach, farthest)
         return reach
 
-    def is_last(self, state: GuideState) -> NDArray[np.bool_]:
+    def is_last(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """(B,) whether the piece has no bar after the one that the row is in."""
         place = state.place
         if self.length.seconds:
             return np.asarray(place.bar_start + place.bar_length >= state.limit)
         return np.asarray(place.bar_count >= self.bars)
 
-    def bars_to_follow(self, state: GuideState) -> NDArray[np.int64]:
+    def bars_to_follow(self, state: ConstrainedState) -> NDArray[np.int64]:
         """(B,) bars after the one that each row is in; -1: unknown."""
         place = state.place
         if self.bars < NEVER:
@@ -156,11 +158,11 @@ class Horizon:
             a_bar = state.past_notes / np.maximum(place.bar_count - 1, 1)
             beyond = self.length.notes - state.new_notes - np.maximum(a_bar - state.bar_notes, 0)
             follow = np.ceil(np.maximum(beyond, 0) / np.maximum(a_bar, 1e-9))
-            told = np.minimum(follow, BARS_TOLD).astype(np.int64)
+            told = np.minimum(follow, MAX_BARS_TO_FOLLOW).astype(np.int64)
             return np.where(state.past_notes > 0, told, -1)
         return np.full(len(place.kind), -1)
 
-    def progress(self, state: GuideState) -> float:
+    def progress(self, state: ConstrainedState) -> float:
         """How much of what is asked for is written, 0 to 1, in the row that has least."""
         place = state.place
         if self.length.notes:
@@ -187,26 +189,26 @@ class Horizon:
         bpm = score.tempo_bpm[-1] if self.tempo is None else vocabulary.tempos[self.tempo]
         return round(float(lines[-1] + beyond * bpm * spb / 60))
 
-    def check(self, state: GuideState) -> None:
+    def check(self, state: ConstrainedState) -> None:
         """Whether the rows, all alike, can come to the end that is asked for."""
         place = state.place
         bar_end = int(place.bar_start[0] + place.bar_length[0])
         limit, bar_count = int(state.limit[0]), int(place.bar_count[0])
         if bar_count > self.bars or place.bar_start[0] >= limit:
-            raise WishError("the seed is already longer than the piece that is asked for")
+            raise ConstraintError("the seed is already longer than the piece that is asked for")
         if state.last_end[0] > self.reach(state)[0] or (
             bar_count < self.bars
             and bar_end < limit
             and self.earliest_end(state)[0] > self.reach(state)[0]
         ):
-            raise WishError(
+            raise ConstraintError(
                 "the notes of the seed sound on past the end that is asked for: ask for a longer "
                 "piece or keep less of the seed"
             )
         if bar_count == self.bars or bar_end >= limit:
             begin = max(self.first_free(state)[0], place.bar_start[0] + place.position[0] + 1)
             if begin >= min(bar_end, limit):
-                raise WishError(
+                raise ConstraintError(
                     "the seed leaves no room for a note before the end that is asked for: ask for "
                     "a longer piece or keep less of the seed"
                 )

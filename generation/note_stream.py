@@ -9,14 +9,14 @@ import pretty_midi
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
-class LiveNote(NamedTuple):
+class StreamedNote(NamedTuple):
     """A note and who plays it."""
 
     program: int  # of General MIDI, from 0; 128 is drums
     note: pretty_midi.Note  # its times in seconds from the beginning of the piece
 
 
-class Listener:
+class NoteStream:
     """Hears a piece id by id.
 
     A note ends by the tempo in force where it begins: no later one is known yet.
@@ -29,7 +29,7 @@ class Listener:
         self.step_seconds = self._step_seconds(vocabulary.tempos[0])
         self.position = self.extends = self.program = self.pitch = self.duration_steps = 0
 
-    def hear(self, token: int) -> LiveNote | None:
+    def hear(self, token: int) -> StreamedNote | None:
         """The note that this id makes whole, if it does."""
         vocabulary = self.vocabulary
         kind = Kind(int(vocabulary.kind_of[token]))
@@ -59,10 +59,10 @@ class Listener:
                 return self._note(vocabulary.velocities[value])
         return None
 
-    def _note(self, velocity: int) -> LiveNote:
+    def _note(self, velocity: int) -> StreamedNote:
         start = self.bar_seconds + self.position * self.step_seconds
         end = start + self.duration_steps * self.step_seconds
-        return LiveNote(self.program, pretty_midi.Note(velocity, self.pitch, start, end))
+        return StreamedNote(self.program, pretty_midi.Note(velocity, self.pitch, start, end))
 
     def _step_seconds(self, tempo_bpm: int) -> float:
         return 60 / tempo_bpm / self.vocabulary.grid.steps_per_beat

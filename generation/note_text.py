@@ -42,7 +42,7 @@ _CHORDS = {
     "dim7": (3, 6, 9),
 }
 _LOWEST_BASS = 41  # F2
-_LOWEST_UPPER = 57  # A3; with it neighbouring chords lie close to each other
+_LOWEST_UPPER = 57  # A3; with it neighboring chords lie close to each other
 
 _ACCIDENTAL = "##|bb|♯♯|♭♭|[#b♯♭x𝄪𝄫]|"
 _NAME = re.compile(rf"([A-Ga-g])({_ACCIDENTAL})(-1|[0-9])")

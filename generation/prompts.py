@@ -13,9 +13,9 @@ import pretty_midi
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
-from data.tokens.adapt import fit_score
+from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
-from generation.constraints import ANYTHING, Wishes
+from generation.constraints import UNCONSTRAINED, Constraints
 from generation.note_text import SeedError, parse_seed_notes
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
@@ -46,33 +46,36 @@ def no_seed(vocabulary: Vocabulary) -> Seed:
     return Seed(canonical(np.empty(0, NOTE), np.empty(0, BAR), [], vocabulary.grid)[0], 0)
 
 
-def seed_from_notes(text: str, vocabulary: Vocabulary, wishes: Wishes = ANYTHING) -> Seed:
+def seed_from_notes(
+    text: str, vocabulary: Vocabulary, constraints: Constraints = UNCONSTRAINED
+) -> Seed:
     """A seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see generation/note_text.py).
 
     Args:
         text: the notes.
         vocabulary: what it is brought into.
-        wishes: of which programs (of its voices, in their order), time signature and tempo count
+        constraints: of which programs (of its voices, in their order), time signature and tempo
+            count
             for the seed too; else these are the vocabulary's without drums, 4/4, and its middle
             tempo, or 120 where it has none. Loudness is its middle one.
 
     Raises:
         SeedError: the text cannot be read.
-        WishError: the vocabulary lacks what is asked for.
+        ConstraintError: the vocabulary lacks what is asked for.
     """
-    vocabulary = wishes.retimed(vocabulary)
-    tempo = wishes.tempo_number(vocabulary)
-    wishes.meter_number(vocabulary)
+    vocabulary = constraints.retimed(vocabulary)
+    tempo = constraints.tempo_number(vocabulary)
+    constraints.meter_number(vocabulary)
     tempos = vocabulary.tempos if vocabulary.tells_tempo else (120,)
     score = parse_seed_notes(
         text,
         vocabulary.grid,
-        programs=_pitched(wishes.programs or vocabulary.programs) or [0],
+        programs=_pitched(constraints.programs or vocabulary.programs) or [0],
         tempo_bpm=tempos[len(tempos) // 2 if tempo is None else tempo],
-        meter=wishes.time_signature or (4, 4),
+        meter=constraints.time_signature or (4, 4),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
-    score, told = fit_score(score, vocabulary)
+    score, told = adapt_score(score, vocabulary)
     if not len(score.notes):
         raise SeedError("the seed holds no notes that the model has an instrument for")
     ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]
@@ -104,7 +107,7 @@ def seed_from_midi(
     if not len(part.notes):
         where = f"its first {bars} bars" if from_bar == 1 else f"{bars} bars from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
-    fitted, told = fit_score(part, vocabulary)
+    fitted, told = adapt_score(part, vocabulary)
     end = begin + len(part.bars) - upbeat  # the number of its last bar
     if end < min(from_bar + bars - 1, last):
         told.append(f"it ends with bar {end}, the last with a note")
@@ -113,7 +116,7 @@ def seed_from_midi(
     return Seed(fitted, int(fitted.bar_starts[-1]), tuple(told))
 
 
-def tune_from_midi(midi: Midi, vocabulary: Vocabulary, *, voice: int = 1) -> Seed:
+def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voice: int = 1) -> Seed:
     """One voice of a MIDI file, or of a pretty_midi object, as a whole (see `voice_of`).
 
     Raises:
@@ -151,7 +154,7 @@ def voice_of(score: Score, vocabulary: Vocabulary, voice: int = 1) -> Seed:
     notes = score.notes[score.notes["program"] == kept].copy()
     notes["program"] = program
     tune = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
-    fitted, told = fit_score(tune, vocabulary)
+    fitted, told = adapt_score(tune, vocabulary)
     return Seed(fitted, fitted.end_step, tuple(told))
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from model.attention import KVCache, MultiHeadAttention, causal_mask
 from model.cpu import BlockDropout, Dropout, RMSNorm, squared_relu
-from model.interval_head import RelativeHead, reference_count
+from model.interval_head import IntervalHead, reference_count
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
 
 Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
@@ -25,7 +25,7 @@ _CHOICES = {
     "n_attention": (1, 2),
     "qk_norm": (False, True),
     "bias": (False, True),
-    "relative": (False, True),
+    "interval_head": (False, True),
 }
 MOST_DROPOUT = 0.99  # of all, nothing would be left to scale up
 BESIDE_STD = 0.3  # of the side input's weights at first; some twenty of its columns are 1 at once
@@ -52,31 +52,31 @@ class DecoderConfig:
     activation: Activation = "squared_relu"  # inside the feed-forward layer
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
-    relative: bool = True  # whether notes have logits by distance too, if the side input tells it
-    n_beside: int = 0  # S, columns of a side input: bits, references, time; 0: there is none
-    beside_blocks: tuple[int, ...] = ()  # widths of the blocks of its bits, if they are told
-    beside_dropout: float = 0.0  # share of these blocks zeroed, token by token, while training
-    n_programs: int = 0  # P, whose notes the references are for (`RelativeHead`); 0: none
+    interval_head: bool = True  # logits of notes by interval, too, where the side input has them
+    n_side: int = 0  # S, columns of a side input: bits, references, time; 0: there is none
+    side_blocks: tuple[int, ...] = ()  # widths of the blocks of its bits, if they are told
+    side_dropout: float = 0.0  # share of these blocks zeroed, token by token, while training
+    n_programs: int = 0  # P, whose notes the references are for (`IntervalHead`); 0: none
     n_pitches: int = 0  # N, pitches a program
     first_note: int = 0  # id of the first of these P N notes
 
     def __post_init__(self) -> None:
-        for name in ("n_beside", "n_programs", "n_pitches", "first_note"):
+        for name in ("n_side", "n_programs", "n_pitches", "first_note"):
             value = getattr(self, name)
             if type(value) is not int or not 0 <= value <= 2**20:
                 raise ValueError(f"{name} must be a whole number from 0 to {2**20}, not {value!r}")
-        object.__setattr__(self, "beside_blocks", tuple(self.beside_blocks))  # JSON has lists
-        if self.beside_blocks and sum(self.beside_blocks) != self.n_bits:
-            raise ValueError(f"beside_blocks must add up to {self.n_bits}: {self.beside_blocks}")
+        object.__setattr__(self, "side_blocks", tuple(self.side_blocks))  # JSON has lists
+        if self.side_blocks and sum(self.side_blocks) != self.n_bits:
+            raise ValueError(f"side_blocks must add up to {self.n_bits}: {self.side_blocks}")
         if self.n_programs and self.n_bits < 0:
-            raise ValueError(f"a side input of {self.n_beside} columns has no room for references")
+            raise ValueError(f"a side input of {self.n_side} columns has no room for references")
         if self.first_note + self.n_programs * self.n_pitches > self.vocabulary_size:
             raise ValueError("the notes with logits by distance go beyond the vocabulary")
         for name in ("vocabulary_size", "n_layer", "n_head", "n_embd", "context_length"):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= 2**20:
                 raise ValueError(f"{name} must be a whole number from 1 to {2**20}, not {value!r}")
-        if self.positions == "rotary_time" and not self.n_beside:
+        if self.positions == "rotary_time" and not self.n_side:
             raise ValueError(
                 "rotary_time needs the time of each token, and there is none: try rotary"
             )
@@ -90,7 +90,7 @@ class DecoderConfig:
                 f"n_embd must be n_head times an even number (positions come in pairs): "
                 f"{self.n_embd} with {self.n_head} heads is not"
             )
-        for name in ("dropout", "beside_dropout"):
+        for name in ("dropout", "side_dropout"):
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value <= MOST_DROPOUT:
                 raise ValueError(f"{name} must be from 0 to {MOST_DROPOUT}, not {value!r}")
@@ -101,18 +101,18 @@ class DecoderConfig:
                 raise ValueError(f"{name} must be one of {told}, not {value!r}")
 
     @property
-    def has_relative(self) -> bool:
-        """Whether there is a `RelativeHead`."""
-        return self.relative and self.n_programs > 0
+    def has_interval_head(self) -> bool:
+        """Whether there is a `IntervalHead`."""
+        return self.interval_head and self.n_programs > 0
 
     @property
     def n_bits(self) -> int:
         """The columns of the side input that are zeros and ones."""
-        return self.n_beside - 1 - reference_count(self.n_programs) if self.n_beside else 0
+        return self.n_side - 1 - reference_count(self.n_programs) if self.n_side else 0
 
 
-DROPOUTS = ("dropout", "beside_dropout")
-BESIDE = ("n_beside", "beside_blocks", "n_programs", "n_pitches", "first_note")
+DROPOUTS = ("dropout", "side_dropout")
+BESIDE = ("n_side", "side_blocks", "n_programs", "n_pitches", "first_note")
 # What weights must fit: all of a decoder's config but dropout, and what the data tell.
 SHAPE = tuple(
     field.name
@@ -235,8 +235,8 @@ class Decoder(nn.Module):
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
         # what is known of each token beside its id, such as when it is and how far the end
         bits = config.n_bits
-        self.beside = nn.Linear(bits, config.n_embd, bias=False) if bits else None
-        self.beside_dropout = BlockDropout(config.beside_blocks, config.beside_dropout)
+        self.side = nn.Linear(bits, config.n_embd, bias=False) if bits else None
+        self.side_dropout = BlockDropout(config.side_blocks, config.side_dropout)
         self.positions = _positions(config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
@@ -244,23 +244,24 @@ class Decoder(nn.Module):
         self.norm = _norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         notes = (config.n_programs, config.n_pitches)
-        self.relative = RelativeHead(config.n_embd, *notes) if config.has_relative else None
+        has_intervals = config.has_interval_head
+        self.interval_head = IntervalHead(config.n_embd, *notes) if has_intervals else None
         self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
-        self.apply(_initialise)
+        self.apply(_initialize)
         for name, weight in self.named_parameters():
-            if name.startswith(("head.", "relative.")) or name.endswith(
+            if name.startswith(("head.", "interval_head.")) or name.endswith(
                 ("w_o.weight", "w_2.weight")
             ):
                 nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
-        if self.beside is not None:
-            nn.init.normal_(self.beside.weight, std=BESIDE_STD)
+        if self.side is not None:
+            nn.init.normal_(self.side.weight, std=BESIDE_STD)
 
     def forward(
         self,
         ids: Tensor,
         cache: KVCache | None = None,
         mask: Tensor | None = None,
-        beside: Tensor | None = None,
+        side: Tensor | None = None,
     ) -> Tensor:
         """Logits of the token after each of `ids`.
 
@@ -269,8 +270,8 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            beside: int (B, T, n_beside), the side input of a decoder that has one: zeros and ones,
-                then references (`RelativeHead`), and last the time of the token, in steps.
+            side: int (B, T, n_side), the side input of a decoder that has one: zeros and ones,
+                then references (`IntervalHead`), and last the time of the token, in steps.
 
         Returns:
             float (B, T, V).
@@ -293,18 +294,18 @@ class Decoder(nn.Module):
                 is_token = cache.not_padding(T)  # (B, 1, 1, S)
                 mask = is_token if mask is None else mask & is_token  # (B, 1, T, S)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
-        width = 0 if beside is None else beside.shape[-1]
-        if width != self.config.n_beside:
-            raise ValueError(f"the side input has {width} columns, not {self.config.n_beside}")
-        if self.beside is not None and beside is not None:
-            bits = beside[..., : self.config.n_bits].to(x.dtype)
-            x = x + self.beside(self.beside_dropout(bits))  # (B, T, bits) -> (B, T, D)
+        width = 0 if side is None else side.shape[-1]
+        if width != self.config.n_side:
+            raise ValueError(f"the side input has {width} columns, not {self.config.n_side}")
+        if self.side is not None and side is not None:
+            bits = side[..., : self.config.n_bits].to(x.dtype)
+            x = x + self.side(self.side_dropout(bits))  # (B, T, bits) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)
         elif isinstance(self.positions, RotaryTime):
-            assert beside is not None  # as the config asks for
-            rotation = self.positions(positions, beside[..., -1])
+            assert side is not None  # as the config asks for
+            rotation = self.positions(positions, side[..., -1])
         else:
             x = x + self.positions(positions)  # (T, D) or (B, T, D)
         x = self.dropout(x)
@@ -314,9 +315,9 @@ class Decoder(nn.Module):
             cache.advance(T)
         x = self.norm(x)
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
-        if self.relative is not None and beside is not None:
-            references = beside[..., self.config.n_bits : -1].long()
-            by_distance = self.relative(x, references)  # (B, T, P N)
+        if self.interval_head is not None and side is not None:
+            references = side[..., self.config.n_bits : -1].long()
+            by_distance = self.interval_head(x, references)  # (B, T, P N)
             first = self.config.first_note
             after = self.config.vocabulary_size - first - by_distance.shape[-1]
             logits = logits + functional.pad(by_distance, (first, after))
@@ -344,13 +345,13 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def attention_maps(
-        self, ids: Tensor, mask: Tensor | None = None, beside: Tensor | None = None
+        self, ids: Tensor, mask: Tensor | None = None, side: Tensor | None = None
     ) -> Tensor:
         """Who looks at whom: the weights of every attention layer while it reads `ids`.
 
         Args:
             ids: int64 (B, T).
-            mask, beside: as in `forward`.
+            mask, side: as in `forward`.
 
         Returns:
             float (L, B, H, T, T), L = n_layer * n_attention in the order of reading; each row
@@ -365,7 +366,7 @@ class Decoder(nn.Module):
         layers = [layer for layer in self.modules() if isinstance(layer, MultiHeadAttention)]
         hooks = [layer.register_forward_pre_hook(look) for layer in layers]
         try:
-            self(ids, mask=mask, beside=beside)
+            self(ids, mask=mask, side=side)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -382,7 +383,7 @@ def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary | RotaryT
     return added(config.n_embd, config.context_length)
 
 
-def _initialise(module: nn.Module) -> None:
+def _initialize(module: nn.Module) -> None:
     """Normal weights: 0.5 / sqrt(fan-in), GPT-2's 0.02 at its width; embeddings of size 1."""
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=0.5 * module.in_features**-0.5)

@@ -17,19 +17,19 @@ from model.decoder import Decoder
 PAD = 0  # the id that fills the places without a token
 
 Ids = NDArray[np.integer[Any]]
-Beside = NDArray[np.int16]
+SideArray = NDArray[np.int16]
 
 
 @torch.inference_mode()
 def prefill(
-    decoder: Decoder, prompts: Sequence[Ids], beside: Beside | None = None
+    decoder: Decoder, prompts: Sequence[Ids], side: SideArray | None = None
 ) -> tuple[Tensor, KVCache]:
     """Read prompts of any lengths in one pass.
 
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty, none longer than the context.
-        beside: int16 (B, T, S), the side input beside `right_aligned(prompts)`, if there is one.
+        side: int16 (B, T, S), the side input beside `right_aligned(prompts)`, if there is one.
 
     Returns:
         Logits (B, V) of the token after each prompt, and the cache that holds them.
@@ -45,7 +45,7 @@ def prefill(
     cache = decoder.empty_cache(max(lengths) - torch.tensor(lengths))
     device = cache.start.device
     ids = torch.from_numpy(right_aligned(prompts)).to(device)  # (B, T)
-    logits: Tensor = decoder(ids, cache, beside=_on(device, beside))
+    logits: Tensor = decoder(ids, cache, side=_on(device, side))
     return logits[:, -1], cache  # (B, T, V) -> (B, V)
 
 
@@ -59,22 +59,22 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, beside: Beside | None = None) -> Tensor:
+def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, side: SideArray | None = None) -> Tensor:
     """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
 
-    `beside`, int16 (B, 1, S), is the side input of a decoder that has one.
+    `side`, int16 (B, 1, S), is the side input of a decoder that has one.
 
     Raises:
         ValueError: the cache is full.
     """
     device = cache.start.device
     column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]  # (B, 1)
-    logits: Tensor = decoder(column, cache, beside=_on(device, beside))  # (B, 1, V)
+    logits: Tensor = decoder(column, cache, side=_on(device, side))  # (B, 1, V)
     return logits[:, -1]
 
 
-def _on(device: torch.device, beside: Beside | None) -> Tensor | None:
-    return None if beside is None else torch.from_numpy(beside).to(device)
+def _on(device: torch.device, side: SideArray | None) -> Tensor | None:
+    return None if side is None else torch.from_numpy(side).to(device)
 
 
 class RecordedSteps:
@@ -94,12 +94,12 @@ class RecordedSteps:
         self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
 
     @torch.inference_mode()
-    def __call__(self, ids: Ids, cache: KVCache, beside: Beside | None = None) -> Tensor:
+    def __call__(self, ids: Ids, cache: KVCache, side: SideArray | None = None) -> Tensor:
         """As `decode_one`; the cache must not be full."""
         if cache.start.device.type != "cpu":
-            return decode_one(self.decoder, ids, cache, beside)
+            return decode_one(self.decoder, ids, cache, side)
         column = torch.from_numpy(np.asarray(ids, dtype=np.int64))[:, None]
-        told = torch.empty(len(column), 1, 0) if beside is None else torch.from_numpy(beside)
+        told = torch.empty(len(column), 1, 0) if side is None else torch.from_numpy(side)
         inputs = (column, told, torch.tensor(cache.length), cache.key, cache.value, cache.start)
         variant = (len(column), cache.padded)
         if variant not in self.recorded:
@@ -139,14 +139,14 @@ class _Step(nn.Module):
             self.register_buffer(f"packed_{number}", weight)
 
     def forward(
-        self, ids: Tensor, beside: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor
+        self, ids: Tensor, side: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor
     ) -> Tensor:
         """Logits (B, V) after ids (B, 1)."""
         decoder, cache = self.hidden
         cache = copy.copy(cache)
         cache.key, cache.value, cache.start = key, value, start
         cache.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-        logits: Tensor = decoder(ids, cache, beside=beside)  # (B, 1, V)
+        logits: Tensor = decoder(ids, cache, side=side)  # (B, 1, V)
         return logits[:, -1]
 
 

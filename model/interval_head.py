@@ -14,7 +14,7 @@ def reference_count(n_programs: int) -> int:
     return 2 * n_programs + SHARED if n_programs else 0
 
 
-class RelativeHead(nn.Module):
+class IntervalHead(nn.Module):
     """Logits of notes by their distance from references, to be added to those by the note itself.
 
     A head with a row a note learns each melodic step and each chord anew in every key. This one

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from model.attention import KVCache
 from model.decoder import Decoder
-from model.decoding import PAD, Beside, Ids, RecordedSteps, prefill, right_aligned
+from model.decoding import PAD, Ids, RecordedSteps, SideArray, prefill, right_aligned
 
 State = TypeVar("State", contravariant=True)  # of a grammar
 
@@ -33,7 +33,7 @@ class Grammar(Protocol[State]):
     def advance(self, state: State, ids: Ids) -> None:
         """Take one id (B,) a row, changing the state in place."""
 
-    def beside(self, state: State, ids: Ids) -> Beside:
+    def side(self, state: State, ids: Ids) -> SideArray:
         """int16 (B, T, S): the side input beside ids (B, T) that end where the rows stand.
 
         Asked only for decoders that have one, and once for all that they read: for prompts, Pad
@@ -42,7 +42,7 @@ class Grammar(Protocol[State]):
 
 
 @dataclass(frozen=True)
-class Choice:
+class SamplingOptions:
     """How one id is chosen from logits; by default as the model says, without any filter.
 
     Raises:
@@ -113,7 +113,9 @@ def _at_least(weight: Weights, least: Weights) -> Weights:
     return weight * (weight >= least[:, None])
 
 
-def choose(logits: Logits, choice: Choice, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+def choose(
+    logits: Logits, sampling: SamplingOptions, uniform: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """One id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
 
     Args:
@@ -124,15 +126,15 @@ def choose(logits: Logits, choice: Choice, uniform: NDArray[np.float64]) -> NDAr
     Returns:
         int64 (B,), never an id whose logit is -inf.
     """
-    if choice.temperature == 0:
+    if sampling.temperature == 0:
         return np.asarray(logits.argmax(axis=1))
-    weight = weights(logits, choice.temperature)
-    if choice.top_k is not None:
-        weight = keep_top_k(weight, choice.top_k)
-    if choice.top_p < 1:
-        weight = keep_top_p(weight, choice.top_p)
-    if choice.min_p > 0:
-        weight = keep_min_p(weight, choice.min_p)
+    weight = weights(logits, sampling.temperature)
+    if sampling.top_k is not None:
+        weight = keep_top_k(weight, sampling.top_k)
+    if sampling.top_p < 1:
+        weight = keep_top_p(weight, sampling.top_p)
+    if sampling.min_p > 0:
+        weight = keep_min_p(weight, sampling.min_p)
     total = weight.cumsum(axis=1)  # (B, V)
     target = uniform[:, None] * total[:, -1:]  # (B, 1), below the last total
     # the first id whose total is above the target: an id of weight 0 adds nothing to it
@@ -147,7 +149,7 @@ def sample(
     state: State,
     *,
     generator: torch.Generator,
-    choice: Choice | None = None,
+    sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
     steps: RecordedSteps | None = None,
 ) -> Iterator[Ids]:
@@ -162,7 +164,7 @@ def sample(
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty.
-        grammar: of which `allowed` and `advance` are called, and `beside` for decoders that have
+        grammar: of which `allowed` and `advance` are called, and `side` for decoders that have
             a side input.
         state: the grammar's state after the prompts; it is changed in place.
         generator: on the CPU; the only source of chance.
@@ -178,31 +180,31 @@ def sample(
         ValueError: an empty prompt, a prompt or history too long for the context with no
             `rebase` to shorten it, or a grammar that allows nothing.
     """
-    choice = Choice() if choice is None else choice
+    sampling = SamplingOptions() if sampling is None else sampling
     context = decoder.config.context_length
     histories = [[int(i) for i in prompt] for prompt in prompts]
     allowed = grammar.allowed(state)  # (B, V)
     ended = _only_pad(allowed)
     steps = RecordedSteps(decoder) if steps is None else steps
 
-    def beside(ids: Ids) -> Beside | None:
-        return None if not decoder.config.n_beside else grammar.beside(state, ids)
+    def side(ids: Ids) -> SideArray | None:
+        return None if not decoder.config.n_side else grammar.side(state, ids)
 
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
     while not ended.all():
         if cache is None and max(map(len, histories)) <= context:
             prompts = [np.array(history) for history in histories]
-            logits, cache = prefill(decoder, prompts, beside(right_aligned(prompts)))
+            logits, cache = prefill(decoder, prompts, side(right_aligned(prompts)))
         elif cache is not None and cache.length < context:
-            logits = steps(ids, cache, beside(ids[:, None]))
+            logits = steps(ids, cache, side(ids[:, None]))
         else:
             prompts = _rebased(histories, ended, rebase, context)
             histories = [prompt.tolist() for prompt in prompts]  # what is forgotten takes no memory
-            logits, cache = prefill(decoder, prompts, beside(right_aligned(prompts)))
+            logits, cache = prefill(decoder, prompts, side(right_aligned(prompts)))
         masked = keep_allowed(logits.float().cpu().numpy(), allowed)
         uniform = torch.rand(len(prompts), dtype=torch.float64, generator=generator)
-        ids = choose(masked, choice, uniform.numpy())
+        ids = choose(masked, sampling, uniform.numpy())
         grammar.advance(state, ids)
         for row in np.flatnonzero(~ended):
             histories[row].append(int(ids[row]))

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.decoder import Decoder
-from model.decoding import PAD, Beside, Ids
+from model.decoding import PAD, Ids, SideArray
 from model.sampling import Rebase
 from training.metrics import hits_by_kind
 
 Nats = NDArray[np.float64]
-Reading = Callable[[Ids], Beside]  # ids that are read -> the side input beside them
+Reading = Callable[[Ids], SideArray]  # ids that are read -> the side input beside them
 
 
 class Scores(NamedTuple):
@@ -42,10 +42,10 @@ def token_nats(
     allowed: Sequence[NDArray[np.bool_]],
     *,
     rebase: Rebase,
-    beside: Reading | None = None,
+    side: Reading | None = None,
 ) -> list[Nats]:
     """The nats of `score_tokens`: for each piece float64 (T-1,)."""
-    scores = score_tokens(decoder, pieces, allowed, rebase=rebase, beside=beside)
+    scores = score_tokens(decoder, pieces, allowed, rebase=rebase, side=side)
     return [score.nats[0] for score in scores]
 
 
@@ -55,7 +55,7 @@ def score_tokens(
     allowed: Sequence[NDArray[np.bool_]],
     *,
     rebase: Rebase,
-    beside: Reading | None = None,
+    side: Reading | None = None,
     temperatures: Sequence[float] = (1.0,),
     batch_tokens: int = 8192,
 ) -> list[Scores]:
@@ -68,7 +68,7 @@ def score_tokens(
             1 .. T-1.
         rebase: from all ids before a place, 1-D, to the prompt from which its window is read:
             at least half the context and shorter than it.
-        beside: from ids (B, T), windows with Pad at their right end, to the side input beside
+        side: from ids (B, T), windows with Pad at their right end, to the side input beside
             them, (B, T, S); None for decoders that have none.
         temperatures: by which the decoder's logits are divided, one after the other.
         batch_tokens: the most ids, padding included, that one pass of the decoder reads.
@@ -97,7 +97,7 @@ def score_tokens(
         for T in (len(piece) - 1 for piece in pieces)
     ]
     for batch in _batches(windows, batch_tokens):
-        logits = _forward(decoder, batch, beside)  # (B, T, V)
+        logits = _forward(decoder, batch, side)  # (B, T, V)
         for row, window in zip(logits, batch, strict=True):
             place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
             admitted = torch.from_numpy(allowed[window.piece][place]).to(row.device)
@@ -153,14 +153,14 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
 
 
 @torch.no_grad()
-def _forward(decoder: Decoder, batch: list[_Window], beside: Reading | None) -> Tensor:
+def _forward(decoder: Decoder, batch: list[_Window], side: Reading | None) -> Tensor:
     """Logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
     device = decoder.head.weight.device
-    told = None if beside is None else torch.from_numpy(beside(ids)).to(device)
-    logits: Tensor = decoder(torch.from_numpy(ids).to(device), beside=told)
+    told = None if side is None else torch.from_numpy(side(ids)).to(device)
+    logits: Tensor = decoder(torch.from_numpy(ids).to(device), side=told)
     return logits
 
 
@@ -197,7 +197,7 @@ class Tally:
         return [_ratio(float(kind), self.notes) for kind in self.nats]
 
 
-def summarise(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds: int) -> Tally:
+def summarize(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds: int) -> Tally:
     """Add up the tokens of a piece, or of many laid end to end.
 
     Args:
@@ -219,13 +219,13 @@ def tally_pieces(
     kind_of: NDArray[np.integer[Any]],
     n_kinds: int,
     rebase: Rebase,
-    beside: Reading | None = None,
+    side: Reading | None = None,
     temperatures: Sequence[float] = (1.0,),
 ) -> tuple[list[Tally], Tensor]:
     """Score whole pieces, or none: their nats, and how often they were the likeliest.
 
     Args:
-        decoder, pieces, allowed, rebase, beside, temperatures: as in `score_tokens`.
+        decoder, pieces, allowed, rebase, side, temperatures: as in `score_tokens`.
         notes: how many notes each piece has.
         kind_of: int (V,), the kind of each id, in [0, K).
         n_kinds: K.
@@ -235,7 +235,7 @@ def tally_pieces(
         `model.figures.hits_by_kind` counts.
     """
     scores = score_tokens(
-        decoder, pieces, allowed, rebase=rebase, beside=beside, temperatures=temperatures
+        decoder, pieces, allowed, rebase=rebase, side=side, temperatures=temperatures
     )
     no_kinds = np.empty(0, dtype=np.int64)  # there may be no piece
     kinds = np.concatenate([no_kinds, *(kind_of[piece[1:]] for piece in pieces)])
@@ -243,7 +243,7 @@ def tally_pieces(
     nats = np.concatenate([no_nats, *(score.nats for score in scores)], axis=1)  # (S, N)
     likeliest = np.concatenate([no_kinds == 0, *(score.is_likeliest for score in scores)])
     hits = hits_by_kind(torch.from_numpy(likeliest), torch.from_numpy(kinds), n_kinds)
-    return [summarise(each, kinds, sum(notes), n_kinds) for each in nats], hits
+    return [summarize(each, kinds, sum(notes), n_kinds) for each in nats], hits
 
 
 def _ratio(total: float, count: int) -> float:

@@ -15,18 +15,18 @@ from safetensors.torch import save
 from torch import Tensor
 
 from model.decoder import Decoder, DecoderConfig
-from model.interval_head import OCTAVE, RelativeHead
+from model.interval_head import OCTAVE, IntervalHead
 
 FORMAT = "etude"
-VERSION = "6"
+VERSION = "7"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 
-class BundleError(ValueError):
+class ModelFileError(ValueError):
     """A file that is no model of this project; the message is one line, for people."""
 
 
-def save_bundle(
+def save_model_file(
     path: str | Path, decoder: Decoder, vocabulary_json: str, summary: dict[str, Any]
 ) -> None:
     """Write a bundle; whoever reads `path` meets the old file or the whole new one.
@@ -68,40 +68,40 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         beside.unlink(missing_ok=True)
 
 
-def load_bundle(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
+def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
     """Read a bundle: the decoder in evaluation mode on the CPU, vocabulary JSON, summary.
 
     Raises:
-        BundleError: there is no such file, or it is not a bundle, or not a whole one.
+        ModelFileError: there is no such file, or it is not a bundle, or not a whole one.
     """
     path = Path(path)
     if not path.is_file():
-        raise BundleError(f"no such file: {path}; {_ADVICE}")
+        raise ModelFileError(f"no such file: {path}; {_ADVICE}")
     try:
         with safe_open(path, framework="pt") as file:
             metadata: dict[str, str] = file.metadata() or {}
             weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError:
-        raise BundleError(f"{path} is damaged or not a safetensors file; {_ADVICE}") from None
+        raise ModelFileError(f"{path} is damaged or not a safetensors file; {_ADVICE}") from None
     except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from None
     if metadata.get("format") != FORMAT:
-        raise BundleError(f"{path} holds a model of another program; {_ADVICE}")
+        raise ModelFileError(f"{path} holds a model of another program; {_ADVICE}")
     if metadata.get("version") != VERSION:
-        raise BundleError(
+        raise ModelFileError(
             f"{path} has format version {metadata.get('version')!r}, this program reads "
-            f"{VERSION!r}; use the version of the program that wrote it"
+            f"{VERSION!r}: train it anew with `python train.py fit --config configs/bach.yaml`"
         )
     try:
         config = DecoderConfig(**json.loads(metadata["config"]))
         summary = json.loads(metadata["summary"])
         vocabulary_json = metadata["vocabulary"]
     except KeyError as error:
-        raise BundleError(f"{path} lacks its {error}; {_ADVICE}") from None
+        raise ModelFileError(f"{path} lacks its {error}; {_ADVICE}") from None
     except (ValueError, TypeError, RecursionError) as error:
-        raise BundleError(f"{path} has an unreadable header ({error}); {_ADVICE}") from None
+        raise ModelFileError(f"{path} has an unreadable header ({error}); {_ADVICE}") from None
     if not isinstance(summary, dict):
-        raise BundleError(f"{path} has an unreadable summary; {_ADVICE}")
+        raise ModelFileError(f"{path} has an unreadable summary; {_ADVICE}")
     decoder = _fit(config, weights, path)
     return decoder.eval(), vocabulary_json, summary
 
@@ -111,25 +111,25 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
     misfit = f"{path}: the weights do not fit the config beside them"
     # a header must not make us build a million layers, or huge ones
     if config.n_layer > len(weights):
-        raise BundleError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
+        raise ModelFileError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
     tables = {
         "embedding.weight": (config.vocabulary_size, config.n_embd),
-        "beside.weight": (config.n_embd, config.n_bits) if config.n_bits else None,
+        "side.weight": (config.n_embd, config.n_bits) if config.n_bits else None,
     }
-    for number, rows in enumerate(RelativeHead.rows if config.has_relative else ()):
-        tables[f"relative.tables.{number}.weight"] = (config.n_programs * rows, config.n_embd)
-    if config.has_relative:
-        tables["relative.parallel.weight"] = (config.n_programs * OCTAVE, config.n_embd)
+    for number, rows in enumerate(IntervalHead.rows if config.has_interval_head else ()):
+        tables[f"interval_head.tables.{number}.weight"] = (config.n_programs * rows, config.n_embd)
+    if config.has_interval_head:
+        tables["interval_head.parallel.weight"] = (config.n_programs * OCTAVE, config.n_embd)
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)
     for name, table in tables.items():
         if (tuple(weights[name].shape) if name in weights else None) != table:
-            raise BundleError(f"{misfit} ({name}); {_ADVICE}")
+            raise ModelFileError(f"{misfit} ({name}); {_ADVICE}")
     decoder = Decoder(config)
     expected = {name: t.shape for name, t in decoder.state_dict().items()}
     for name in sorted(expected.keys() | weights.keys()):
         shape = weights[name].shape if name in weights else None
         if shape != expected.get(name):
-            raise BundleError(f"{misfit} ({name}); {_ADVICE}")
+            raise ModelFileError(f"{misfit} ({name}); {_ADVICE}")
     decoder.load_state_dict(weights)
     return decoder

@@ -21,9 +21,9 @@ from common.files import written_beside
 from data.score import DRUMS, Score
 from data.tokens.vocabulary import Kind, Vocabulary
 
-# Okabe and Ito's colours, which colour-blind readers tell apart; past six programs they repeat.
+# Okabe and Ito's colors, which color-blind readers tell apart; past six programs they repeat.
 _PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_SEED, _SEED_TINT = "#343C46", 0.2  # a seed note: this, with so much of its program's colour
+_SEED, _SEED_TINT = "#343C46", 0.2  # a seed note: this, with so much of its program's color
 _SEED_GROUND, _BLACK_KEY, _LINE = "#F5ECD3", "#0F2A4710", "#5B6570"
 _IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
 
@@ -60,7 +60,7 @@ def draw_piano_roll(
     title: str = "",
     goes_on: str = "the model goes on",
 ) -> Figure:
-    """The notes over time, a colour a program, in as many systems as the bars take.
+    """The notes over time, a color a program, in as many systems as the bars take.
 
     Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
     in a line where, as `goes_on` says, the model takes over. Those of `kept_program` were given
@@ -70,23 +70,23 @@ def draw_piano_roll(
     The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
     """
     notes = score.notes
-    colour_of = {
+    color_of = {
         program: _PALETTE[index % len(_PALETTE)]
         for index, program in enumerate(np.unique(notes["program"]).tolist())
     }
     entries = [Patch(color=_SEED, label="seed")] if seed_steps > 0 else []
     if kept_program is not None:
         entries.append(Patch(color=_SEED, label="kept"))
-        colour_of[kept_program] = _SEED
-    for program, colour in colour_of.items():
+        color_of[kept_program] = _SEED
+    for program, color in color_of.items():
         if program != kept_program:
             name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
-            entries.append(Patch(color=colour, label=name))
-    colours = np.array([to_rgb(colour_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
+            entries.append(Patch(color=color, label=name))
+    colors = np.array([to_rgb(color_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
     is_seed = notes["onset"] < seed_steps
-    colours[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colours[is_seed]
+    colors[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_seed]
     head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
-    figure, (left, top) = _draw_roll(score, colours, seed_steps, title, goes_on, head)
+    figure, (left, top) = _draw_roll(score, colors, seed_steps, title, goes_on, head)
     figure.legend(
         handles=entries,
         loc="upper left",
@@ -103,14 +103,14 @@ def draw_piano_roll(
 
 def _draw_roll(
     score: Score,
-    colours: NDArray[np.float64],
+    colors: NDArray[np.float64],
     seed_steps: int = 0,
     title: str = "",
     goes_on: str = "",
     head: float = 0.0,
     foot: float = 0.0,
 ) -> tuple[Figure, tuple[float, float]]:
-    """The systems, an Axes each, of notes in these colours, (N, 3).
+    """The systems, an Axes each, of notes in these colors, (N, 3).
 
     Args:
         head, foot: inches to leave between the title and the systems, and below them.
@@ -152,7 +152,7 @@ def _draw_roll(
         _draw_bars(axes, score, start, end, seed_steps, goes_on)
         here = (onset < end) & (note_end > start)
         begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
-        _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colours[here], zorder=3)
+        _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colors[here], zorder=3)
     return figure, (left / _WIDTH, 1 - (title_height + 0.06) / total)
 
 
@@ -281,7 +281,7 @@ def draw_surprise(
 ) -> Figure:
     """The notes over time, from pale where they were expected to dark where they surprise.
 
-    The same colour is the same surprise in every picture; from MOST_NATS on they are all as dark.
+    The same color is the same surprise in every picture; from MOST_NATS on they are all as dark.
 
     Args:
         score: of N notes.
@@ -290,11 +290,11 @@ def draw_surprise(
         title: of the picture.
     """
     is_known = np.isfinite(nats)
-    colours = _SURPRISE(np.where(is_known, nats, 0) / MOST_NATS)[:, :3]
-    colours[~is_known] = to_rgb(_NOT_SCORED)
+    colors = _SURPRISE(np.where(is_known, nats, 0) / MOST_NATS)[:, :3]
+    colors[~is_known] = to_rgb(_NOT_SCORED)
     lines = -(-len(listed) // _LIST_COLUMNS)
     foot = _TEXT_LINE * lines + 0.35 if listed else 0.0
-    figure, (left, top) = _draw_roll(score, colours, title=title, head=0.42, foot=foot)
+    figure, (left, top) = _draw_roll(score, colors, title=title, head=0.42, foot=foot)
     total = figure.get_figheight()
     systems = list(zip(_systems(score), figure.axes, strict=True))
     row = _rows(score.notes)[0]

@@ -6,10 +6,10 @@ import torch
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from model.decoder import Decoder, DecoderConfig
-from model.serialization import save_bundle
+from model.serialization import save_model_file
 from tests.music import GRID
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
@@ -26,11 +26,11 @@ def untrained(path, vocabulary):
             n_head=2,
             n_embd=16,
             context_length=96,
-            **Bearings(vocabulary).shape,
+            **SideFeatures(vocabulary).shape,
         )
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
-    save_bundle(path, decoder, vocabulary.to_json(), {"step": 0})
+    save_model_file(path, decoder, vocabulary.to_json(), {"step": 0})
     return path
 
 
@@ -38,13 +38,13 @@ def untrained_on(folder, path, transpose=2, seed=0):
     """Saves a model that knows nothing but the vocabulary of a corpus; gives the path."""
     corpus = open_corpus(folder, options=CorpusOptions(transpose=transpose), progress=False)
     torch.manual_seed(seed)
-    size, shape = corpus.vocabulary.size, Bearings(corpus.vocabulary).shape
+    size, shape = corpus.vocabulary.size, SideFeatures(corpus.vocabulary).shape
     decoder = Decoder(
         DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)
     summary = {"step": 0, "data": {"path": str(folder), "transpose": transpose}}
-    save_bundle(path, decoder, corpus.vocabulary.to_json(), summary)
+    save_model_file(path, decoder, corpus.vocabulary.to_json(), summary)
     return path
 
 

@@ -15,11 +15,11 @@ from pretty_midi import PrettyMIDI
 from benchmarks import chorales
 from benchmarks.chorales import GRID
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from generation.compose import load
 from model.decoder import Decoder, DecoderConfig
-from model.serialization import save_bundle
+from model.serialization import save_model_file
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 OPTIONS = CorpusOptions(steps_per_beat=4)
@@ -126,10 +126,10 @@ def test_models_that_read_otherwise_have_no_mean(tmp_path, monkeypatch, capsys):
 
     def model(name, **shape):
         vocabulary = Vocabulary(((4, 4),), (80,), (40,), 60, shape.pop("highest", 71), (80,), GRID)
-        told = Bearings(vocabulary).shape
+        told = SideFeatures(vocabulary).shape
         config = DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, **told, **shape)
         summary = {"step": 0, "data": {"path": "here"}}
-        save_bundle(tmp_path / name, Decoder(config), vocabulary.to_json(), summary)
+        save_model_file(tmp_path / name, Decoder(config), vocabulary.to_json(), summary)
         return load(tmp_path / name)
 
     first = model("first")
@@ -164,7 +164,7 @@ def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
         (["-c", "no.safetensors", "--model.n_layer", "2"], ["--model.n_layer 2", "training run"]),
     ],
 )
-def test_a_mistake_is_told_in_one_line_before_anything_is_learnt(source, capsys, options, words):
+def test_a_mistake_is_told_in_one_line_before_anything_is_learned(source, capsys, options, words):
     with pytest.raises(SystemExit) as stop:
         chorales.main([str(source), "--config", str(CONFIG), *options])
     assert stop.value.code == 2

@@ -7,12 +7,12 @@ from torch.nn import functional
 
 from benchmarks.endings import untold
 from data.batches.windows import NOT_SCORED, TrainingWindows
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from generation.compose import Model, compose
 from generation.length import Length
 from model.decoder import Decoder, DecoderConfig
-from model.sampling import Choice
+from model.sampling import SamplingOptions
 from tests.data.batches.test_windows import split_of
 from tests.music import piece, vocabulary_for
 
@@ -39,13 +39,13 @@ def model():
         n_head=2,
         n_embd=32,
         context_length=32,
-        **Bearings(vocabulary).shape,
+        **SideFeatures(vocabulary).shape,
     )
     decoder = Decoder(config)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
     for step in range(200):
-        ids, targets, beside = map(torch.from_numpy, windows.batch(0, step, 16))
-        logits = decoder(ids, beside=beside)
+        ids, targets, side = map(torch.from_numpy, windows.batch(0, step, 16))
+        logits = decoder(ids, side=side)
         loss = functional.cross_entropy(
             logits.flatten(0, 1), targets.flatten(), ignore_index=NOT_SCORED
         )
@@ -57,12 +57,12 @@ def model():
 
 def share_that_end_well(model, bars):
     """Of sampled pieces, those whose last bar is as in training, and no other bar is."""
-    pieces = compose(model, length=Length(bars=bars), samples=32, choice=Choice())
+    pieces = compose(model, length=Length(bars=bars), samples=32, sampling=SamplingOptions())
     wanted = [OTHER] * (bars - 1) + [LAST]
     return np.mean([piece.score.notes["pitch"].tolist() == wanted for piece in pieces])
 
 
 @pytest.mark.parametrize("bars", [2, 5, 8, 14])  # the last past the context
-def test_a_model_that_is_told_ends_where_it_is_asked_to_and_as_it_has_learnt(model, bars):
+def test_a_model_that_is_told_ends_where_it_is_asked_to_and_as_it_has_learned(model, bars):
     assert share_that_end_well(model, bars) > 0.9
     assert share_that_end_well(untold(model), bars) < 0.5

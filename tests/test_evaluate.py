@@ -16,7 +16,7 @@ from data.tokens.tokenizer import encode
 from evaluation import samples as measure
 from evaluation.likelihood import Music, likelihood
 from evaluation.metrics import note_density
-from model.serialization import save_bundle
+from model.serialization import save_model_file
 from rendering.piano_roll import write_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import untrained_on
@@ -114,8 +114,8 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))
     ids = torch.from_numpy(piece)[None, :64]
-    beside = torch.from_numpy(model.beside(ids.numpy()))
-    logits = model.decoder(ids, beside=beside)[0].masked_fill(~masks[:64], -torch.inf)
+    side = torch.from_numpy(model.side(ids.numpy()))
+    logits = model.decoder(ids, side=side)[0].masked_fill(~masks[:64], -torch.inf)
     first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
     total = figures["nats_per_note"]["model"]["value"] * figures["notes"]
     assert 0 < first.sum() < total
@@ -127,7 +127,7 @@ def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
     for path, word in ((other, "vocabulary"), ("nowhere", "nowhere")):
         model = generate.load(checkpoint)
         model.summary["data"]["transpose"] = 1
-        save_bundle(checkpoint, model.decoder, model.vocabulary.to_json(), model.summary)
+        save_model_file(checkpoint, model.decoder, model.vocabulary.to_json(), model.summary)
         with pytest.raises(SystemExit) as stop:
             evaluate.main(["likelihood", "-c", str(checkpoint), "--path", str(path)])
         assert stop.value.code == 2
@@ -153,8 +153,8 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
-    beside = torch.from_numpy(model.beside(ids[None]))
-    expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], beside=beside)
+    side = torch.from_numpy(model.side(ids[None]))
+    expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
     evaluate.main([*options, "b.png", "--from-bar", "3", "--tokens", "9"])
@@ -227,7 +227,7 @@ def test_music_is_measured_beside_held_out_pieces(checkpoint, capsys):
     assert Path("b.json").read_text() == Path("a.json").read_text()
 
 
-def test_pieces_a_model_writes_are_as_long_as_those_it_learnt_from():
+def test_pieces_a_model_writes_are_as_long_as_those_it_learned_from():
     tunes = [tune(seed, bars=3 + seed) for seed in range(20)]
     assert measure.lengths_like(tunes, 2) == [9, 18]
     lengths = measure.lengths_like(tunes, 25)

@@ -14,7 +14,7 @@ import generate
 from data.midi.io import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from model.decoder import Decoder, DecoderConfig
-from model.serialization import BundleError, save_bundle
+from model.serialization import ModelFileError, save_model_file
 from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, vocabulary_for
 
@@ -86,9 +86,9 @@ def test_the_seed_can_be_left_out(checkpoint, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("voice", [1, 3])
-def test_a_tune_is_harmonised(checkpoint, tmp_path, capsys, voice):
+def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
     score = tune(tmp_path / "tune.mid", program=0)
-    options = ("-c", checkpoint, "--voice", voice, "-o", tmp_path / "piece", "--harmonise")
+    options = ("-c", checkpoint, "--voice", voice, "-o", tmp_path / "piece", "--harmonize")
     code, _, errors = run(capsys, *options, tmp_path / "tune.mid")
     assert (code, errors) == (0, "")
     harmony = read_midi(tmp_path / "piece.mid", GRID)[0].notes
@@ -200,14 +200,14 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--seconds", "nan"], ["seconds", "nan"]),
         (["--from-bar", "3"], ["--from-bar", "--seed-midi"]),
         (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
-        (["--voice", "2"], ["--voice", "--harmonise"]),
-        (["--harmonise"], ["--harmonise", "--seed-notes"]),
-        (["--harmonise", "a.mid", "--seed-notes", "C4"], ["--harmonise", "one tune"]),
-        (["--harmonise", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
-        (["--harmonise", "--seed-notes", "C4", "--bars", "3"], ["--bars", "tune"]),
-        (["--harmonise", "none.mid"], ["none.mid", "no such file"]),
-        (["--harmonise", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
-        (["--harmonise", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
+        (["--voice", "2"], ["--voice", "--harmonize"]),
+        (["--harmonize"], ["--harmonize", "--seed-notes"]),
+        (["--harmonize", "a.mid", "--seed-notes", "C4"], ["--harmonize", "one tune"]),
+        (["--harmonize", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
+        (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "tune"]),
+        (["--harmonize", "none.mid"], ["none.mid", "no such file"]),
+        (["--harmonize", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
+        (["--harmonize", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
         (["--key", "H minor"], ["H minor"]),
         (["--pitch-range", "C6", "C3"], ["C6", "C3"]),
         (["--pitch-range", "C9", "G9"], ["C9", "C2", "C6"]),
@@ -250,15 +250,15 @@ def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
     other = vocabulary_for(tune(tmp_path / "tune.mid"))
     for text in (other.to_json(), "{}"):
-        save_bundle(tmp_path / "odd.safetensors", model.decoder, text, {})
-        with pytest.raises(BundleError, match=r"odd\.safetensors"):
+        save_model_file(tmp_path / "odd.safetensors", model.decoder, text, {})
+        with pytest.raises(ModelFileError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
 
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
-    odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, n_beside=3))
-    save_bundle(tmp_path / "odd.safetensors", odd, QUARTET.to_json(), {})
-    with pytest.raises(BundleError, match=r"odd\.safetensors: its side input"):
+    odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, n_side=3))
+    save_model_file(tmp_path / "odd.safetensors", odd, QUARTET.to_json(), {})
+    with pytest.raises(ModelFileError, match=r"odd\.safetensors: its side input"):
         generate.load(tmp_path / "odd.safetensors")
 
 

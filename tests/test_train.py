@@ -13,7 +13,7 @@ import evaluate
 import generate
 import train
 from data.score import DRUMS
-from model.serialization import load_bundle
+from model.serialization import load_model_file
 from tests.folders import write_tunes
 
 CONFIGS = Path(train.__file__).parent / "configs"
@@ -72,7 +72,7 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     text = "".join(json.dumps(row.tolist()) + "\n" for row in rows)
     Path("steps.jsonl").write_text(text)
     fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0, "--monitor.times", 1)
-    decoder, _, summary = load_bundle("runs/smoke/model.safetensors")
+    decoder, _, summary = load_model_file("runs/smoke/model.safetensors")
     assert decoder.config.vocabulary_size == 30
     assert summary["valid_nats_per_note"] < 0.9 * math.log(30)
     shown = EventAccumulator("runs/smoke").Reload()

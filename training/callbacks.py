@@ -78,7 +78,8 @@ class MusicMonitor(Callback):
     """Shows a run in TensorBoard: what it is at its beginning, and then what the model learns.
 
     A few times a run it shows music that the model writes, where its heads look, its embeddings
-    and its statistics (training/showing.py); of sequences that are no music none of these. What cannot be
+    and its statistics (training/showing.py); of sequences that are no music none of these. What
+    cannot be
     shown is told, once, and training goes on, to the same weights as if nothing were shown.
 
     Args:
@@ -113,7 +114,7 @@ class MusicMonitor(Callback):
             show_corpus(writer, corpus)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
-        """Shows what the model has learnt, where it is due."""
+        """Shows what the model has learned, where it is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
         step = trainer.global_step
         # While gradients accumulate, several batches end at the same step.

@@ -29,7 +29,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from model.serialization import save_bundle, write_whole
+from model.serialization import save_model_file, write_whole
 from training.checks import RunError
 
 MODEL_NAME = "model.safetensors"
@@ -191,7 +191,7 @@ class Checkpoints(Checkpoint):
         }
         path = Path(trainer.default_root_dir) / MODEL_NAME
         with _room_for(path):
-            save_bundle(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
+            save_model_file(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]

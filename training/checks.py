@@ -114,7 +114,7 @@ def check_checkpoint(
             f"has now ({data.vocabulary.size}): use the data it was trained on, or train "
             f"afresh under another --run"
         )
-    if checkpoint.get("beside_shape") != data.beside_shape:
+    if checkpoint.get("side_shape") != data.side_shape:
         raise RunError(
             "the checkpoint was trained with another side input than the data has now: "
             "train afresh under another --run"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from model.decoder import SHAPE, Decoder
-from model.serialization import BundleError, load_bundle
+from model.serialization import ModelFileError, load_model_file
 from training.checks import RunError
 from training.protocols import MusicData
 
@@ -27,13 +27,13 @@ class Teachers(nn.Module):
         self.decoders = nn.ModuleList(decoders)
 
     @torch.no_grad()
-    def forward(self, ids: Tensor, beside: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, side: Tensor) -> Tensor:
         """Logits (B, T, V) of int64 ids (B, T), with the side input (B, T, S) beside them."""
         count = len(self.decoders)
         places = -(-len(ids) // count) * count  # the windows, and more for equal shares
         whose = torch.randperm(places)[: len(ids)].to(ids.device) % count  # (B,)
         told = [
-            decoder(ids[whose == number], beside=beside[whose == number])
+            decoder(ids[whose == number], side=side[whose == number])
             for number, decoder in enumerate(self.decoders)
             if (whose == number).any()
         ]
@@ -46,7 +46,7 @@ def read_teachers(paths: Sequence[str | Path], data: MusicData, context_length: 
 
     Args:
         paths: of a `model.safetensors` each, at least one.
-        data: that is learnt from.
+        data: that is learned from.
         context_length: of the windows.
 
     Raises:
@@ -70,7 +70,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicData) -> None:
     Args:
         decoder: to be trained.
         path: of a `model.safetensors`.
-        data: that is to be learnt from.
+        data: that is to be learned from.
 
     Raises:
         RunError: the file is no model, or one of another shape or of other data.
@@ -86,11 +86,11 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicData) -> None:
 def _read(option: str, path: str | Path, data: MusicData) -> Decoder:
     """The trained decoder that an option asks for, of just such data."""
     try:
-        decoder, its_vocabulary, _ = load_bundle(path)
-    except BundleError as error:
+        decoder, its_vocabulary, _ = load_model_file(path)
+    except ModelFileError as error:
         raise RunError(f"{option}: {error}") from None
-    told = {name: getattr(decoder.config, name) for name in data.beside_shape}
-    if its_vocabulary != data.vocabulary.to_json() or told != data.beside_shape:
+    told = {name: getattr(decoder.config, name) for name in data.side_shape}
+    if its_vocabulary != data.vocabulary.to_json() or told != data.side_shape:
         raise RunError(
             f"{option}: {path} has another vocabulary than the data; have it learn data with the "
             f"same pitches, instruments and lengths, and the same data.transpose"

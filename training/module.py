@@ -51,7 +51,7 @@ class MusicModule(LightningModule):
         n_embd: width of the residual stream; n_head times an even number.
         context_length: the most tokens that are seen at once.
         dropout: share of numbers zeroed after embedding and sub-layers, while training.
-        beside_dropout: share of the side input's blocks zeroed beside each token, while training.
+        side_dropout: share of the side input's blocks zeroed beside each token, while training.
         n_attention: attention sub-layers a block, 1 or 2 (one in the place of an encoder's).
         positions: sinusoidal or learned, added to the embeddings; rotary; or rotary_time, by place
             and by musical time.
@@ -60,19 +60,19 @@ class MusicModule(LightningModule):
         activation: relu, gelu or squared_relu, inside the feed-forward layer.
         qk_norm: whether queries and keys are brought to RMS 1.
         bias: whether the feed-forward layer has biases.
-        relative: whether notes have logits by their distance from notes heard, too.
+        interval_head: whether notes have logits by their distance from notes heard, too.
         learning_rate: of AdamW (embeddings, head, gains), at its highest.
         muon_learning_rate: of Muon (the matrices inside the blocks), at its highest.
         weight_decay: decoupled, times the rate; gains have none.
         warm_up: share of the run in which the rates rise from 0.
         cool_down: share of the run, at its end, in which the rates fall to 0.
         teachers: the model.safetensors of trained models; what they expect, the mean of their
-            probabilities, is then learnt, and not what follows.
+            probabilities, is then learned, and not what follows.
         begin_with: the model.safetensors of a trained model of this shape, whose weights are the
             first; None: random ones.
 
     Raises:
-        RunError: a value that no decoder can have, or that nothing can be learnt with.
+        RunError: a value that no decoder can have, or that nothing can be learned with.
     """
 
     decoder: Decoder
@@ -87,7 +87,7 @@ class MusicModule(LightningModule):
         n_embd: int = 128,
         context_length: int = 512,
         dropout: float = 0.1,
-        beside_dropout: float = 0.0,
+        side_dropout: float = 0.0,
         n_attention: int = 1,
         positions: Positions = "rotary",
         norm: Norm = "rms",
@@ -95,7 +95,7 @@ class MusicModule(LightningModule):
         activation: Activation = "squared_relu",
         qk_norm: bool = True,
         bias: bool = False,
-        relative: bool = True,
+        interval_head: bool = True,
         learning_rate: float = 0.006,
         muon_learning_rate: float = 0.06,
         weight_decay: float = 0.1,
@@ -107,7 +107,7 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         try:  # a mistake is told before the data is read
-            self._config(vocabulary_size=1, beside_shape={"n_beside": 1})
+            self._config(vocabulary_size=1, side_shape={"n_side": 1})
         except ValueError as error:
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
@@ -128,9 +128,9 @@ class MusicModule(LightningModule):
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return step % interval == 0
 
-    def _config(self, vocabulary_size: int, beside_shape: dict[str, Any]) -> DecoderConfig:
+    def _config(self, vocabulary_size: int, side_shape: dict[str, Any]) -> DecoderConfig:
         shape = {name: self.hparams[name] for name in (*SHAPE, *DROPOUTS)}
-        return DecoderConfig(vocabulary_size, **beside_shape, **shape)
+        return DecoderConfig(vocabulary_size, **side_shape, **shape)
 
     def configure_model(self) -> None:
         """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
@@ -138,7 +138,7 @@ class MusicModule(LightningModule):
             return
         vocabulary = self.data.vocabulary
         try:
-            config = self._config(vocabulary.size, self.data.beside_shape)
+            config = self._config(vocabulary.size, self.data.side_shape)
         except ValueError as error:
             raise RunError(str(error)) from None
         if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
@@ -149,9 +149,9 @@ class MusicModule(LightningModule):
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
         self.register_buffer("kind_of", kind_of, persistent=False)
 
-    def forward(self, ids: Tensor, beside: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, side: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
-        logits: Tensor = self.decoder(ids, beside=beside)
+        logits: Tensor = self.decoder(ids, side=side)
         return logits
 
     # Training
@@ -185,9 +185,9 @@ class MusicModule(LightningModule):
         the mean of the ranks' gradients, which ddp and fsdp take, is the gradient that one process
         has of them as one batch.
         """
-        logits, targets = self(batch["ids"], batch["beside"]), batch["targets"]
+        logits, targets = self(batch["ids"], batch["side"]), batch["targets"]
         if self.teachers:
-            expected = self.teachers[0](batch["ids"], batch["beside"])
+            expected = self.teachers[0](batch["ids"], batch["side"])
             total = expected_cross_entropy(logits, expected, targets)
         else:
             total = cross_entropy(logits, targets)
@@ -285,7 +285,7 @@ class MusicModule(LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Log exact averages: totals over totals; while fitting, at the best temperature.
 
-        What has learnt few pieces by heart is too sure of itself. One number, by which logits are
+        What has learned few pieces by heart is too sure of itself. One number, by which logits are
         divided outside of training, mends that (Guo et al. 2017, section 4.2).
         """
         temperature = self._log_tally("valid")
@@ -335,7 +335,7 @@ class MusicModule(LightningModule):
             kind_of=self.data.vocabulary.kind_of,
             n_kinds=len(self._kind_names),
             rebase=self.data.rebase,
-            beside=self.data.beside,
+            side=self.data.side,
             temperatures=self._temperatures,
         )
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
@@ -381,7 +381,7 @@ class MusicModule(LightningModule):
         check_weights(self.named_parameters(), self.global_step)
         checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
-        checkpoint["beside_shape"] = self.data.beside_shape
+        checkpoint["side_shape"] = self.data.side_shape
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another model, or that were trained on other tokens.

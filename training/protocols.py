@@ -40,13 +40,13 @@ class MusicData(Protocol):
         """Known once the datamodule is set up."""
 
     @property
-    def beside_shape(self) -> dict[str, Any]:
+    def side_shape(self) -> dict[str, Any]:
         """Fields of the decoder's config that tell of the side input. Known as the vocabulary is.
 
-        `n_beside`, 0 where there is none; its blocks; and which notes its references are for.
+        `n_side`, 0 where there is none; its blocks; and which notes its references are for.
         """
 
-    def beside(self, ids: Ids) -> NDArray[np.int16]:
+    def side(self, ids: Ids) -> NDArray[np.int16]:
         """int16 (B, T, S): the side input beside windows (B, T), Pad at their right end."""
 
     @property
@@ -65,7 +65,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
-    beside: Tensor  # int16 (B, T, S), the side input
+    side: Tensor  # int16 (B, T, S), the side input
 
 
 class PieceBatch(TypedDict):

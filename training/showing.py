@@ -1,4 +1,4 @@
-"""What a model has learnt by some step of its training: music, attention, embeddings, statistics.
+"""What a model has learned by some step of its training: music, attention, embeddings, statistics.
 
 Each is shown by a function of its own, so that where one fails the others are still seen.
 """
@@ -145,8 +145,8 @@ def show_attention(moment: Moment) -> None:
     longest = min(moment.tokens, decoder.config.context_length)
     ids = moment.corpus.split("valid").piece(0)[:longest]
     on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
-    beside = torch.from_numpy(model.beside(ids[None])).to(on_device.device)
-    maps = decoder.attention_maps(on_device, beside=beside)[:, 0]  # (L, H, T, T)
+    side = torch.from_numpy(model.side(ids[None])).to(on_device.device)
+    maps = decoder.attention_maps(on_device, side=side)[:, 0]  # (L, H, T, T)
     picture = draw_attention(
         maps.float().cpu().numpy(), token_labels(ids, vocabulary), decoder.attention_names
     )
@@ -162,13 +162,13 @@ def show_embeddings(moment: Moment) -> None:
     vocabulary = moment.model.vocabulary
     table = moment.model.decoder.embedding.weight.detach().float().cpu().numpy()  # (V, D)
     folder = Path(moment.writer.log_dir)
-    with written_beside(folder / PROJECTOR / "embeddings.tsv") as beside:
-        np.savetxt(beside, table, fmt="%.5g", delimiter="\t")
-    with written_beside(folder / PROJECTOR / "labels.tsv") as beside:
+    with written_beside(folder / PROJECTOR / "embeddings.tsv") as path:
+        np.savetxt(path, table, fmt="%.5g", delimiter="\t")
+    with written_beside(folder / PROJECTOR / "labels.tsv") as path:
         rows = [embeddings.COLUMNS, *embeddings.labels(vocabulary)]
-        beside.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    with written_beside(folder / "projector_config.pbtxt") as beside:
-        beside.write_text(
+        path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    with written_beside(folder / "projector_config.pbtxt") as path:
+        path.write_text(
             f'embeddings {{\n  tensor_name: "tokens"\n  tensor_path: "{PROJECTOR}/embeddings.tsv"\n'
             f'  metadata_path: "{PROJECTOR}/labels.tsv"\n}}\n'
         )
@@ -181,7 +181,8 @@ def show_embeddings(moment: Moment) -> None:
 def show_statistics(moment: Moment) -> None:
     """How samples measure beside held-out pieces of their length, and training pieces beside both.
 
-    Overlaps are those of evaluation/comparison.py, 1 where two sets are alike; `overlap` is the mean of all
+    Overlaps are those of evaluation/comparison.py, 1 where two sets are alike; `overlap` is the
+    mean of all
     that are defined, `overlap_real` the same of training pieces in place of the samples.
     """
     result = compare(moment.samples, moment.real("valid"), moment.real("train"))

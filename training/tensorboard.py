@@ -35,7 +35,7 @@ def show_charts(writer: SummaryWriter, vocabulary: Vocabulary | IdVocabulary, la
 def _layout(scored: Sequence[str], layers: int) -> dict[str, Charts]:
     """The charts for these kinds of token."""
     blocks = [f"layer_{number + 1}" for number in range(layers)]
-    parts = ["all", "embedding", "beside", *blocks, "head", "relative"]
+    parts = ["all", "embedding", "side", *blocks, "head", "interval_head"]
     return {
         "learning": {
             "nats per note": _lines("train/nats_per_note", "valid/nats_per_note"),
@@ -48,7 +48,7 @@ def _layout(scored: Sequence[str], layers: int) -> dict[str, Charts]:
         },
         "music": {
             "overlap with held-out music": _lines("statistics/overlap", "statistics/overlap_real"),
-            "intervals nearer than their neighbours": _lines(
+            "intervals nearer than their neighbors": _lines(
                 "embedding/octaves_nearer", "embedding/fifths_nearer"
             ),
         },

@@ -19,7 +19,7 @@ from data.batches import id_sequences as streams
 from data.batches import windows
 from data.batches.id_sequences import IdVocabulary, Stream, is_stream, open_stream
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # that a worker which is told to end goes on
@@ -30,7 +30,7 @@ class TrainingBatch(TypedDict):
 
     ids: Tensor  # int64 (B, T), Pad at the right end
     targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
-    beside: Tensor  # int16 (B, T, S), the side input
+    side: Tensor  # int16 (B, T, S), the side input
 
 
 class TrainingSource(Protocol):
@@ -150,20 +150,20 @@ class MusicDataModule(LightningDataModule):
         return self.corpus.vocabulary
 
     @property
-    def beside_shape(self) -> dict[str, Any]:
+    def side_shape(self) -> dict[str, Any]:
         """What a decoder must know of the side input; other sequences have none."""
-        return {"n_beside": 0} if self._bearings is None else self._bearings.shape
+        return {"n_side": 0} if self._features is None else self._features.shape
 
-    def beside(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int16]:
+    def side(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int16]:
         """(B, T, S) the side input beside windows (B, T); nothing is said of the end."""
-        if self._bearings is None:
+        if self._features is None:
             return np.empty((*ids.shape, 0), dtype=np.int16)
-        return self._bearings.of(ids)
+        return self._features.of(ids)
 
     @cached_property
-    def _bearings(self) -> Bearings | None:
+    def _features(self) -> SideFeatures | None:
         """Of the corpus; None for other sequences."""
-        return None if isinstance(self.corpus, Stream) else Bearings(self.corpus.vocabulary)
+        return None if isinstance(self.corpus, Stream) else SideFeatures(self.corpus.vocabulary)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """The prompt with which a piece goes on where the context is full."""
@@ -261,5 +261,5 @@ class _EndlessBatches(IterableDataset[TrainingBatch]):
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
         for step in itertools.count(self.first + number, count):
             arrays = self.source.batch(self.seed, step, self.size, *self.rank)
-            ids, targets, beside = map(torch.from_numpy, arrays)
-            yield {"ids": ids, "targets": targets, "beside": beside}
+            ids, targets, side = map(torch.from_numpy, arrays)
+            yield {"ids": ids, "targets": targets, "side": side}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from data.corpus.store import Split
 from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import bar_head_size, bar_indices, window_head
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -61,7 +61,7 @@ class TrainingWindows:
         self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
         self._length = context_length + 1
         self._reach, self._silence, self._misreading = reach, silence, misreading
-        self.bearings = Bearings(vocabulary)
+        self.features = SideFeatures(vocabulary)
         self._tables = transpositions(vocabulary, reach)
         self._slips = transpositions(vocabulary, MOST_SLIP)
 
@@ -91,11 +91,11 @@ class TrainingWindows:
         drawn = self._choose(seed, step, size, rank, ranks)
         ids, targets, silent = self._cut(drawn)
         ids = misread(ids, drawn.slip, self._slips)
-        beside = self.bearings.of(ids)
-        self.bearings.tell_augmentation(beside, ids, silent, drawn.shift)
+        side = self.features.of(ids)
+        self.features.tell_augmentation(side, ids, silent, drawn.shift)
         follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
-        self.bearings.tell(beside, follow)
-        return ids, targets, beside
+        self.features.tell(side, follow)
+        return ids, targets, side
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """Where each window of a `batch` comes from, for people: piece, bar, semitones moved."""

@@ -33,7 +33,7 @@ VELOCITY = 80
 TEMPO_BPM = 80  # quarter notes a minute; most of the scores have no tempo mark
 REPORT_NAME = "bach.json"
 # Every .krn has an .mxl of the same name beside it.
-NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
+NOT_READ = {".rntxt": "Roman-numeral analyzes", ".krn": "second editions of a chorale"}
 FORMAT = 1  # goes up when the same scores would give other files
 
 Quarters = float | Fraction  # a time or a length in quarter notes, exact in either type

@@ -30,10 +30,10 @@ from data.corpus.duplicates import Windows, window_marks
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import Readings, read_pieces
 from data.corpus.report import Census, near_copies, report_text
-from data.corpus.scratch import MedleyOnDisk, MedleyWriter, encode_medley
+from data.corpus.scratch import MedleyOnDisk, MedleyWriter, encode_batch
 from data.corpus.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
 from data.corpus.worker_pool import SUFFIXES, Failed, guarded, guarded_batches, printable
-from data.score import Medley, Score, offsets
+from data.score import Score, ScoreBatch, offsets
 from data.tokens.vocabulary import Survey, Vocabulary
 
 FORMAT = 2  # of what is written; another number is never read, but built anew
@@ -93,12 +93,12 @@ def build(
     chunks = {split: found.chunks(members[split]) for split in SPLITS}
     rows = (found.rows(chunk) for split in SPLITS for chunk in chunks[split])
     spell = partial(spell_chunk, vocabulary=vocabulary, scratch=scratch)
-    spelt = guarded(spell, rows, workers, LIMIT_SECONDS * CHUNK_PIECES)
+    spelled = guarded(spell, rows, workers, LIMIT_SECONDS * CHUNK_PIECES)
     splits, windows = {}, {}
     with _bar(len(found.names), "writing", progress) as bar:
         for split in SPLITS:
             pieces = [found.names[number] for number in members[split]]
-            here = islice(spelt, len(chunks[split]))
+            here = islice(spelled, len(chunks[split]))
             splits[split], windows[split] = _write_split(out / split, scratch, pieces, here, bar)
     report = {
         "name": name,
@@ -158,7 +158,7 @@ def _write_split(
     folder: Path,
     scratch: Path,
     names: list[str],
-    spelt: Iterable[tuple[Rows, Spelt | Failed]],
+    spelled: Iterable[tuple[Rows, Spelled | Failed]],
     bar: tqdm,
 ) -> tuple[dict[str, Any], Windows]:
     """Writes the pieces of a split; what was written, and their two-bar windows."""
@@ -167,9 +167,9 @@ def _write_split(
     with SplitWriter(folder) as split, counts, marks:
         counts.append([])
         marks.append([])
-        for rows, chunk in spelt:
+        for rows, chunk in spelled:
             if isinstance(chunk, Failed):
-                raise CorpusError(f"a piece could not be spelt: {chunk.reason}")
+                raise CorpusError(f"a piece could not be spelled: {chunk.reason}")
             done = len(split.names)
             split.add(names[done : done + len(rows.notes)], chunk.tokens)
             counts.append(chunk.window_counts)
@@ -220,16 +220,25 @@ class _Found:
         if not readings.has_beats[number]:
             self.without_beats.append(readings.names[number])
 
-    def add(self, medley: Medley) -> None:
+    def add(self, batch_of_scores: ScoreBatch) -> None:
         """Takes the music of pieces into account."""
-        self.note_offsets.extend((self.note_offsets[-1] + medley.note_offsets[1:]).tolist())
-        self.bar_offsets.extend((self.bar_offsets[-1] + medley.bar_offsets[1:]).tolist())
-        self.census.add(medley)
+        self.note_offsets.extend(
+            (self.note_offsets[-1] + batch_of_scores.note_offsets[1:]).tolist()
+        )
+        self.bar_offsets.extend((self.bar_offsets[-1] + batch_of_scores.bar_offsets[1:]).tolist())
+        self.census.add(batch_of_scores)
         # a survey asks which meters, tempi and notes there are, not in which piece
-        self.survey.add(Score(medley.notes, medley.bars, medley.tempo_bpm, medley.grid))
+        self.survey.add(
+            Score(
+                batch_of_scores.notes,
+                batch_of_scores.bars,
+                batch_of_scores.tempo_bpm,
+                batch_of_scores.grid,
+            )
+        )
 
     def chunks(self, members: Sequence[int]) -> list[Sequence[int]]:
-        """These pieces, in their order, so many together as are spelt at once."""
+        """These pieces, in their order, so many together as are spelled at once."""
         chunks, begin = [], 0
         tokens = bars = 0
         for at, number in enumerate(members, start=1):
@@ -279,9 +288,9 @@ def _read_all(
                 is_used[number] = keeps_copies
             if is_used[number]:
                 found.use(readings, number)
-        medley = readings.medley.some(is_used)
-        found.add(medley)
-        writer.add(medley)
+        batch_of_scores = readings.batch_of_scores.some(is_used)
+        found.add(batch_of_scores)
+        writer.add(batch_of_scores)
 
 
 # Between the passes
@@ -336,7 +345,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Spelt:
+class Spelled:
     """What the second pass makes of some pieces."""
 
     tokens: TokenArrays
@@ -344,8 +353,8 @@ class Spelt:
     window_counts: NDArray[np.int64]
 
 
-def spell_chunk(rows: Rows, vocabulary: Vocabulary, scratch: Path) -> Spelt | Failed:
+def spell_chunk(rows: Rows, vocabulary: Vocabulary, scratch: Path) -> Spelled | Failed:
     """Some pieces as tokens, and the marks of their two-bar windows."""
-    medley = MedleyOnDisk(scratch, vocabulary.grid).pieces(rows.notes, rows.bars)
-    tokens = token_arrays(*encode_medley(medley, vocabulary), vocabulary)
-    return Spelt(tokens, *window_marks(medley))
+    batch_of_scores = MedleyOnDisk(scratch, vocabulary.grid).pieces(rows.notes, rows.bars)
+    tokens = token_arrays(*encode_batch(batch_of_scores, vocabulary), vocabulary)
+    return Spelled(tokens, *window_marks(batch_of_scores))

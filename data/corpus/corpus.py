@@ -229,10 +229,10 @@ def main() -> int:
     kinds.add_argument("--instruments", default="original", choices=MODES)
     kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
     kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
-    wishes = parser.parse_args()
+    given = parser.parse_args()
     try:
-        options = CorpusOptions.from_settings(vars(wishes))
-        corpus = open_corpus(wishes.folder, wishes.datasets, options, workers=wishes.workers)
+        options = CorpusOptions.from_settings(vars(given))
+        corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
         print(f"{report_text(corpus.report())}\n\nin {printable(str(corpus.folder))}")
     except (CorpusError, OSError) as error:
         print(f"error: {printable(str(error))}", file=sys.stderr)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import DRUMS, Medley, Score, reduced
+from data.score import DRUMS, Score, ScoreBatch, reduced
 
 CHUNK = 2**20  # marks of windows that are looked up at once
 
@@ -20,13 +20,13 @@ def fingerprint(score: Score) -> bytes:
 
     The same music in another key, at another tempo or loudness has the same one.
     """
-    return fingerprints(Medley.of([score]))[0]
+    return fingerprints(ScoreBatch.of([score]))[0]
 
 
-def fingerprints(medley: Medley) -> list[bytes]:
+def fingerprints(batch_of_scores: ScoreBatch) -> list[bytes]:
     """The fingerprint of each piece."""
-    notes, offsets = medley.notes, medley.note_offsets
-    lowest = np.repeat(lowest_pitches(medley), np.diff(offsets))
+    notes, offsets = batch_of_scores.notes, batch_of_scores.note_offsets
+    lowest = np.repeat(lowest_pitches(batch_of_scores), np.diff(offsets))
     pitch = np.where(notes["program"] == DRUMS, notes["pitch"], notes["pitch"] - lowest)
     columns = np.stack([notes["onset"], notes["duration"], notes["program"], pitch]).astype("<i4")
     return [
@@ -35,14 +35,14 @@ def fingerprints(medley: Medley) -> list[bytes]:
     ]
 
 
-def lowest_pitches(medley: Medley) -> NDArray[np.int16]:
+def lowest_pitches(batch_of_scores: ScoreBatch) -> NDArray[np.int16]:
     """(P,) the lowest pitch of each piece's notes but the drums'; 127 where there are none."""
-    notes = medley.notes
+    notes = batch_of_scores.notes
     pitch = np.where(notes["program"] == DRUMS, np.int16(127), notes["pitch"])
-    return reduced(np.minimum, pitch, medley.note_offsets, empty=127)
+    return reduced(np.minimum, pitch, batch_of_scores.note_offsets, empty=127)
 
 
-def window_marks(medley: Medley) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def window_marks(batch_of_scores: ScoreBatch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """A number for each two consecutive bars: equal where these hold the same notes in any key.
 
     What counts of a note that begins there is its onset in the two bars, its duration, its
@@ -52,10 +52,12 @@ def window_marks(medley: Medley) -> tuple[NDArray[np.uint64], NDArray[np.int64]]
     Returns:
         (W,) uint64, piece after piece, and (P,) how many are each piece's.
     """
-    notes, length = medley.notes, medley.bars["length"].astype(np.int64)
+    notes, length = batch_of_scores.notes, batch_of_scores.bars["length"].astype(np.int64)
     line = np.concatenate([[0], np.cumsum(length)])  # (M + 1,) steps from the medley's beginning
-    first_bar, bar_counts = medley.bar_offsets[:-1], np.diff(medley.bar_offsets)
-    begin = np.repeat(line[first_bar], np.diff(medley.note_offsets))  # (N,) of each note's piece
+    first_bar, bar_counts = batch_of_scores.bar_offsets[:-1], np.diff(batch_of_scores.bar_offsets)
+    begin = np.repeat(
+        line[first_bar], np.diff(batch_of_scores.note_offsets)
+    )  # (N,) of each note's piece
     onset = begin + notes["onset"]
     bar = np.searchsorted(line, onset, side="right") - 1
     note_offsets = np.searchsorted(onset, line)  # (M + 1,) the notes of each bar
@@ -66,7 +68,7 @@ def window_marks(medley: Medley) -> tuple[NDArray[np.uint64], NDArray[np.int64]]
     size = np.diff(note_offsets)
     lowest = reduced(np.minimum, np.where(is_drum, 127, pitch), note_offsets, empty=127)  # (M,)
     is_last = np.zeros(len(length), dtype=bool)
-    is_last[medley.bar_offsets[1:][bar_counts > 0] - 1] = True
+    is_last[batch_of_scores.bar_offsets[1:][bar_counts > 0] - 1] = True
     lowest = np.where(
         is_last, lowest, np.minimum(lowest, np.append(lowest[1:], 127))
     )  # of two bars
@@ -86,7 +88,7 @@ def window_marks(medley: Medley) -> tuple[NDArray[np.uint64], NDArray[np.int64]]
     is_only = np.repeat(bar_counts == 1, bar_counts)
     is_window = has_notes & (~is_last | is_only)
     counted = np.concatenate([[0], np.cumsum(is_window)])
-    return marks[is_window], np.diff(counted[medley.bar_offsets])
+    return marks[is_window], np.diff(counted[batch_of_scores.bar_offsets])
 
 
 def _sums(values: NDArray[np.uint64], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -98,7 +100,7 @@ def _sums(values: NDArray[np.uint64], offsets: NDArray[np.int64]) -> NDArray[np.
 def _scrambled(
     position: NDArray[np.int64], pitch: NDArray[np.int64], rest: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """(N,) a number a note, spread over all 64 bits (the finaliser of splitmix64)."""
+    """(N,) a number a note, spread over all 64 bits (the finalizer of splitmix64)."""
     x = ((position << 8) + pitch).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x += rest.astype(np.uint64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

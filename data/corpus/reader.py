@@ -13,8 +13,8 @@ from data.corpus.duplicates import fingerprints, lowest_pitches
 from data.corpus.worker_pool import find_midi_files
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
-from data.midi.quantize import Events, MidiError, has_beats, medley_from_events, refusals
-from data.score import Grid, Losses, Medley, reduced
+from data.midi.quantize import Events, MidiError, batch_from_events, has_beats, refusals
+from data.score import Grid, GridChanges, ScoreBatch, reduced
 
 MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
@@ -25,9 +25,9 @@ class Readings:
     """What the first pass takes from some files; of each piece in them, in order."""
 
     names: list[str]
-    medley: Medley
+    batch_of_scores: ScoreBatch
     sizes: list[int]  # tokens, about
-    losses: list[Losses]
+    losses: list[GridChanges]
     marks: list[bytes]  # what copies share
     lowest_pitches: list[int]
     has_beats: list[bool]
@@ -63,23 +63,23 @@ def read_pieces(
         elif not len(kept[name].notes):
             reasons[name] = "it holds no notes of the instruments to keep"
     pieces = [name for name in order if name not in reasons]
-    medley, losses = medley_from_events([kept[name] for name in pieces], grid)
-    sizes = least_tokens(medley)
+    batch_of_scores, losses = batch_from_events([kept[name] for name in pieces], grid)
+    sizes = least_tokens(batch_of_scores)
     for number in np.flatnonzero(sizes > MOST_TOKENS).tolist():
         reasons[pieces[number]] = (
             f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
         )
     is_short = sizes <= MOST_TOKENS
-    medley = medley.some(is_short)
+    batch_of_scores = batch_of_scores.some(is_short)
     losses = [lost for lost, short in zip(losses, is_short.tolist(), strict=True) if short]
     pieces = [name for name in pieces if name not in reasons]
     return Readings(
         pieces,
-        medley,
+        batch_of_scores,
         sizes[is_short].tolist(),
         losses,
-        fingerprints(medley),
-        lowest_pitches(medley).tolist(),
+        fingerprints(batch_of_scores),
+        lowest_pitches(batch_of_scores).tolist(),
         has_beats([played[name] for name in pieces]).tolist(),
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in order if name in reasons],
@@ -118,11 +118,11 @@ def read_named(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
     return replace(readings, left_out=sorted(readings.left_out + unread))
 
 
-def least_tokens(medley: Medley) -> NDArray[np.int64]:
+def least_tokens(batch_of_scores: ScoreBatch) -> NDArray[np.int64]:
     """(P,) how many tokens each piece takes at least: its notes, their Extends and Durations."""
-    longest = medley.grid.bar_steps(*medley.grid.default_meter)
-    of_note = 2 + (medley.notes["duration"].astype(np.int64) - 1) // longest
-    return np.asarray(reduced(np.add, of_note, medley.note_offsets, empty=0))
+    longest = batch_of_scores.grid.bar_steps(*batch_of_scores.grid.default_meter)
+    of_note = 2 + (batch_of_scores.notes["duration"].astype(np.int64) - 1) // longest
+    return np.asarray(reduced(np.add, of_note, batch_of_scores.note_offsets, empty=0))
 
 
 def _reason(error: Exception, path: Path) -> str:

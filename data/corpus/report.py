@@ -12,7 +12,7 @@ import pretty_midi
 from data.corpus.duplicates import Windows, likest, shares_found
 from data.corpus.options import SPLITS
 from data.corpus.worker_pool import printable
-from data.score import DRUMS, Losses, Medley
+from data.score import DRUMS, GridChanges, ScoreBatch
 
 MOST_ALIKE = 10  # held-out pieces that are named, of those that training knows best
 EXAMPLES = 3  # names beside a count
@@ -28,12 +28,12 @@ class Census:
         self.velocities = np.zeros(128, dtype=np.int64)
         self.meters: Counter[tuple[int, int]] = Counter()  # bars of each
         self.tempos: Counter[int] = Counter()  # bars of each
-        self.losses = Losses()
+        self.losses = GridChanges()
         self.unkept_notes = 0  # of instruments that were not asked for
 
-    def add(self, medley: Medley) -> None:
+    def add(self, batch_of_scores: ScoreBatch) -> None:
         """Counts these pieces."""
-        notes, bars = medley.notes, medley.bars
+        notes, bars = batch_of_scores.notes, batch_of_scores.bars
         program = notes["program"]
         self.programs += np.bincount(program, minlength=DRUMS + 1)
         self.pitches += np.bincount(notes["pitch"][program != DRUMS], minlength=128)
@@ -41,10 +41,12 @@ class Census:
         meter = (bars["numerator"].astype(np.int64) << 32) + bars["denominator"]
         for number, count in zip(*map(np.ndarray.tolist, _counted(meter)), strict=True):
             self.meters[number >> 32, number & 0xFFFFFFFF] += count
-        for bpm, count in zip(*map(np.ndarray.tolist, _counted(medley.tempo_bpm)), strict=True):
+        for bpm, count in zip(
+            *map(np.ndarray.tolist, _counted(batch_of_scores.tempo_bpm)), strict=True
+        ):
             self.tempos[bpm] += count
 
-    def add_losses(self, losses: Losses) -> None:
+    def add_losses(self, losses: GridChanges) -> None:
         """Counts what bringing a piece to the grid has lost."""
         total = self.losses
         worst = max(total.worst_error_steps, losses.worst_error_steps)

@@ -8,37 +8,42 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from data.score import BAR, NOTE, Grid, Medley, Score, offsets
+from data.score import BAR, NOTE, Grid, Score, ScoreBatch, offsets
 from data.tokens.tokenizer import bar_indices, encode, parts
 from data.tokens.vocabulary import Kind, Vocabulary
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
 
 
-def encode_medley(
-    medley: Medley, vocabulary: Vocabulary
+def encode_batch(
+    batch_of_scores: ScoreBatch, vocabulary: Vocabulary
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The ids of all pieces, end to end, and (P,) how many are each one's: those of `encode`.
 
-    The medley is spelt as if it were one piece, with every piece's onsets counted on from the
+    The medley is spelled as if it were one piece, with every piece's onsets counted on from the
     bars before it. What sets pieces apart is put in: End and Start, and the tempo where a piece
     begins with that of the piece before it.
 
     Raises:
         VocabularyError: the vocabulary has no token for something in it.
     """
-    lines = offsets(medley.bars["length"])
-    notes = medley.notes.copy()
-    notes["onset"] += np.repeat(lines[medley.bar_offsets[:-1]], np.diff(medley.note_offsets))
-    ids = encode(Score(notes, medley.bars, medley.tempo_bpm, medley.grid), vocabulary)
+    lines = offsets(batch_of_scores.bars["length"])
+    notes = batch_of_scores.notes.copy()
+    notes["onset"] += np.repeat(
+        lines[batch_of_scores.bar_offsets[:-1]], np.diff(batch_of_scores.note_offsets)
+    )
+    ids = encode(
+        Score(notes, batch_of_scores.bars, batch_of_scores.tempo_bpm, batch_of_scores.grid),
+        vocabulary,
+    )
     kind_of = vocabulary.kind_of
     # where each piece but the first begins: at its first bar; if it has none, at the next, or End
-    new = np.append(bar_indices(ids, vocabulary), len(ids) - 1)[medley.bar_offsets[1:-1]]
+    new = np.append(bar_indices(ids, vocabulary), len(ids) - 1)[batch_of_scores.bar_offsets[1:-1]]
 
     places = [np.repeat(new, 2)]
     values = [np.tile([vocabulary.first(Kind.END), vocabulary.first(Kind.START)], len(new))]
     if vocabulary.counts[Kind.TEMPO]:
-        barred = new[np.diff(medley.bar_offsets)[1:] > 0]
+        barred = new[np.diff(batch_of_scores.bar_offsets)[1:] > 0]
         head_end = barred + 1 + (kind_of[ids[barred + 1]] == Kind.LENGTH)
         is_silent = kind_of[ids[head_end]] != Kind.TEMPO
         tempo_at = np.flatnonzero(kind_of[ids] == Kind.TEMPO)
@@ -51,8 +56,8 @@ def encode_medley(
 
 def decode_medley(
     ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
-) -> Medley:
-    """The pieces that ids spell: the inverse of `encode_medley`.
+) -> ScoreBatch:
+    """The pieces that ids spell: the inverse of `encode_batch`.
 
     Args:
         ids: (N,) of all pieces, end to end; not checked, for they come from a corpus.
@@ -66,7 +71,7 @@ def decode_medley(
     )
     begins = offsets(bars["length"])[bar_offsets[:-1]]
     notes["onset"] -= np.repeat(begins, np.diff(note_offsets)).astype(np.int32)
-    return Medley(notes, bars, tempo, note_offsets, bar_offsets, vocabulary.grid)
+    return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, vocabulary.grid)
 
 
 class MedleyWriter:
@@ -82,10 +87,10 @@ class MedleyWriter:
         for file in self._files.values():
             file.close()
 
-    def add(self, medley: Medley) -> None:
+    def add(self, batch_of_scores: ScoreBatch) -> None:
         """Appends its pieces."""
         for name, file in self._files.items():
-            file.write(getattr(medley, name).tobytes())
+            file.write(getattr(batch_of_scores, name).tobytes())
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class MedleyOnDisk:
     folder: Path
     grid: Grid
 
-    def pieces(self, notes: list[tuple[int, int]], bars: list[tuple[int, int]]) -> Medley:
+    def pieces(self, notes: list[tuple[int, int]], bars: list[tuple[int, int]]) -> ScoreBatch:
         """Some of the pieces, by begin and end of each one's notes, and of its bars."""
         arrays = {
             name: np.memmap(self.folder / name, dtype, mode="r") for name, dtype in _FILES.items()
@@ -104,7 +109,7 @@ class MedleyOnDisk:
         note_rows, bar_rows = (
             np.concatenate([np.arange(begin, end) for begin, end in rows]) for rows in (notes, bars)
         )
-        return Medley(
+        return ScoreBatch(
             np.asarray(arrays["notes"][note_rows]),
             np.asarray(arrays["bars"][bar_rows]),
             np.asarray(arrays["tempo_bpm"][bar_rows]),

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from common.files import written_beside
 from data.midi.quantize import Events, MidiError, score_from_events
 from data.midi.repair import has_hanging, without_hanging
-from data.score import DRUMS, Grid, Losses, Score
+from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_FILE_BYTES = 32 * 2**20
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
 
 
-def read_midi(path: str | Path, grid: Grid) -> tuple[Score, Losses]:
+def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
     """The Score in a MIDI file, and what bringing it to the grid changed.
 
     Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
@@ -78,7 +78,7 @@ def read_events(path: str | Path) -> Events:
     return _events_from_symusic(file)
 
 
-def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, Losses]:
+def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:
     """The Score that a pretty_midi object holds, and what bringing it to the grid changed."""
     times, bpm = midi.get_tempo_changes()
     beats = np.concatenate([[0.0], np.cumsum(np.diff(times) * bpm[:-1] / 60)])

@@ -14,10 +14,10 @@ from data.score import (
     DRUMS,
     NOTE,
     Grid,
-    Losses,
-    Medley,
+    GridChanges,
     Score,
-    canonical_medley,
+    ScoreBatch,
+    canonical_batch,
     offsets,
     owners,
     reduced,
@@ -57,7 +57,7 @@ class Events:
     tracks: tuple[tuple[str, int], ...] = ()
 
 
-def score_from_events(events: Events, grid: Grid) -> tuple[Score, Losses]:
+def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
     """Brings events to the grid.
 
     Onsets, ends and bar lines go to the nearest step, half way up; bar lines are rounded from
@@ -70,8 +70,8 @@ def score_from_events(events: Events, grid: Grid) -> tuple[Score, Losses]:
     """
     for reason in refusals([events], grid).values():
         raise MidiError(reason)
-    medley, losses = medley_from_events([events], grid)
-    return medley[0], losses[0]
+    batch_of_scores, losses = batch_from_events([events], grid)
+    return batch_of_scores[0], losses[0]
 
 
 def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
@@ -92,7 +92,7 @@ def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
     return reasons
 
 
-def medley_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[Medley, list[Losses]]:
+def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch, list[GridChanges]]:
     """What `score_from_events` makes of each piece, brought to the grid all at once.
 
     Args:
@@ -113,7 +113,9 @@ def medley_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[Medley, li
     notes["onset"], notes["duration"] = steps[:, 0], steps[:, 1] - steps[:, 0]
     for column, name in enumerate(("pitch", "velocity", "program"), start=2):
         notes[name] = joined.notes[:, column]
-    medley, losses = canonical_medley(notes, bars, tempi, joined.note_offsets, bar_offsets, grid)
+    batch_of_scores, losses = canonical_batch(
+        notes, bars, tempi, joined.note_offsets, bar_offsets, grid
+    )
 
     error = np.abs(steps[:, 0] - exact[:, 0])
     moved = np.bincount(piece[error > _NOISE], minlength=len(pieces))
@@ -122,7 +124,7 @@ def medley_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[Medley, li
         losses[number].moved = int(moved[number])
         losses[number].error_steps = float(error[begin:end].sum())
         losses[number].worst_error_steps = float(worst[number])
-    return medley, losses
+    return batch_of_scores, losses
 
 
 def beat_fit(pieces: Sequence[Events]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from data.score import BAR, DRUMS, Score, canonical
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 
-def fit_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
+def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     """The nearest piece that the vocabulary can spell, and a clause for each kind of change.
 
     Instruments become the vocabulary's nearest by program number, of the same family if it can be,
@@ -50,7 +50,7 @@ def without_unknown(
     """What the vocabulary can represent of a piece: its notes that have a token, the rest left out.
 
     Returns:
-        The piece as `fit_score` gives it; (N,) which of `score`'s notes those of it are, in the
+        The piece as `adapt_score` gives it; (N,) which of `score`'s notes those of it are, in the
         same order; and a clause for each kind of change to bars, tempi and loudness.
 
     Raises:
@@ -59,7 +59,7 @@ def without_unknown(
     notes, pitch = score.notes, score.notes["pitch"]
     is_known = np.isin(notes["program"], vocabulary.programs)
     is_known &= (pitch >= vocabulary.lowest_pitch) & (pitch <= vocabulary.highest_pitch)
-    fitted, told = fit_score(replace(score, notes=notes[is_known]), vocabulary)
+    fitted, told = adapt_score(replace(score, notes=notes[is_known]), vocabulary)
     return fitted, is_known, told
 
 

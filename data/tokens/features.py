@@ -1,4 +1,4 @@
-"""Bearings: what the ids so far say about where each id stands, spelt out beside it.
+"""SideFeatures: what the ids so far say about where each id stands, spelled out beside it.
 
 A decoder could work all of this out from the ids: when it is, what sounds, what has just ended,
 when each voice will be free. Told, a small one learns from few pieces what it would need many
@@ -17,14 +17,14 @@ from data.tokens.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, lat
 from data.tokens.vocabulary import Kind, Vocabulary
 from data.tonality import follows_key
 
-BARS_TOLD = 16  # bars that follow; more are told as so many
+MAX_BARS_TO_FOLLOW = 16  # bars that follow; more are told as so many
 LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
 OCTAVE = 12  # semitones
 FEW = 16  # programs; a note of more has no column of its own
 SHARED = 4  # references that are no program's
 
 
-class Bearings:
+class SideFeatures:
     """Columns beside ids: S of them, block by block, zeros and ones but for the last three blocks.
 
     Told from outside, all 0 where it is not known:
@@ -85,7 +85,7 @@ class Bearings:
         own = notes if is_few else programs + pitches
         self.most_left = vocabulary.longest_duration + 1  # so much or more
         widths = {
-            "follow": BARS_TOLD + 1,
+            "follow": MAX_BARS_TO_FOLLOW + 1,
             "silent": programs,
             "moved": 2 * OCTAVE,
             "position": vocabulary.longest_bar,
@@ -110,7 +110,7 @@ class Bearings:
         }
         self.size, self.reference_count = sum(widths.values()), widths["references"]
         *bits, _, _, _ = widths.values()
-        self.shape: dict[str, Any] = {"n_beside": self.size, "beside_blocks": tuple(bits)}
+        self.shape: dict[str, Any] = {"n_side": self.size, "side_blocks": tuple(bits)}
         if is_few:
             first = vocabulary.first(Kind.NOTE)
             self.shape |= {"n_programs": programs, "n_pitches": pitches, "first_note": first}
@@ -277,14 +277,14 @@ class Bearings:
         end[rows, notes] = now[rows, notes] + steps
         return told, end
 
-    def tell(self, beside: NDArray[np.int16], follow: Ints) -> None:
+    def tell(self, side: NDArray[np.int16], follow: Ints) -> None:
         """Sets, in (B, T, S), how many bars follow the id's own: (B, T), -1 where unknown."""
         rows, places = np.nonzero(follow >= 0)
-        columns = self.blocks["follow"].start + np.minimum(follow[rows, places], BARS_TOLD)
-        beside[rows, places, columns] = 1
+        columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
+        side[rows, places, columns] = 1
 
     def tell_augmentation(
-        self, beside: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_], moved: Ints
+        self, side: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_], moved: Ints
     ) -> None:
         """Sets, in (B, T, S) beside ids (B, T), what augmentation did to windows.
 
@@ -298,5 +298,5 @@ class Bearings:
         is_token = (ids != 0)[..., None]
         columns = np.arange(1, OCTAVE + 1)
         columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
-        beside[..., self.blocks["silent"]] = silent[:, None] & is_token
-        beside[..., self.blocks["moved"]] = columns[:, None] & is_token
+        side[..., self.blocks["silent"]] = silent[:, None] & is_token
+        side[..., self.blocks["moved"]] = columns[:, None] & is_token

@@ -1,4 +1,4 @@
-"""Bearings an id at a time, for sampling: row by row, since few notes sound at once.
+"""SideFeatures an id at a time, for sampling: row by row, since few notes sound at once.
 
 What it tells is what data/tokens/features.py tells of the whole window.
 """
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.tokens.features import LATEST, OCTAVE, SHARED, Bearings
+from data.tokens.features import LATEST, OCTAVE, SHARED, SideFeatures
 from data.tokens.spans import NEVER, NO_PITCH
 from data.tokens.vocabulary import Kind
 
 
 @dataclass
-class Walk:
+class StepState:
     """Where a row stands in what it has read. Times count from the first bar read.
 
     Attributes:
@@ -47,36 +47,36 @@ class Walk:
     kind: int = Kind.PAD
 
 
-class Walker:
+class FeatureStepper:
     """Takes rows through their ids and tells the bearings beside each.
 
     Args:
         bearings: what is told, and where it stands.
     """
 
-    def __init__(self, bearings: Bearings) -> None:
-        self.bearings, self.vocabulary = bearings, bearings.vocabulary
-        self._lists = {name: table.tolist() for name, table in bearings.columns.items()}
-        self._pitch_of: list[int] = bearings.pitch_of.tolist()
-        self._program_of: list[int] = bearings.program_of.tolist()
-        self._at = {name: block.start for name, block in bearings.blocks.items()}
+    def __init__(self, features: SideFeatures) -> None:
+        self.features, self.vocabulary = features, features.vocabulary
+        self._lists = {name: table.tolist() for name, table in features.columns.items()}
+        self._pitch_of: list[int] = features.pitch_of.tolist()
+        self._program_of: list[int] = features.program_of.tolist()
+        self._at = {name: block.start for name, block in features.blocks.items()}
 
-    def start(self, batch: int) -> list[Walk]:
+    def start(self, batch: int) -> list[StepState]:
         """Where `batch` rows stand before the first id."""
-        return [Walk() for _ in range(batch)]
+        return [StepState() for _ in range(batch)]
 
-    def after(self, ids: ArrayLike) -> list[Walk]:
+    def after(self, ids: ArrayLike) -> list[StepState]:
         """Where rows stand that have read ids (B, T)."""
         walks = self.start(len(np.asarray(ids)))
         for column in np.asarray(ids).T:
             self.advance(walks, column)
         return walks
 
-    def advance(self, walks: list[Walk], ids: ArrayLike) -> None:
+    def advance(self, walks: list[StepState], ids: ArrayLike) -> None:
         """Takes each row's next id, (B,), into its walk, which changes in place."""
         ids = np.asarray(ids, dtype=np.int64)
         kinds = self.vocabulary.kind_of[ids]
-        values = (ids - self.bearings.firsts[kinds]).tolist()
+        values = (ids - self.features.firsts[kinds]).tolist()
         for walk, kind, value in zip(walks, kinds.tolist(), values, strict=True):
             walk.kind = kind
             match kind:
@@ -95,7 +95,7 @@ class Walker:
                     walk.begun.append(value)
                     if (pitch := self._pitch_of[value]) != NO_PITCH:
                         walk.heard[(pitch + self.vocabulary.lowest_pitch) % 12] += 1
-                        tonic, mode = self.bearings.key_of(walk.heard)
+                        tonic, mode = self.features.key_of(walk.heard)
                         walk.key = int(tonic), int(mode)
                 case Kind.EXTEND:
                     walk.extends += 1
@@ -103,18 +103,18 @@ class Walker:
                     steps = value + 1 + walk.extends * self.vocabulary.longest_duration
                     walk.ends[walk.note] = walk.now + steps
 
-    def _move(self, walk: Walk, time: int) -> None:
+    def _move(self, walk: StepState, time: int) -> None:
         """Goes on to a time."""
         walk.now, walk.note, walk.begun = time, -1, []
         walk.ends = {note: end for note, end in walk.ends.items() if end > walk.onset}
         walk.over = [note for note, end in walk.ends.items() if end <= time]
 
-    def at(self, walks: list[Walk]) -> NDArray[np.int16]:
+    def at(self, walks: list[StepState]) -> NDArray[np.int16]:
         """(B, 1, S) beside the ids that the walks took in last.
 
         Nothing is told from outside.
         """
-        out = np.zeros((len(walks), 1, self.bearings.size), dtype=np.int16)
+        out = np.zeros((len(walks), 1, self.features.size), dtype=np.int16)
         for row, walk in zip(out[:, 0], walks, strict=True):
             if walk.kind == Kind.PAD:
                 continue
@@ -125,18 +125,18 @@ class Walker:
                 columns += self._lists["program"][walk.note]
             for note, end in walk.ends.items():
                 if end > walk.now:
-                    steps = 0 if end == NEVER else min(end - walk.now, self.bearings.most_left)
+                    steps = 0 if end == NEVER else min(end - walk.now, self.features.most_left)
                     columns += self._lists["sounding"][note]
                     columns.append(self._lists["left"][note][0] + steps)
             for note in walk.over:
                 columns += self._lists["over"][note]
-            numbers = (row[self.bearings.blocks[name]] for name in ("references", "moves"))
+            numbers = (row[self.features.blocks[name]] for name in ("references", "moves"))
             row[columns + self._intervals(walk, *numbers)] = 1
             row[-1] = min(walk.now, LATEST)
         return out
 
     def _intervals(
-        self, walk: Walk, references: NDArray[np.int16], moves: NDArray[np.int16]
+        self, walk: StepState, references: NDArray[np.int16], moves: NDArray[np.int16]
     ) -> list[int]:
         """The columns that are the same in every key; sets references, (R,), and moves, (P,)."""
         pitch, program = self._pitch_of, self._program_of
@@ -162,11 +162,11 @@ class Walker:
         if latest != NO_PITCH:
             mine = [its for voice, its in own if voice == program[walk.note]]
             steps = [max(-OCTAVE, min(OCTAVE, latest - its)) for its in mine]
-            columns += [self.bearings.steps_at + step for step in steps]
-            if mine and self.bearings.reference_count:
+            columns += [self.features.steps_at + step for step in steps]
+            if mine and self.features.reference_count:
                 at, root = self._at["between"], min(mine)
                 columns += [at + OCTAVE * voice + (its - root) % OCTAVE for voice, its in own]
-        if self.bearings.reference_count:
+        if self.features.reference_count:
             for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
                 references[voice] = its + 1
             references[-SHARED:] = latest + 1, lowest + 1, lowest_before + 1, tonic + 1

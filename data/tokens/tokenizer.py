@@ -1,7 +1,7 @@
 """Scores to token ids and back, whole arrays at a time.
 
 Canonical scores and grammatical id sequences are one to one (see `data.vocabulary` for how a
-piece is spelt, `data.grammar` for what is grammatical).
+piece is spelled, `data.grammar` for what is grammatical).
 """
 
 from __future__ import annotations

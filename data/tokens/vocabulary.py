@@ -1,6 +1,6 @@
 """The vocabulary: what each token id says, as arithmetic.
 
-A piece is spelt
+A piece is spelled
 
     Start ( Bar [Length] [Tempo] ( Position ( Note Extend* Duration [Velocity] )+ )* )* End
 

@@ -141,7 +141,7 @@ def test_svg_is_whole_dark_where_the_screen_is_and_the_same_again(result):
     assert "@media (prefers-color-scheme: dark)" in text
     drawn = text.partition("</style>")[2]
     assert "var(--c" in drawn
-    assert not re.search("#[0-9a-f]{6}\\b", drawn)  # every colour has its dark one
+    assert not re.search("#[0-9a-f]{6}\\b", drawn)  # every color has its dark one
     used = set(re.findall(r"var\((--c\d)\)", drawn))
     assert used <= set(re.findall(r"(--c\d):", text))
 

@@ -80,7 +80,7 @@ def test_the_page_has_every_chapter_and_says_what_it_is_about(judged):
     assert len(set(ids)) == len(ids) == 6
     assert [attributes["href"] for attributes, _ in page.all("a")] == [f"#{name}" for name in ids]
     ((_, title),) = page.all("title")
-    assert title == "m: what the model learnt"
+    assert title == "m: what the model learned"
     model = load(folder / "m.safetensors")
     count = sum(weight.numel() for weight in model.decoder.parameters())
     assert f"{count:,}" in [text for _, text in page.all("dd")]

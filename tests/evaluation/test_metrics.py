@@ -102,7 +102,7 @@ def test_by_hand_groove():
     first, second = [0, 24], [48, 60, 72]
     score = piece([(step, 3, 60, 80, 0) for step in first + second], bars(2))
     assert metrics.groove_consistency(score) == 1 - 1 / 48
-    # a bar of another length is neighbour to none; an upbeat is such a bar
+    # a bar of another length is neighbor to none; an upbeat is such a bar
     after = [(step + 12, 3, 60, 80, 0) for step in first + second]
     upbeat = piece([(0, 12, 60, 80, 0), *after], [(4, 4, 12), *bars(2)])
     assert metrics.groove_consistency(upbeat) == 1 - 1 / 48

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.corpus.corpus import open_corpus
-from data.corpus.scratch import encode_medley
+from data.corpus.scratch import encode_batch
 from data.corpus.store import Split, token_arrays
-from data.score import BAR, DRUMS, NOTE, SECONDS, Medley, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, ScoreBatch, canonical
 from evaluation.originality import READINGS, figures, find, originality, read, runs
 from tests.folders import transposed, tune, write_tunes
 from tests.music import piece, scores, vocabulary_for
@@ -23,7 +23,7 @@ def line(pitches, *, length=12, program=40, start=0):
 
 def split_of(*pieces):
     vocabulary = vocabulary_for(*pieces)
-    ids, lengths = encode_medley(Medley.of(pieces), vocabulary)
+    ids, lengths = encode_batch(ScoreBatch.of(pieces), vocabulary)
     names = [f"piece{number}" for number in range(len(pieces))]
     return Split.of(names, token_arrays(ids, lengths, vocabulary)), vocabulary
 
@@ -31,7 +31,7 @@ def split_of(*pieces):
 def found_in(asked, *training):
     """The figures of one piece, by reading."""
     train, vocabulary = split_of(*training)
-    found = find(Medley.of([asked]), train, vocabulary)
+    found = find(ScoreBatch.of([asked]), train, vocabulary)
     return {
         name: {**figures(found[name], range(1)), "runs": runs(found[name], 0, train.names)}
         for name in READINGS
@@ -114,14 +114,14 @@ def test_no_run_reaches_from_one_piece_or_line_into_the_next():
     halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
     assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
     train, vocabulary = split_of(piece(line(TUNE)))
-    found = find(Medley.of(halves), train, vocabulary)["line"]
+    found = find(ScoreBatch.of(halves), train, vocabulary)["line"]
     assert figures(found, range(2))["longest"] == [6, 6]
 
 
 def test_bars_are_seconds_where_the_grid_has_no_meter():
     notes = np.array([(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)], NOTE)
     score = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
-    assert read(Medley.of([score]), "line").bar.tolist() == list(range(12))
+    assert read(ScoreBatch.of([score]), "line").bar.tolist() == list(range(12))
 
 
 def brute(asked, there):
@@ -143,9 +143,9 @@ def brute(asked, there):
 def test_as_long_as_found_note_by_note(asked, training):
     training = [*training[:2], asked[0], training[0]]
     train, vocabulary = split_of(*training)
-    found = find(Medley.of(asked), train, vocabulary)
+    found = find(ScoreBatch.of(asked), train, vocabulary)
     for name in READINGS:
-        mine, there = read(Medley.of(asked), name), read(Medley.of(training), name)
+        mine, there = read(ScoreBatch.of(asked), name), read(ScoreBatch.of(training), name)
         length = found[name].length
         assert length.tolist() == brute(mine.step.tolist(), there.step.tolist())
         assert found[name].reading.left[length > 1].tolist() >= length[length > 1].tolist()
@@ -155,7 +155,7 @@ def test_as_long_as_found_note_by_note(asked, training):
 
 def test_training_in_chunks_gives_the_same(monkeypatch):
     train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
-    asked = Medley.of([transposed(tune(4), 3), tune(2), tune(99)])
+    asked = ScoreBatch.of([transposed(tune(4), 3), tune(2), tune(99)])
     whole = find(asked, train, vocabulary)
     monkeypatch.setattr(originality, "CHUNK", 200)
     for name, in_parts in find(asked, train, vocabulary).items():
@@ -171,7 +171,7 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
     train = corpus.split("train")
     number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
     copy = transposed(tune(number, bars=3 + number % 7), 2)
-    result = originality(Medley.of([copy, tune(99)]), ["copy", "new"], corpus)
+    result = originality(ScoreBatch.of([copy, tune(99)]), ["copy", "new"], corpus)
     assert result["training"]["pieces"] == len(train)
     copied, new = result["pieces"]
     for reading in READINGS:

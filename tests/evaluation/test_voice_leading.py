@@ -97,7 +97,7 @@ def test_parallels_are_what_music21_finds(chord, steps):
         for other in range(one + 1, 4):
             moves = [pitches[4 + voice] - pitches[voice] for voice in (one, other)]
             # without octaves, in which music21 wants the second interval to equal the first, and
-            # by name, so that a fifth is never spelt as a diminished sixth
+            # by name, so that a fifth is never spelled as a diminished sixth
             upper = [Note(pitches[at + one]) for at in (0, 4)]
             lower = [
                 note.transpose(DOWN[abs(pitches[at + one] - pitches[at + other]) % 12])

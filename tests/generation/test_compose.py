@@ -1,4 +1,4 @@
-"""generation/compose.py: pieces by a model that knows nothing, which are what was asked for all the same."""
+"""Pieces by an untrained model, which are what was asked for all the same."""
 
 import itertools
 from dataclasses import replace
@@ -8,23 +8,23 @@ import pretty_midi
 import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
-from data.keys import WishError
+from data.keys import ConstraintError
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
 from generation.compose import (
     compose,
     continue_midi,
-    harmonise,
-    harmonise_midi,
+    harmonize,
+    harmonize_midi,
     load,
     ranked,
     stream,
 )
-from generation.constraints import Wishes
+from generation.constraints import Constraints
 from generation.length import Length
-from generation.prompts import Seed, no_seed, seed_from_midi, seed_from_notes, tune_from_midi
-from model.sampling import Choice
+from generation.prompts import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
+from model.sampling import SamplingOptions
 from model.scoring import token_nats
 from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID
@@ -61,7 +61,7 @@ def test_without_a_seed_the_model_begins(model):
 def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
     tune(tmp_path / "tune.mid")
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET)
-    (piece,) = compose(model, seed, Length(bars=30), choice=Choice())
+    (piece,) = compose(model, seed, Length(bars=30), sampling=SamplingOptions())
     assert len(piece.score.bars) == 34
     write_midi(piece.score, tmp_path / "long.mid")
     long_seed = seed_from_midi(tmp_path / "long.mid", QUARTET, bars=30)
@@ -103,27 +103,27 @@ def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
 
 
 def test_a_model_that_knows_one_tempo_plays_at_any(model):
-    seed = seed_from_notes("C4 E4", QUARTET, Wishes(tempo_bpm=160))
-    (piece,) = compose(model, seed, Length(seconds=6), Wishes(tempo_bpm=160))
+    seed = seed_from_notes("C4 E4", QUARTET, Constraints(tempo_bpm=160))
+    (piece,) = compose(model, seed, Length(seconds=6), Constraints(tempo_bpm=160))
     assert set(piece.score.tempo_bpm.tolist()) == {160}
     assert piece.score.notes["onset"].max() < 24 + 6 * 32 <= piece.score.bar_starts[-1]
     (same,) = compose(model, seed_from_notes("C4 E4", QUARTET), Length(bars=4))
-    (fast,) = compose(model, seed, Length(bars=4), Wishes(tempo_bpm=160))
+    (fast,) = compose(model, seed, Length(bars=4), Constraints(tempo_bpm=160))
     assert np.array_equal(same.score.notes, fast.score.notes)
-    with pytest.raises(WishError, match="no tempo of 9"):
-        compose(model, wishes=Wishes(tempo_bpm=9))
+    with pytest.raises(ConstraintError, match="no tempo of 9"):
+        compose(model, constraints=Constraints(tempo_bpm=9))
 
 
 def test_wishes_reach_the_music(model):
-    wishes = Wishes(
+    constraints = Constraints(
         key="D minor",
         pitch_range=("C3", "C5"),
         programs=(40, 42),
         max_polyphony=2,
         time_signature=(3, 4),
     )
-    seed = seed_from_notes("C4 E4", QUARTET, wishes)
-    for piece in compose(model, seed, Length(bars=4), wishes, samples=3):
+    seed = seed_from_notes("C4 E4", QUARTET, constraints)
+    for piece in compose(model, seed, Length(bars=4), constraints, samples=3):
         notes = piece.score.notes[2:]
         assert set((notes["pitch"] % 12).tolist()) <= {2, 4, 5, 7, 9, 10, 11, 0, 1}
         assert notes["pitch"].min() >= 48
@@ -153,8 +153,8 @@ def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
 @pytest.mark.parametrize("voice", [1, 4])
 def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, voice):
     score = tune(tmp_path / "tune.mid", upbeat=True, program=0)
-    kept = tune_from_midi(tmp_path / "tune.mid", QUARTET, voice=voice)
-    for piece in harmonise(model, kept, Wishes(key="C"), samples=3):
+    kept = given_from_midi(tmp_path / "tune.mid", QUARTET, voice=voice)
+    for piece in harmonize(model, kept, Constraints(key="C"), samples=3):
         program = QUARTET.programs[voice - 1]
         assert piece.kept_program == program
         mine = piece.score.notes["program"] == program
@@ -182,7 +182,7 @@ def test_the_likeliest_comes_first_and_each_is_told(model):
             [ids],
             [unpacked(mask, QUARTET)],
             rebase=model.rebase,
-            beside=model.beside,
+            side=model.side,
         )
         notes = len(piece.score.notes) - 4
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
@@ -227,7 +227,7 @@ def test_pretty_midi_in_and_out(model, tmp_path):
     assert from_text.notes["pitch"][:2].tolist() == [60, 64]
     assert len(from_text.notes) == 7
     assert len(from_pretty_midi(continue_midi(model, length=Length(bars=1)), GRID)[0].bars) == 1
-    around = from_pretty_midi(harmonise_midi(model, given, voice=2), GRID)[0]
+    around = from_pretty_midi(harmonize_midi(model, given, voice=2), GRID)[0]
     assert np.array_equal(
         around.notes[around.notes["program"] == 41][["onset", "pitch"]],
         score.notes[["onset", "pitch"]],

@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.batches.windows import rebase
-from data.keys import WishError, key_pitch_classes
+from data.keys import ConstraintError, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
-from data.tokens.features import BARS_TOLD
+from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constrained_grammar import Guide
-from generation.constraints import Wishes
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import Constraints
 from generation.length import Length
 from model.decoder import Decoder, DecoderConfig
-from model.sampling import Choice, sample
+from model.sampling import SamplingOptions, sample
 from tests.data.batches.test_windows import follow
 from tests.music import EMPTY
 
@@ -108,13 +108,13 @@ class Case:
 
     vocabulary: Vocabulary
     length: Length
-    wishes: Wishes
+    constraints: Constraints
     tune: Score | None
     seed: Score
     end_step: int
 
     def guide(self):
-        return Guide(self.vocabulary, self.length, self.wishes, self.tune)
+        return ConstrainedGrammar(self.vocabulary, self.length, self.constraints, self.tune)
 
     @property
     def prompt(self):
@@ -130,7 +130,7 @@ def a_case(seed):
     vocabulary = VOCABULARIES[rng.integers(len(VOCABULARIES))]
     grid = vocabulary.grid
     low, high = sorted(rng.integers(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1, 2))
-    wishes = Wishes(
+    constraints = Constraints(
         key=some(rng, rng.choice(["C", "d minor", "F#", "Bbm"]), 0.3),
         pitch_range=some(rng, (int(low), str(high))),
         programs=some(
@@ -159,7 +159,7 @@ def a_case(seed):
         score = a_score(rng, vocabulary, int(rng.integers(1, 4)))
     ends = score.notes["onset"] + score.notes["duration"]
     end_step = min(int(ends.max(initial=0)), int(score.bar_starts[-1]))
-    return Case(vocabulary, length, wishes, tune, score, end_step)
+    return Case(vocabulary, length, constraints, tune, score, end_step)
 
 
 def polyphony(notes, steps):
@@ -177,7 +177,7 @@ def seconds_limit(case, score):
 
 def check(case, ids):
     """That a finished piece is what was asked for."""
-    vocabulary, wishes, length = case.vocabulary, case.wishes, case.length
+    vocabulary, constraints, length = case.vocabulary, case.constraints, case.length
     score = decode(ids, vocabulary)  # raises where the ids are not encode(score)
     assert len(score.notes)
     old = len(case.seed.notes)
@@ -190,26 +190,28 @@ def check(case, ids):
         kept = new["program"] == case.tune.notes["program"][0]
         assert np.array_equal(new[kept], case.tune.notes)
         assert np.array_equal(score.bars, case.tune.bars)
-        if wishes.tempo_bpm is None:
+        if constraints.tempo_bpm is None:
             assert np.array_equal(score.tempo_bpm, case.tune.tempo_bpm)
     free = new[~kept]
     pitched = free[free["program"] != DRUMS]
-    if wishes.key:
-        assert key_pitch_classes(wishes.key)[pitched["pitch"] % 12].all()
-    if wishes.pitch_range:
-        low, high = map(int, wishes.pitch_range)
+    if constraints.key:
+        assert key_pitch_classes(constraints.key)[pitched["pitch"] % 12].all()
+    if constraints.pitch_range:
+        low, high = map(int, constraints.pitch_range)
         assert ((low <= pitched["pitch"]) & (pitched["pitch"] <= high)).all()
-    if wishes.programs:
-        assert np.isin(free["program"], wishes.programs).all()
-    if wishes.max_polyphony:
+    if constraints.programs:
+        assert np.isin(free["program"], constraints.programs).all()
+    if constraints.max_polyphony:
         steps = range(score.end_step) if not old else np.unique(free["onset"])
-        assert max(polyphony(score.notes, steps), default=0) <= wishes.max_polyphony
+        assert max(polyphony(score.notes, steps), default=0) <= constraints.max_polyphony
     new_bars = slice(len(case.seed.bars), None)
-    if wishes.tempo_bpm:
-        assert (score.tempo_bpm[new_bars] == wishes.tempo_bpm).all()
-    if wishes.time_signature and case.tune is None:
-        whole = vocabulary.grid.bar_steps(*wishes.time_signature)
-        assert all(bar == (*wishes.time_signature, whole) for bar in score.bars[new_bars].tolist())
+    if constraints.tempo_bpm:
+        assert (score.tempo_bpm[new_bars] == constraints.tempo_bpm).all()
+    if constraints.time_signature and case.tune is None:
+        whole = vocabulary.grid.bar_steps(*constraints.time_signature)
+        assert all(
+            bar == (*constraints.time_signature, whole) for bar in score.bars[new_bars].tolist()
+        )
     ends = free["onset"] + free["duration"]
     if case.tune is not None or length.bars or length.seconds:
         assert (ends <= score.bar_starts[-1]).all()
@@ -220,7 +222,7 @@ def check(case, ids):
         limit = seconds_limit(case, score)
         assert (free["onset"] < limit).all()
         assert score.bar_starts[-2] < limit <= score.bar_starts[-1]
-        from_tempo = max(len(case.seed.bars), 1) - (wishes.tempo_bpm is None)
+        from_tempo = max(len(case.seed.bars), 1) - (constraints.tempo_bpm is None)
         assert len(np.unique(score.tempo_bpm[from_tempo:])) <= 1
     if length.notes:
         assert len(new) == length.notes
@@ -232,7 +234,7 @@ def begun(case):
     try:
         guide = case.guide()
         return guide, guide.begin(case.prompt, len(CHOOSERS), case.end_step)
-    except WishError:
+    except ConstraintError:
         return None
 
 
@@ -278,9 +280,9 @@ QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (0, 40, 128), 48, 72, (80,)
 PIANIST = VOCABULARIES[3]
 
 
-def pieces(wishes=None, length=None, tune=None, vocabulary=QUARTET, count=4, seed=None):
+def pieces(constraints=None, length=None, tune=None, vocabulary=QUARTET, count=4, seed=None):
     """What choosers make of it, as Scores."""
-    guide = Guide(vocabulary, length or Length(bars=3), wishes, tune)
+    guide = ConstrainedGrammar(vocabulary, length or Length(bars=3), constraints, tune)
     prompt = encode(seed, vocabulary)[:-1] if seed else [vocabulary.first(Kind.START)]
     state = guide.begin(prompt, count, int(seed.bar_starts[-1]) if seed else 0)
     rows = walk(guide, state, [by_kind(vocabulary, number) for number in range(count)])
@@ -304,32 +306,35 @@ def lies_between_c4_and_g4(score):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "holds"),
+    ("constraints", "holds"),
     [
-        (Wishes(key="D minor"), is_in_d_minor),
-        (Wishes(pitch_range=("C4", "G4")), lies_between_c4_and_g4),
-        (Wishes(programs=(0, 128)), lambda score: np.isin(score.notes["program"], (0, 128)).all()),
+        (Constraints(key="D minor"), is_in_d_minor),
+        (Constraints(pitch_range=("C4", "G4")), lies_between_c4_and_g4),
         (
-            Wishes(max_polyphony=2),
+            Constraints(programs=(0, 128)),
+            lambda score: np.isin(score.notes["program"], (0, 128)).all(),
+        ),
+        (
+            Constraints(max_polyphony=2),
             lambda score: max(polyphony(score.notes, range(score.end_step))) <= 2,
         ),
-        (Wishes(tempo_bpm=81), lambda score: (score.tempo_bpm == 80).all()),
+        (Constraints(tempo_bpm=81), lambda score: (score.tempo_bpm == 80).all()),
         (
-            Wishes(time_signature=(3, 4)),
+            Constraints(time_signature=(3, 4)),
             lambda score: (score.bars == np.array((3, 4, 9), BAR)).all(),
         ),
     ],
     ids=["key", "range", "programs", "polyphony", "tempo", "meter"],
 )
-def test_a_wish_is_met_and_would_not_be_without_it(wishes, holds):
-    met = pieces(wishes)
+def test_a_wish_is_met_and_would_not_be_without_it(constraints, holds):
+    met = pieces(constraints)
     assert all(holds(score) for score in met)
     assert any(len(score.notes) > 3 for score in met)
     assert not all(holds(score) for score in pieces())
 
 
 def test_drums_play_on_whatever_the_key_and_range():
-    scores = pieces(Wishes(key="D minor", pitch_range=(60, 67)), count=12)
+    scores = pieces(Constraints(key="D minor", pitch_range=(60, 67)), count=12)
     drums = np.concatenate([s.notes["pitch"][s.notes["program"] == DRUMS] for s in scores])
     assert len(np.unique(drums % 12)) > 9
     assert drums.min() < 60
@@ -359,8 +364,8 @@ def test_seconds_go_on_from_the_time_of_the_seed():
     notes = np.array([(0, 3, 60, 80, 0), (12, 3, 62, 80, 0)], NOTE)
     vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
     seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
-    for wishes, bpm in ((None, 120), (Wishes(tempo_bpm=80), 80)):
-        for score in pieces(wishes, Length(seconds=10), vocabulary=vocabulary, seed=seed):
+    for constraints, bpm in ((None, 120), (Constraints(tempo_bpm=80), 80)):
+        for score in pieces(constraints, Length(seconds=10), vocabulary=vocabulary, seed=seed):
             assert (score.tempo_bpm[2:] == bpm).all()
             assert (
                 score.step_seconds(score.bar_starts[-2])
@@ -382,7 +387,7 @@ def test_a_piece_ends_with_the_note_asked_for(notes):
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_without_end_there_is_always_more(vocabulary, name):
     """Also for who would Extend, or begin empty bars, as long as it may."""
-    guide = Guide(vocabulary, Length(endless=True))
+    guide = ConstrainedGrammar(vocabulary, Length(endless=True))
     rows = walk(guide, guide.start(1), [CHOOSERS[name](vocabulary, 3)], most=3000)
     assert rows.shape == (1, 3000)
     score = decode(np.append(vocabulary.first(Kind.START), guide.ending(rows[0])), vocabulary)
@@ -390,7 +395,7 @@ def test_without_end_there_is_always_more(vocabulary, name):
 
 
 def test_where_nothing_is_asked_for_the_grammar_alone_decides():
-    guide = Guide(QUARTET)
+    guide = ConstrainedGrammar(QUARTET)
     state, choose = guide.start(1), by_kind(QUARTET, 1)
     plain = guide.grammar.start(1)
     ended = False
@@ -414,32 +419,36 @@ def test_a_tune_is_kept_and_others_play_under_it():
 
 def test_others_make_room_for_the_notes_of_the_tune():
     tune = tune_of([60, 60, 67], duration=2)
-    for score in pieces(Wishes(max_polyphony=1), Length(), tune, count=8):
+    for score in pieces(Constraints(max_polyphony=1), Length(), tune, count=8):
         assert np.array_equal(score.notes[score.notes["program"] == 40], tune.notes)
         assert max(polyphony(score.notes, range(score.end_step))) == 1
-    assert any(len(s.notes) > 3 for s in pieces(Wishes(max_polyphony=1), Length(), tune, count=8))
+    assert any(
+        len(s.notes) > 3 for s in pieces(Constraints(max_polyphony=1), Length(), tune, count=8)
+    )
 
 
 def test_a_tune_takes_the_tempo_asked_for():
-    (score,) = pieces(Wishes(tempo_bpm=96), Length(), tune_of([60, 62, 64]), count=1)
+    (score,) = pieces(Constraints(tempo_bpm=96), Length(), tune_of([60, 62, 64]), count=1)
     assert (score.tempo_bpm == 96).all()
 
 
 def test_the_model_is_told_how_many_bars_follow():
-    bars = BARS_TOLD + 4
-    guide = Guide(QUARTET, Length(bars=bars))
+    bars = MAX_BARS_TO_FOLLOW + 4
+    guide = ConstrainedGrammar(QUARTET, Length(bars=bars))
     state, choose = guide.start(1), by_kind(QUARTET, 5)
     ids = [QUARTET.first(Kind.START)]
-    told = follow(guide.beside(state, np.array([ids])), QUARTET)[0].tolist()
+    told = follow(guide.side(state, np.array([ids])), QUARTET)[0].tolist()
     while not guide.allowed(state)[0, 0]:
         ids.append(choose(guide.allowed(state)[0]))
         guide.advance(state, np.array(ids[-1:]))
-        told += follow(guide.beside(state, np.array([ids[-1:]])), QUARTET)[0].tolist()  # one by one
+        told += follow(guide.side(state, np.array([ids[-1:]])), QUARTET)[0].tolist()  # one by one
     bar = np.cumsum(QUARTET.kind_of[ids] == Kind.BAR)
-    expected = np.clip(bars - bar, 0, BARS_TOLD)  # the Bar that stands for End follows the last
+    expected = np.clip(
+        bars - bar, 0, MAX_BARS_TO_FOLLOW
+    )  # the Bar that stands for End follows the last
     assert told == expected.tolist()
-    assert follow(guide.beside(state, np.array([ids])), QUARTET)[0].tolist() == told  # all at once
-    assert {0, 1, BARS_TOLD} <= {*told}
+    assert follow(guide.side(state, np.array([ids])), QUARTET)[0].tolist() == told  # all at once
+    assert {0, 1, MAX_BARS_TO_FOLLOW} <= {*told}
 
 
 def test_the_bars_of_other_lengths_are_reckoned():
@@ -454,15 +463,15 @@ def test_the_bars_of_other_lengths_are_reckoned():
         (Length(endless=True), [-1] * 11),
         (Length(), [-1] * 11),
     ):
-        guide = Guide(PIANIST, length)
+        guide = ConstrainedGrammar(PIANIST, length)
         state = guide.start(1)
         for token in ids[0, 1:]:
             guide.advance(state, np.array([token]))
-        assert follow(guide.beside(state, ids), PIANIST)[0].tolist() == expected
+        assert follow(guide.side(state, ids), PIANIST)[0].tolist() == expected
 
 
 def test_what_was_begun_when_sampling_stopped_is_left_out():
-    guide = Guide(QUARTET, Length(endless=True))
+    guide = ConstrainedGrammar(QUARTET, Length(endless=True))
     ids = encode(tune_of([60, 62, 64]), QUARTET)[1:-1]
     for size in range(len(ids) + 1):
         ended = guide.ending(ids[:size])
@@ -475,7 +484,7 @@ LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two b
 
 
 @pytest.mark.parametrize(
-    ("length", "wishes", "seed", "words"),
+    ("length", "constraints", "seed", "words"),
     [
         (Length(bars=1), {}, tune_of([60] * 8), "longer than the piece"),
         (Length(seconds=1), {}, tune_of([60] * 8), "longer than the piece"),
@@ -485,14 +494,14 @@ LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two b
         (Length(bars=1), {}, tune_of([60] * 4, duration=1), "no room"),
     ],
 )
-def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, wishes, seed, words):
-    guide = Guide(QUARTET, length, Wishes(**wishes))
-    with pytest.raises(WishError, match=words):
+def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, constraints, seed, words):
+    guide = ConstrainedGrammar(QUARTET, length, Constraints(**constraints))
+    with pytest.raises(ConstraintError, match=words):
         guide.begin(encode(seed, QUARTET)[:-1], 2, int(seed.bar_starts[-1]))
 
 
 @pytest.mark.parametrize(
-    ("tune", "wishes", "length", "words"),
+    ("tune", "constraints", "length", "words"),
     [
         (EMPTY, {}, Length(), "no note in the tune"),
         (tune_of([60, 62]), {}, Length(bars=2), "no length"),
@@ -502,9 +511,9 @@ def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, wishes, seed, w
         (tune_of([60, 62]), {"time_signature": (3, 4)}, Length(), "bars of its own"),
     ],
 )
-def test_a_tune_that_cannot_be_kept_is_refused(tune, wishes, length, words):
-    with pytest.raises(WishError, match=words):
-        Guide(QUARTET, length, Wishes(**wishes), replace(tune, grid=COARSE))
+def test_a_tune_that_cannot_be_kept_is_refused(tune, constraints, length, words):
+    with pytest.raises(ConstraintError, match=words):
+        ConstrainedGrammar(QUARTET, length, Constraints(**constraints), replace(tune, grid=COARSE))
 
 
 def test_a_tune_of_two_programs_is_refused():
@@ -514,14 +523,14 @@ def test_a_tune_of_two_programs_is_refused():
         [80],
         COARSE,
     )[0]
-    with pytest.raises(WishError, match="one voice"):
-        Guide(QUARTET, tune=two)
+    with pytest.raises(ConstraintError, match="one voice"):
+        ConstrainedGrammar(QUARTET, tune=two)
 
 
 def test_a_tune_has_no_other_beginning():
     tune = tune_of([60])
     with pytest.raises(ValueError, match="no other prompt"):
-        Guide(QUARTET, tune=tune).begin(encode(tune, QUARTET)[:-1], 1)
+        ConstrainedGrammar(QUARTET, tune=tune).begin(encode(tune, QUARTET)[:-1], 1)
 
 
 @pytest.mark.parametrize(
@@ -535,7 +544,7 @@ def test_a_tune_has_no_other_beginning():
     ],
 )
 def test_a_length_is_one_and_above_nothing(given_lengths):
-    with pytest.raises(WishError):
+    with pytest.raises(ConstraintError):
         Length(**given_lengths)
 
 
@@ -552,14 +561,14 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
     generator = torch.Generator().manual_seed(0)
     start = np.array([vocabulary.first(Kind.START)])
     for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
-        guide = Guide(vocabulary, length)
+        guide = ConstrainedGrammar(vocabulary, length)
         steps = sample(
             decoder,
             [start] * batch,
             guide,
             guide.start(batch),
             generator=generator,
-            choice=Choice(temperature=2.0),
+            sampling=SamplingOptions(temperature=2.0),
             rebase=partial(rebase, context_length=context, vocabulary=vocabulary),
         )
         for row in np.stack(list(steps), axis=1):

@@ -1,13 +1,13 @@
-"""Keys by name, and wishes that a model can or can never meet."""
+"""Keys by name, and constraints that a model can or can never meet."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from data.keys import WishError, key_pitch_classes
+from data.keys import ConstraintError, key_pitch_classes
 from data.tokens.vocabulary import Vocabulary
-from generation.constraints import Wishes
+from generation.constraints import Constraints
 from tests.music import GRID, SMALL_SECONDS
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (40, 41, 128), 48, 72, (80,), GRID)
@@ -32,8 +32,8 @@ def test_a_key_is_read_as_people_write_it(names, pitch_classes):
 
 @pytest.mark.parametrize("name", ["", "H", "D dorian", "minor", "C##", "D mm", "5", "Dm7", "C\nD"])
 def test_what_is_no_key_is_refused_in_one_line(name):
-    with pytest.raises(WishError, match="no key") as refused:
-        Wishes(key=name)
+    with pytest.raises(ConstraintError, match="no key") as refused:
+        Constraints(key=name)
     assert len(str(refused.value).splitlines()) == 1
 
 
@@ -48,31 +48,31 @@ def notes(vocabulary, candidates):
     ("low", "high"), [("C4", "E4"), (60, 64), ("60", "64"), ("B#3", "F♭4"), ("c4", " E4 ")]
 )
 def test_a_range_takes_names_and_numbers_and_leaves_drums_alone(low, high):
-    wishes = Wishes(pitch_range=(low, high), programs=(41, 128))
+    constraints = Constraints(pitch_range=(low, high), programs=(41, 128))
     drums = {(128, pitch) for pitch in range(48, 73)}
-    assert notes(QUARTET, wishes.candidates(QUARTET)) == drums | {
+    assert notes(QUARTET, constraints.candidates(QUARTET)) == drums | {
         (41, pitch) for pitch in range(60, 65)
     }
 
 
 def test_wishes_are_composed():
-    wishes = Wishes(key="C", pitch_range=("C4", "E4"), programs=(40,))
-    assert notes(QUARTET, wishes.candidates(QUARTET)) == {(40, 60), (40, 62), (40, 64)}
-    assert Wishes().candidates(QUARTET).all()
-    assert notes(QUARTET, Wishes(programs=(40, 41)).candidates(QUARTET, kept_program=40)) == {
+    constraints = Constraints(key="C", pitch_range=("C4", "E4"), programs=(40,))
+    assert notes(QUARTET, constraints.candidates(QUARTET)) == {(40, 60), (40, 62), (40, 64)}
+    assert Constraints().candidates(QUARTET).all()
+    assert notes(QUARTET, Constraints(programs=(40, 41)).candidates(QUARTET, kept_program=40)) == {
         (41, pitch) for pitch in range(48, 73)
     }
 
 
 def test_a_tempo_goes_to_the_nearest_that_there_is():
     for asked, number in ((72, 0), (75, 0), (77, 1), (95.5, 2)):
-        assert Wishes(tempo_bpm=asked).tempo_number(QUARTET) == number
-    assert Wishes().tempo_number(QUARTET) is None
+        assert Constraints(tempo_bpm=asked).tempo_number(QUARTET) == number
+    assert Constraints().tempo_number(QUARTET) is None
 
 
 def test_a_meter_is_taken_as_it_is():
-    assert Wishes(time_signature=(4, 4)).meter_number(QUARTET) == 1
-    assert Wishes().meter_number(QUARTET) is None
+    assert Constraints(time_signature=(4, 4)).meter_number(QUARTET) == 1
+    assert Constraints().meter_number(QUARTET) is None
 
 
 @pytest.mark.parametrize(
@@ -87,47 +87,47 @@ def test_a_meter_is_taken_as_it_is():
     ],
 )
 def test_what_no_model_can_meet_is_refused_at_once(fields, words):
-    with pytest.raises(WishError) as refused:
-        Wishes(**fields)
+    with pytest.raises(ConstraintError) as refused:
+        Constraints(**fields)
     assert all(word in str(refused.value) for word in words)
 
 
 @pytest.mark.parametrize(
     ("fields", "resolve", "words"),
     [
-        ({"programs": (0, 40)}, Wishes.candidates, ["no program 0", "40, 41, 128"]),
-        ({"pitch_range": ("C6", "C7")}, Wishes.candidates, ["C6 to C7", "C3 to C5"]),
+        ({"programs": (0, 40)}, Constraints.candidates, ["no program 0", "40, 41, 128"]),
+        ({"pitch_range": ("C6", "C7")}, Constraints.candidates, ["C6 to C7", "C3 to C5"]),
         (
             {"pitch_range": ("C#4", "C#4"), "key": "C"},
-            Wishes.candidates,
+            Constraints.candidates,
             ["C#4 to C#4 in C", "wider range or another key"],
         ),
-        ({"tempo_bpm": 200}, Wishes.tempo_number, ["200", "72 to 96"]),
-        ({"tempo_bpm": float("nan")}, Wishes.tempo_number, ["nan", "72 to 96"]),
-        ({"time_signature": (5, 4)}, Wishes.meter_number, ["5/4", "3/4, 4/4"]),
+        ({"tempo_bpm": 200}, Constraints.tempo_number, ["200", "72 to 96"]),
+        ({"tempo_bpm": float("nan")}, Constraints.tempo_number, ["nan", "72 to 96"]),
+        ({"time_signature": (5, 4)}, Constraints.meter_number, ["5/4", "3/4, 4/4"]),
     ],
 )
 def test_what_this_model_can_never_meet_is_refused_and_told(fields, resolve, words):
-    with pytest.raises(WishError) as refused:
-        resolve(Wishes(**fields), QUARTET)
+    with pytest.raises(ConstraintError) as refused:
+        resolve(Constraints(**fields), QUARTET)
     assert all(word in str(refused.value) for word in words)
     assert len(str(refused.value).splitlines()) == 1
 
 
 def test_drums_alone_are_left_where_they_alone_are_asked_for():
-    wishes = Wishes(programs=(128,), pitch_range=("C8", "C9"))
-    assert len(notes(QUARTET, wishes.candidates(QUARTET))) == QUARTET.pitch_count
+    constraints = Constraints(programs=(128,), pitch_range=("C8", "C9"))
+    assert len(notes(QUARTET, constraints.candidates(QUARTET))) == QUARTET.pitch_count
 
 
 def test_the_voice_that_is_kept_leaves_another():
-    with pytest.raises(WishError, match="no other is left"):
-        Wishes(programs=(40,)).candidates(QUARTET, kept_program=40)
-    with pytest.raises(WishError, match="no other is left"):
-        Wishes().candidates(replace(QUARTET, programs=(40,)), kept_program=40)
+    with pytest.raises(ConstraintError, match="no other is left"):
+        Constraints(programs=(40,)).candidates(QUARTET, kept_program=40)
+    with pytest.raises(ConstraintError, match="no other is left"):
+        Constraints().candidates(replace(QUARTET, programs=(40,)), kept_program=40)
 
 
 def test_a_model_of_seconds_has_neither_tempo_nor_meter():
-    with pytest.raises(WishError, match="seconds"):
-        Wishes(tempo_bpm=60).tempo_number(SMALL_SECONDS)
-    with pytest.raises(WishError, match="seconds"):
-        Wishes(time_signature=(1, 4)).meter_number(SMALL_SECONDS)
+    with pytest.raises(ConstraintError, match="seconds"):
+        Constraints(tempo_bpm=60).tempo_number(SMALL_SECONDS)
+    with pytest.raises(ConstraintError, match="seconds"):
+        Constraints(time_signature=(1, 4)).meter_number(SMALL_SECONDS)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 
 from data.tokens.tokenizer import decode, encode
-from generation.note_stream import Listener
+from generation.note_stream import NoteStream
 from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 
 def heard(ids, vocabulary):
-    listener = Listener(vocabulary)
+    listener = NoteStream(vocabulary)
     return [note for note in map(listener.hear, ids.tolist()) if note is not None]
 
 

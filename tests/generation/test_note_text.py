@@ -144,7 +144,7 @@ def test_any_text_is_read_or_refused(text):
     assert len(message.splitlines()) == 1
 
 
-def spelt(score: Score) -> str:
+def spelled(score: Score) -> str:
     """A single-voice Score as seed notes."""
     words, at = [], 0
     for note in score.notes:
@@ -170,4 +170,4 @@ def test_a_melody_written_as_text_comes_back(melody):
         at += rest + duration
     bars = np.array([(4, 4, 48)], dtype=BAR)
     score, _ = canonical(np.array(rows, dtype=NOTE), bars, [120], GRID)
-    assert parse_seed_notes(spelt(score), GRID) == score
+    assert parse_seed_notes(spelled(score), GRID) == score

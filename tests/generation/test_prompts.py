@@ -7,9 +7,9 @@ import pytest
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, canonical
-from generation.constraints import Wishes
+from generation.constraints import Constraints
 from generation.note_text import SeedError
-from generation.prompts import seed_from_midi, seed_from_notes, tune_from_midi, voice_of
+from generation.prompts import given_from_midi, seed_from_midi, seed_from_notes, voice_of
 from tests.models import QUARTET, tune
 from tests.music import GRID, piece
 
@@ -68,8 +68,8 @@ def test_bars_that_hold_nothing_are_refused(tmp_path, arguments, words):
 
 
 def test_text_takes_what_is_asked_for():
-    wishes = Wishes(programs=(42, 43), time_signature=(3, 4), tempo_bpm=100)
-    score = seed_from_notes("C4:4 / E3:4", QUARTET, wishes).score
+    constraints = Constraints(programs=(42, 43), time_signature=(3, 4), tempo_bpm=100)
+    score = seed_from_notes("C4:4 / E3:4", QUARTET, constraints).score
     assert score.notes["program"].tolist() == [42, 43]
     assert score.bars["length"].tolist() == [36]
     assert score.tempo_bpm.tolist() == [100]
@@ -98,4 +98,4 @@ def test_voices_that_there_are_not_are_refused(tmp_path):
         voice_of(piece([(0, 12, 38, 80, DRUMS)]), QUARTET)
     write_midi(piece([(0, 12, 38, 80, DRUMS)]), tmp_path / "drums.mid")
     with pytest.raises(MidiError, match=r"drums\.mid: there is no voice"):
-        tune_from_midi(tmp_path / "drums.mid", QUARTET)
+        given_from_midi(tmp_path / "drums.mid", QUARTET)

@@ -25,7 +25,7 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean(dtype, p):
         zeros[1:] * zeros[:-1],
         zeros[:, 4:] * zeros[:, :-4],
     ):
-        assert abs(along.mean().item() - p * p) < 5 * (p / n**0.5)  # neighbours know nothing
+        assert abs(along.mean().item() - p * p) < 5 * (p / n**0.5)  # neighbors know nothing
     y.backward(torch.full_like(y, 2))
     assert torch.equal(x.grad, 2 * y)
 

@@ -147,7 +147,7 @@ def test_what_stands_in_an_empty_place_counts_for_nothing():
 
 
 @every_variant
-def test_a_batch_is_learnt_by_heart(variant):
+def test_a_batch_is_learned_by_heart(variant):
     decoder = make(dropout=0.0, **variant).train()
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
     ids = torch.randint(V, (4, C))

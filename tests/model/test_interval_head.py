@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind
 from model.decoder import Decoder, DecoderConfig
-from model.interval_head import OCTAVE, REACH, RelativeHead, reference_count
+from model.interval_head import OCTAVE, REACH, IntervalHead, reference_count
 from tests.models import QUARTET
 
 P, N, D = 2, 60, 3
@@ -16,7 +16,7 @@ P, N, D = 2, 60, 3
 @pytest.fixture
 def head():
     torch.manual_seed(0)
-    return RelativeHead(D, P, N)
+    return IntervalHead(D, P, N)
 
 
 def by_hand(head, x, references):
@@ -65,20 +65,20 @@ def test_in_another_key_they_are_the_same(head):
 
 def test_the_decoder_adds_them_to_the_notes_alone():
     torch.manual_seed(0)
-    shape = Bearings(QUARTET).shape
+    shape = SideFeatures(QUARTET).shape
     config = DecoderConfig(QUARTET.size, n_layer=1, n_head=2, n_embd=16, context_length=8, **shape)
     decoder = Decoder(config).eval()
-    assert not any(table.weight.any() for table in decoder.relative.tables)
+    assert not any(table.weight.any() for table in decoder.interval_head.tables)
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    beside = torch.from_numpy(Bearings(QUARTET).of(ids.numpy())).clone()
+    side = torch.from_numpy(SideFeatures(QUARTET).of(ids.numpy())).clone()
     count = reference_count(config.n_programs)
-    beside[..., -1 - count : -1] = torch.arange(count)
+    side[..., -1 - count : -1] = torch.arange(count)
     with torch.no_grad():
         decoder.head.weight.normal_()
-        plain = decoder(ids, beside=beside)
-        for table in decoder.relative.tables:
+        plain = decoder(ids, side=side)
+        for table in decoder.interval_head.tables:
             table.weight.normal_()
-        full = decoder(ids, beside=beside)
+        full = decoder(ids, side=side)
     notes = QUARTET.ids(Kind.NOTE)
     changed = (full != plain).flatten(0, 1).any(dim=0).numpy()
     assert changed[notes].all()
@@ -87,13 +87,14 @@ def test_the_decoder_adds_them_to_the_notes_alone():
 
 def test_without_them_the_references_are_not_read():
     torch.manual_seed(0)
-    bearings = Bearings(QUARTET)
+    features = SideFeatures(QUARTET)
     small = {"n_layer": 1, "n_head": 2, "n_embd": 16, "context_length": 8}
-    decoder = Decoder(DecoderConfig(QUARTET.size, **small, relative=False, **bearings.shape)).eval()
+    config = DecoderConfig(QUARTET.size, **small, interval_head=False, **features.shape)
+    decoder = Decoder(config).eval()
     decoder.head.weight.data.normal_()
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    beside = torch.from_numpy(bearings.of(ids.numpy()))
-    told = beside.clone()
-    told[..., bearings.blocks["references"]] = 7
-    assert decoder.relative is None
-    torch.testing.assert_close(decoder(ids, beside=told), decoder(ids, beside=beside))
+    side = torch.from_numpy(features.of(ids.numpy()))
+    told = side.clone()
+    told[..., features.blocks["references"]] = 7
+    assert decoder.interval_head is None
+    torch.testing.assert_close(decoder(ids, side=told), decoder(ids, side=side))

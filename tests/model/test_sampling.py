@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model.decoder import Decoder, DecoderConfig
 from model.decoding import RecordedSteps, decode_one, prefill, right_aligned
 from model.sampling import (
-    Choice,
+    SamplingOptions,
     choose,
     keep_allowed,
     keep_min_p,
@@ -123,9 +123,9 @@ def test_the_inverse_of_the_distribution():
     logits = np.log(np.tile([0.25, 1e-300, 0.5, 0.25], (6, 1)))
     logits[:, 1] = OUT
     uniform = np.array([0.0, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 2**-53])
-    assert choose(logits, Choice(), uniform).tolist() == [0, 0, 2, 2, 3, 3]
-    assert choose(logits, Choice(temperature=0), uniform).tolist() == [2] * 6
-    assert choose(logits, Choice(temperature=1e-6), uniform).tolist() == [2] * 6
+    assert choose(logits, SamplingOptions(), uniform).tolist() == [0, 0, 2, 2, 3, 3]
+    assert choose(logits, SamplingOptions(temperature=0), uniform).tolist() == [2] * 6
+    assert choose(logits, SamplingOptions(temperature=1e-6), uniform).tolist() == [2] * 6
 
 
 @given(
@@ -139,8 +139,8 @@ def test_the_inverse_of_the_distribution():
 )
 def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k, p, min_p):
     masked = keep_allowed(np.array([logits], dtype=np.float32), np.array([allowed]))
-    choice = Choice(temperature, k, p, min_p)
-    assert allowed[choose(masked, choice, np.array([u]))[0]]
+    sampling = SamplingOptions(temperature, k, p, min_p)
+    assert allowed[choose(masked, sampling, np.array([u]))[0]]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k,
 )
 def test_values_out_of_range_are_refused_by_name(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        Choice(**wrong)
+        SamplingOptions(**wrong)
 
 
 # Prefill and decode one
@@ -194,16 +194,16 @@ VARIANTS = {
         "bias": True,
     },
     "learned positions": {"positions": "learned", "activation": "gelu"},
-    "side input": {"n_beside": 3},
-    "time": {"n_beside": 3, "positions": "rotary_time"},
+    "side input": {"n_side": 3},
+    "time": {"n_side": 3, "positions": "rotary_time"},
 }
 
 
 def told(decoder, ids):
     """A side input beside (B, T) ids, for decoders that have one: several columns at a time."""
-    if decoder.beside is None:
+    if decoder.side is None:
         return None
-    bits = (ids[..., None] >> np.arange(decoder.config.n_beside)) % 2
+    bits = (ids[..., None] >> np.arange(decoder.config.n_side)) % 2
     return bits.astype(np.int16)
 
 
@@ -219,40 +219,40 @@ def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
         _, plain_cache = prefill(plain, prompts, read)
         while plain_cache.length < C:
             ids = (np.arange(len(prompts)) + 3 * plain_cache.length) % V
-            beside = told(plain, ids[:, None])
-            expected = decode_one(plain, ids, plain_cache, beside)
-            torch.testing.assert_close(steps(ids, cache, beside), expected)
+            side = told(plain, ids[:, None])
+            expected = decode_one(plain, ids, plain_cache, side)
+            torch.testing.assert_close(steps(ids, cache, side), expected)
             assert cache.length == plain_cache.length
         torch.testing.assert_close(cache.key, plain_cache.key)
 
 
 def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
-    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, n_beside=3)
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, n_side=3)
     plain = opinionated(config, seed=3, std=0.3)
     ids = torch.tensor([[5, 6, 7, 8]])
-    beside = torch.from_numpy(told(plain, ids.numpy()))
-    whole = plain(ids, beside=beside)[0]
-    logits, cache = prefill(plain, [ids[0, :2].numpy()], beside[:, :2].numpy())
+    side = torch.from_numpy(told(plain, ids.numpy()))
+    whole = plain(ids, side=side)[0]
+    logits, cache = prefill(plain, [ids[0, :2].numpy()], side[:, :2].numpy())
     torch.testing.assert_close(logits[0], whole[1])
     for place in (2, 3):
-        logits = decode_one(plain, ids[:, place].numpy(), cache, beside[:, [place]].numpy())
+        logits = decode_one(plain, ids[:, place].numpy(), cache, side[:, [place]].numpy())
         torch.testing.assert_close(logits[0], whole[place])
-    other = beside.clone()
+    other = side.clone()
     other[0, 1, 0] ^= 1
-    changed = plain(ids, beside=other)[0]
+    changed = plain(ids, side=other)[0]
     torch.testing.assert_close(
         changed[:1], whole[:1]
     )  # what stands beside an id is seen from it on
     assert not torch.isclose(changed[1:], whole[1:]).all(dim=1).any()
-    torch.testing.assert_close(plain(ids, beside=beside.float())[0], whole)
+    torch.testing.assert_close(plain(ids, side=side.float())[0], whole)
 
 
 @pytest.mark.parametrize(("has", "given"), [(3, None), (3, 2), (0, 3)])
 def test_a_side_input_amiss_is_refused(has, given):
-    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, n_beside=has))
-    beside = None if given is None else torch.zeros(1, 4, given, dtype=torch.bool)
+    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, n_side=has))
+    side = None if given is None else torch.zeros(1, 4, given, dtype=torch.bool)
     with pytest.raises(ValueError, match=f"side input has {given or 0} columns, not {has}"):
-        decoder(torch.tensor([[5, 6, 7, 8]]), beside=beside)
+        decoder(torch.tensor([[5, 6, 7, 8]]), side=side)
 
 
 def test_recording_leaves_the_decoder_as_it_was(decoder):
@@ -275,7 +275,7 @@ def a_few(history: np.ndarray) -> np.ndarray:
     return history[-4 - int(history[-1]) % 3 :]
 
 
-def slow_sample(decoder, prompts, grammar, generator, choice, max_tokens):
+def slow_sample(decoder, prompts, grammar, generator, sampling, max_tokens):
     """What `sample` yields, each row read alone from the start at every step."""
     state = grammar.after(prompts)
     rows = [list(map(int, prompt)) for prompt in prompts]
@@ -290,7 +290,7 @@ def slow_sample(decoder, prompts, grammar, generator, choice, max_tokens):
             logits = torch.stack([decoder(torch.tensor([w]))[0, -1] for w in windows])
         logits[~torch.from_numpy(grammar.allowed(state))] = OUT
         uniform = torch.rand(len(rows), dtype=torch.float64, generator=generator)
-        ids = choose(logits.numpy(), choice, uniform.numpy())
+        ids = choose(logits.numpy(), sampling, uniform.numpy())
         grammar.advance(state, ids)
         for row, token in enumerate(ids):
             windows[row].append(int(token))
@@ -300,7 +300,7 @@ def slow_sample(decoder, prompts, grammar, generator, choice, max_tokens):
         yield ids
 
 
-def run(decoder, prompts, grammar, choice, *, seed=0, max_tokens=60):
+def run(decoder, prompts, grammar, sampling, *, seed=0, max_tokens=60):
     """All that `sample` yields: (steps, B)."""
     steps = sample(
         decoder,
@@ -308,25 +308,30 @@ def run(decoder, prompts, grammar, choice, *, seed=0, max_tokens=60):
         grammar,
         grammar.after(prompts),
         generator=torch.Generator().manual_seed(seed),
-        choice=choice,
+        sampling=sampling,
         rebase=a_few,
     )
     return np.array(list(itertools.islice(steps, max_tokens))).reshape(-1, len(prompts))
 
 
-@pytest.mark.parametrize("choice", [Choice(0), Choice(), Choice(5), Choice(1.3, 5, 0.9, 0.02)])
+@pytest.mark.parametrize(
+    "sampling",
+    [SamplingOptions(0), SamplingOptions(), SamplingOptions(5), SamplingOptions(1.3, 5, 0.9, 0.02)],
+)
 @pytest.mark.parametrize("grammar", [CountGrammar(2, 8), CountGrammar(20, 40)])
-def test_sampling_with_and_without_the_cache_agree(decoder, choice, grammar):
-    fast = run(decoder, PROMPTS, grammar, choice)
+def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar):
+    fast = run(decoder, PROMPTS, grammar, sampling)
     generator = torch.Generator().manual_seed(0)
-    slow = np.array(list(slow_sample(decoder, PROMPTS, grammar, generator, choice, 60)))
+    slow = np.array(list(slow_sample(decoder, PROMPTS, grammar, generator, sampling, 60)))
     assert np.array_equal(fast, slow)
     assert grammar.most == 8 or len(fast) > C  # the longer ones went past the context
 
 
 def test_every_sample_is_grammatical_and_ends(decoder):
     # CountGrammar.advance asserts that each id was allowed, also at temperature 5
-    steps = run(decoder, [np.array([START])] * 50, CountGrammar(1, 30), Choice(5), max_tokens=None)
+    steps = run(
+        decoder, [np.array([START])] * 50, CountGrammar(1, 30), SamplingOptions(5), max_tokens=None
+    )
     for row in steps.T:
         end = row.tolist().index(END)
         assert 1 <= end <= 30
@@ -340,7 +345,7 @@ def test_a_row_that_ends_changes_no_other(decoder, seed):
     prompts = [np.array([START, 3]), np.array([START, 3])]
     early = [prompts[0], np.array([START, END])]  # the second row has ended from the first
     grammar = CountGrammar(6, 9)
-    both = run(decoder, prompts, grammar, Choice(), seed=seed)
+    both = run(decoder, prompts, grammar, SamplingOptions(), seed=seed)
 
     class MayEndAtOnce(CountGrammar):
         def allowed(self, state: CountState) -> np.ndarray:
@@ -351,7 +356,7 @@ def test_a_row_that_ends_changes_no_other(decoder, seed):
         def after(self, prompts: list[np.ndarray]) -> CountState:
             return CountState(np.array([3, END]), np.array([1, 1]))
 
-    one = run(decoder, early, MayEndAtOnce(6, 9), Choice(), seed=seed)
+    one = run(decoder, early, MayEndAtOnce(6, 9), SamplingOptions(), seed=seed)
     assert one[:, 0].tolist() == both[: len(one), 0].tolist()
     assert not one[:, 1].any()
 
@@ -359,16 +364,16 @@ def test_a_row_that_ends_changes_no_other(decoder, seed):
 def test_the_seed_decides_and_nothing_else(decoder):
     grammar = CountGrammar(5, 20)
     torch.manual_seed(1)
-    first = run(decoder, PROMPTS, grammar, Choice(), seed=4)
+    first = run(decoder, PROMPTS, grammar, SamplingOptions(), seed=4)
     torch.manual_seed(2)
-    assert np.array_equal(first, run(decoder, PROMPTS, grammar, Choice(), seed=4))
-    assert not np.array_equal(first, run(decoder, PROMPTS, grammar, Choice(), seed=5))
+    assert np.array_equal(first, run(decoder, PROMPTS, grammar, SamplingOptions(), seed=4))
+    assert not np.array_equal(first, run(decoder, PROMPTS, grammar, SamplingOptions(), seed=5))
 
 
 def test_frequencies_are_the_models(decoder):
     prompt = np.array([START, 4])
     grammar = CountGrammar(0, 3)
-    steps = run(decoder, [prompt] * 4000, grammar, Choice(0.8), max_tokens=1)
+    steps = run(decoder, [prompt] * 4000, grammar, SamplingOptions(0.8), max_tokens=1)
     with torch.no_grad():
         logits = decoder(torch.from_numpy(prompt)[None])[0, -1]
     logits[~torch.from_numpy(grammar.allowed(grammar.after([prompt]))[0])] = OUT
@@ -405,7 +410,9 @@ def test_steps_kept_from_call_to_call_change_nothing(decoder):
             rebase=a_few,
             steps=steps,
         )
-        assert np.array_equal(np.array(list(kept)), run(decoder, prompts, grammar, Choice()))
+        assert np.array_equal(
+            np.array(list(kept)), run(decoder, prompts, grammar, SamplingOptions())
+        )
 
 
 def test_what_is_forgotten_takes_no_memory(decoder):
@@ -445,7 +452,7 @@ def test_a_full_context_without_a_rebase_is_an_error(decoder):
 def test_a_prompt_longer_than_the_context_is_rebased_at_once(decoder):
     prompt = np.array([START, *([3, 4] * C)])
     grammar = CountGrammar(2 * C + 4, 2 * C + 8)
-    steps = run(decoder, [prompt], grammar, Choice(0))
+    steps = run(decoder, [prompt], grammar, SamplingOptions(0))
     with torch.no_grad():
         logits = decoder(torch.from_numpy(a_few(prompt))[None])[0, -1]
     logits[~torch.from_numpy(grammar.allowed(grammar.after([prompt]))[0])] = OUT

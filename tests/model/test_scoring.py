@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
-from model.scoring import Tally, score_tokens, summarise, tally_pieces, token_nats
+from model.scoring import Tally, score_tokens, summarize, tally_pieces, token_nats
 from tests.tensors import last_half, opinionated
 
 START, END, V, C = 1, 2, 7, 8
@@ -162,11 +162,11 @@ def test_errors_say_what_is_wrong(decoder):
 
 
 def test_a_tally_adds_up():
-    tally = summarise(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), n_notes=2, n_kinds=4)
+    tally = summarize(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), n_notes=2, n_kinds=4)
     assert tally.per_note == 3.5
     assert tally.per_token == pytest.approx(7 / 3)
     assert tally.by_kind == [1.0, 0.0, 2.5, 0.0]
-    both = tally + summarise(np.array([9.0]), np.array([1]), n_notes=0, n_kinds=4)
+    both = tally + summarize(np.array([9.0]), np.array([1]), n_notes=0, n_kinds=4)
     assert (both.per_note, both.per_token, both.counts.tolist()) == (8.0, 4.0, [1, 1, 2, 0])
 
 

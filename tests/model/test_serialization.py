@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from model.decoder import Decoder, DecoderConfig
-from model.serialization import VERSION, BundleError, load_bundle, save_bundle
+from model.serialization import VERSION, ModelFileError, load_model_file, save_model_file
 
 SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}
 CONFIG = DecoderConfig(7, n_layer=1, n_head=2, n_embd=8, context_length=16, dropout=0.1)
@@ -28,12 +28,12 @@ def decoder() -> Decoder:
 @pytest.fixture
 def bundle(tmp_path, decoder):
     path = tmp_path / "model.safetensors"
-    save_bundle(path, decoder, '{"tokens": ["Pad"]}', SUMMARY)
+    save_model_file(path, decoder, '{"tokens": ["Pad"]}', SUMMARY)
     return path
 
 
 def test_everything_comes_back(bundle, decoder):
-    again, vocabulary, summary = load_bundle(bundle)
+    again, vocabulary, summary = load_model_file(bundle)
     assert (again.config, vocabulary, summary) == (CONFIG, '{"tokens": ["Pad"]}', SUMMARY)
     assert not again.training
     ids = torch.randint(7, (2, 9))
@@ -41,8 +41,8 @@ def test_everything_comes_back(bundle, decoder):
 
 
 def test_saving_replaces_the_whole_file_and_leaves_nothing_beside(bundle, decoder):
-    save_bundle(bundle, decoder, "other", {})
-    assert load_bundle(bundle)[1:] == ("other", {})
+    save_model_file(bundle, decoder, "other", {})
+    assert load_model_file(bundle)[1:] == ("other", {})
     assert [path.name for path in bundle.parent.iterdir()] == [bundle.name]
 
 
@@ -52,15 +52,15 @@ def test_a_failed_save_leaves_the_old_file(bundle, decoder, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        save_bundle(bundle, decoder, "other", {})
-    assert load_bundle(bundle)[2] == SUMMARY
+        save_model_file(bundle, decoder, "other", {})
+    assert load_model_file(bundle)[2] == SUMMARY
     assert [path.name for path in bundle.parent.iterdir()] == [bundle.name]
 
 
 def refused(path) -> str:
     """The message with which a file is refused: one line that names it."""
-    with pytest.raises(BundleError) as caught:
-        load_bundle(path)
+    with pytest.raises(ModelFileError) as caught:
+        load_model_file(path)
     message = str(caught.value)
     assert "\n" not in message
     assert str(path) in message
@@ -76,7 +76,7 @@ def test_what_is_not_there(tmp_path):
 @settings(max_examples=40, deadline=None)
 def test_a_truncated_file(tmp_path_factory, decoder, share):
     path = tmp_path_factory.mktemp("bundle") / "model.safetensors"
-    save_bundle(path, decoder, "{}", {})
+    save_model_file(path, decoder, "{}", {})
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     assert "damaged" in refused(path)
@@ -114,14 +114,14 @@ def with_header(path, decoder, **changes):
 
 def test_a_decoder_with_a_side_input_comes_back(tmp_path):
     torch.manual_seed(0)
-    decoder = Decoder(replace(CONFIG, n_beside=3)).eval()
-    save_bundle(tmp_path / "told.safetensors", decoder, "{}", {})
-    loaded = load_bundle(tmp_path / "told.safetensors")[0]
+    decoder = Decoder(replace(CONFIG, n_side=3)).eval()
+    save_model_file(tmp_path / "told.safetensors", decoder, "{}", {})
+    loaded = load_model_file(tmp_path / "told.safetensors")[0]
     assert loaded.config == decoder.config
-    ids, beside = torch.tensor([[1, 2]]), torch.tensor([[[True, False, True]] * 2])
+    ids, side = torch.tensor([[1, 2]]), torch.tensor([[[True, False, True]] * 2])
     torch.nn.init.normal_(decoder.head.weight)
     loaded.head.weight.data[:] = decoder.head.weight
-    torch.testing.assert_close(loaded(ids, beside=beside), decoder(ids, beside=beside))
+    torch.testing.assert_close(loaded(ids, side=side), decoder(ids, side=side))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_decoder_with_a_side_input_comes_back(tmp_path):
         ({"config": json.dumps(vars(CONFIG) | {"vocabulary_size": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2})}, "do not fit"),
-        ({"config": json.dumps(vars(CONFIG) | {"n_beside": 2**20})}, "do not fit"),
+        ({"config": json.dumps(vars(CONFIG) | {"n_side": 2**20})}, "do not fit"),
         ({"summary": "[]"}, "unreadable summary"),
     ],
 )

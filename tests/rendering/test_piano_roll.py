@@ -29,9 +29,9 @@ def pixels(figure):
     return np.asarray(canvas.buffer_rgba())[..., :3].astype(int)
 
 
-def share_of(colour, image):
-    """Share of the picture's pixels that have the colour."""
-    distance = np.abs(image - np.rint(np.array(to_rgb(colour)) * 255)).max(axis=2)
+def share_of(color, image):
+    """Share of the picture's pixels that have the color."""
+    distance = np.abs(image - np.rint(np.array(to_rgb(color)) * 255)).max(axis=2)
     return float((distance <= 2).mean())
 
 
@@ -144,7 +144,7 @@ def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges(
     assert panels[0, 0].transData.transform((0, 0))[1] > panels[0, 0].transData.transform((0, 3))[1]
 
 
-def test_tokens_are_labelled_with_what_they_say_and_bars_with_their_numbers():
+def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():
     score = piece([(0, 12, 60, 80, 0), (48, 24, 64, 80, 0)], bars=((4, 4, 48), (4, 4, 48)))
     survey = Survey()
     survey.add(score)

@@ -11,7 +11,7 @@ from benchmarks.chorales import Mean
 from evaluate import corpus_of
 from generation.compose import load
 from model.decoder import Decoder, DecoderConfig
-from model.serialization import load_bundle
+from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.models import untrained_on
 from training.distillation import Teachers
@@ -29,11 +29,11 @@ def test_teachers_share_the_windows_of_a_batch_and_all_come_to_speak(count):
     for decoder in decoders:
         torch.nn.init.normal_(decoder.head.weight)
     teachers = Teachers(decoders).eval()
-    ids, beside = torch.randint(V, (3, 8)), torch.empty(3, 8, 0)
+    ids, side = torch.randint(V, (3, 8)), torch.empty(3, 8, 0)
     each = torch.stack([decoder(ids) for decoder in decoders])  # (N, B, T, V)
     turns = torch.zeros(3, count)
     for _ in range(600):
-        told = teachers(ids, beside)
+        told = teachers(ids, side)
         is_its = torch.isclose(told, each, atol=1e-6).all(dim=(2, 3))  # (N, B)
         assert (is_its.sum(dim=0) == 1).all()
         assert is_its.sum(dim=1).max() <= -(-3 // count)  # shares as equal as can be
@@ -81,15 +81,15 @@ def teacher(name, transpose=0, seed=0):
     return untrained_on("tunes", Path(name), transpose, seed)
 
 
-def distance(one, other, ids, beside):
+def distance(one, other, ids, side):
     """Nats, mean over the places, by which decoders part (Kullback and Leibler's)."""
-    logs = [decoder(ids, beside=beside).log_softmax(dim=-1) for decoder in (one, other)]
+    logs = [decoder(ids, side=side).log_softmax(dim=-1) for decoder in (one, other)]
     return float((logs[1].exp() * (logs[1] - logs[0])).sum(dim=-1).mean())
 
 
 def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     paths = [teacher("one"), teacher("other", seed=1)]
-    mean = Mean([load_bundle(path)[0] for path in paths]).eval()
+    mean = Mean([load_model_file(path)[0] for path in paths]).eval()
     told = ("--data.transpose", 0, "--model.teachers", f"[{paths[0]}, {paths[1]}]")
     told = (*told, "--model.dropout", 0, "--trainer.val_check_interval", 20)
     for steps in (1, 60):
@@ -97,10 +97,10 @@ def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     models = [load(f"run-{steps}/model.safetensors") for steps in (1, 60)]
     piece = corpus_of(models[0], "tunes", "datasets").split("train").piece(0)
     ids = torch.from_numpy(piece[None, :64].astype("int64"))
-    beside = torch.from_numpy(models[0].beside(ids.numpy()))
+    side = torch.from_numpy(models[0].side(ids.numpy()))
     for model in models:
         model.decoder.temperature.fill_(1)
-    early, late = (distance(model.decoder, mean, ids, beside) for model in models)
+    early, late = (distance(model.decoder, mean, ids, side) for model in models)
     assert late < 0.7 * early
     own = {name for name, _ in models[0].decoder.state_dict().items()}
     checkpoint = torch.load("run-60/checkpoints/last.ckpt", weights_only=True)
@@ -113,7 +113,7 @@ def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
     given = ("--data.transpose", 0, "--model.begin_with", path, *one)
     slow = ("--model.learning_rate", 1e-9, "--model.muon_learning_rate", 1e-9)
     train.main(words(*given, *slow, "--trainer.max_steps", 1, "--run", "run"))
-    (kept, _, _), (first, _, _) = load_bundle("run/model.safetensors"), load_bundle(path)
+    (kept, _, _), (first, _, _) = load_model_file("run/model.safetensors"), load_model_file(path)
     for name, weight in first.named_parameters():
         torch.testing.assert_close(kept.get_parameter(name), weight, atol=1e-6, rtol=1e-6)
 

@@ -58,13 +58,13 @@ class Endless(IterableDataset):
             ids, targets = torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
             ids, targets = ids.clone(), targets.clone()
             ids[1, -2:], targets[1, -2:] = 0, -100
-            yield {"ids": ids, "targets": targets, "beside": torch.empty(2, C, 0)}
+            yield {"ids": ids, "targets": targets, "side": torch.empty(2, C, 0)}
 
 
 class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
 
-    beside_shape: ClassVar = {"n_beside": 0}
+    side_shape: ClassVar = {"n_side": 0}
     batch_size = 2
 
     def __init__(self, together: int = 2) -> None:
@@ -76,7 +76,7 @@ class Toy(LightningDataModule):
         self.rebase = last_half(C)
         self.pieces = [piece(100 + i, notes) for i, notes in enumerate((1, 9, 3, 14))]
 
-    def beside(self, ids: np.ndarray) -> np.ndarray:
+    def side(self, ids: np.ndarray) -> np.ndarray:
         return np.empty((*ids.shape, 0), dtype=bool)
 
     def train_dataloader(self) -> DataLoader:
@@ -188,7 +188,7 @@ def test_padding_is_no_part_of_the_loss(run):
     student.eval()
     student.log = lambda *args, **options: None
     batch = next(iter(Endless(0)))
-    logits = student(batch["ids"], batch["beside"])
+    logits = student(batch["ids"], batch["side"])
     log_p = logits.log_softmax(-1).gather(-1, batch["targets"].clamp(min=0)[..., None])[..., 0]
     by_hand = -(log_p[0].sum() + log_p[1, :-2].sum()) / (2 * C - 2)
     torch.testing.assert_close(student.training_step(batch, 0), by_hand)
@@ -248,9 +248,9 @@ def test_another_vocabulary_is_refused(run):
 class TwoSided(Toy):
     """The same, with a side input: whether an id is Start, or a note, or what none is."""
 
-    beside_shape: ClassVar = {"n_beside": 4}  # the last is the time
+    side_shape: ClassVar = {"n_side": 4}  # the last is the time
 
-    def beside(self, ids: np.ndarray) -> np.ndarray:
+    def side(self, ids: np.ndarray) -> np.ndarray:
         return np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C, 0 * ids], axis=-1)
 
     def train_dataloader(self) -> DataLoader:
@@ -258,13 +258,13 @@ class TwoSided(Toy):
         return DataLoader(told, batch_size=None, collate_fn=self.tell)
 
     def tell(self, batch: TrainingBatch) -> TrainingBatch:
-        return {**batch, "beside": torch.from_numpy(self.beside(batch["ids"].numpy()))}
+        return {**batch, "side": torch.from_numpy(self.side(batch["ids"].numpy()))}
 
 
-def test_a_side_input_is_learnt_where_the_data_have_one(tmp_path):
+def test_a_side_input_is_learned_where_the_data_have_one(tmp_path):
     student, data = module(weight_decay=0.0), TwoSided()
     trainer(tmp_path, 3).fit(student, datamodule=data)
-    assert student.decoder.config.n_beside == 4
+    assert student.decoder.config.n_side == 4
     seed_everything(0)
     fresh = module(weight_decay=0.0)
     seen = []
@@ -272,15 +272,15 @@ def test_a_side_input_is_learnt_where_the_data_have_one(tmp_path):
     class Keep(MusicModule):
         def on_train_start(self) -> None:
             super().on_train_start()
-            seen.append(self.decoder.beside.weight.detach().clone())
+            seen.append(self.decoder.side.weight.detach().clone())
 
     fresh = Keep(**student.hparams)
     trainer(tmp_path, 3).fit(fresh, datamodule=data)
-    is_learnt = (fresh.decoder.beside.weight.detach() != seen[0]).any(dim=0)
-    assert is_learnt.tolist() == [True, True, False]
+    is_learned = (fresh.decoder.side.weight.detach() != seen[0]).any(dim=0)
+    assert is_learned.tolist() == [True, True, False]
     plain = module()
     trainer(tmp_path, 3).fit(plain, datamodule=Toy())
-    assert plain.decoder.beside is None
+    assert plain.decoder.side is None
 
 
 @pytest.mark.parametrize(("kept", "now"), [(Toy, TwoSided), (TwoSided, Toy)])
@@ -309,7 +309,7 @@ def test_a_run_without_end_is_refused(tmp_path):
 
 
 class TooSure(MusicModule):
-    """Learns as good as nothing, and takes what another has learnt for more certain than it is."""
+    """Learns as good as nothing, and takes what another has learned for more certain than it is."""
 
     teacher: MusicModule
 

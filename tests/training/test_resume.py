@@ -15,7 +15,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train
-from model.serialization import load_bundle
+from model.serialization import load_model_file
 from tests.folders import enter_same_tunes, run_of_tunes
 from tests.processes import run_apart
 from training import checkpoints
@@ -147,7 +147,7 @@ def assert_nothing_happened(folder, whole):
         for part in ("global_step", "state_dict", "optimizer_states", "lr_schedulers", "seed"):
             assert is_same(one[part], other[part]), (name, part)
         assert one["callbacks"]["Checkpoints"] == other["callbacks"]["Checkpoints"]
-    one, other = (load_bundle(at / "run" / "model.safetensors") for at in (folder, whole))
+    one, other = (load_model_file(at / "run" / "model.safetensors") for at in (folder, whole))
     assert is_same(one[0].state_dict(), other[0].state_dict())
     assert one[1:] == other[1:]  # vocabulary and summary
     assert charts(folder) == charts(whole)

@@ -11,7 +11,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train
-from model.serialization import load_bundle
+from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.training.test_distributed import CPU, STOPS, TERMINATES, TWO, lines, weights
 from training.checkpoints import MODEL_NAME
@@ -101,7 +101,7 @@ def test_each_process_holds_its_share(trained):
 
 @pytest.mark.slow
 def test_files_hold_whole_tensors(trained):
-    decoder, _, summary = load_bundle(trained / "runs/fsdp" / MODEL_NAME)
+    decoder, _, summary = load_model_file(trained / "runs/fsdp" / MODEL_NAME)
     best = weights(trained / "runs/fsdp/checkpoints/best.ckpt")
     for name, tensor in decoder.state_dict().items():
         assert torch.equal(tensor, best[f"decoder.{name}"]), name

@@ -23,11 +23,11 @@ from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter, token_arrays
 from data.score import BAR, NOTE, canonical
 from data.tokens.augment import transposition, transposition_range
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.tokens.vocabulary import Kind
-from generation.constrained_grammar import Guide
+from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from tests.folders import write_tunes
 from tests.music import GRID, random_score, vocabulary_for
@@ -71,7 +71,7 @@ def admissible(piece):
     return [0, *filling, *later[len(filling) : len(filling) + 1]]
 
 
-def spelt_window(piece, start, shift):
+def spelled_window(piece, start, shift):
     """(ids, targets) of one window, by the definition."""
     if start == 0:
         window, is_restated = piece, np.zeros(len(piece), dtype=bool)
@@ -96,7 +96,7 @@ def all_windows():
         low, high = transposition_range(piece, VOCABULARY)
         for start in admissible(piece):
             for shift in range(max(low, -REACH), min(high, REACH) + 1):
-                ids, targets = spelt_window(piece, start, shift)
+                ids, targets = spelled_window(piece, start, shift)
                 windows[ids.tobytes(), targets.tobytes()] = number, start, shift
     return windows
 
@@ -108,8 +108,8 @@ WINDOWS = all_windows()
 @settings(max_examples=50)
 def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
-    ids, targets, beside = source.batch(seed, step, size)
-    assert ids.shape == targets.shape == beside.shape[:2] == (size, CONTEXT)
+    ids, targets, side = source.batch(seed, step, size)
+    assert ids.shape == targets.shape == side.shape[:2] == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
         assert (row.tobytes(), target.tobytes()) in WINDOWS
 
@@ -138,17 +138,17 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
 def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
     monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
-    ids, targets, beside = source.batch(0, 0, 64)
-    beside[..., source.bearings.blocks["moved"]] = 0
-    for row, target, told in zip(ids, targets, beside, strict=True):
+    ids, targets, side = source.batch(0, 0, 64)
+    side[..., source.features.blocks["moved"]] = 0
+    for row, target, told in zip(ids, targets, side, strict=True):
         number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
         window = row[row > 0]
         is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
-        guide = Guide(VOCABULARY, Length(bars=int(is_bar.sum())))
+        guide = ConstrainedGrammar(VOCABULARY, Length(bars=int(is_bar.sum())))
         state = guide.start(1)
         begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
         state.place.bar_count[:] = begun
-        sampled = guide.beside(state, window[None])
+        sampled = guide.side(state, window[None])
         np.testing.assert_array_equal(told[row > 0], sampled[0])
 
 
@@ -258,9 +258,9 @@ def data(tmp_path_factory):
 
 def test_what_is_read_of_whole_pieces_has_its_bearings_beside_it(data):
     ids = data.corpus.split("valid").piece(0)[None]
-    expected = Bearings(data.vocabulary).of(ids)
-    np.testing.assert_array_equal(data.beside(ids), expected)
-    assert data.beside_shape["n_beside"] == expected.shape[2]
+    expected = SideFeatures(data.vocabulary).of(ids)
+    np.testing.assert_array_equal(data.side(ids), expected)
+    assert data.side_shape["n_side"] == expected.shape[2]
 
 
 def first_batches(data, count):
@@ -270,13 +270,13 @@ def first_batches(data, count):
 
 def flat(batch):
     """All that a batch holds, side by side: (B, T, 2 + S)."""
-    ids, targets, beside = (batch[name] for name in ("ids", "targets", "beside"))
-    return torch.cat((ids[..., None], targets[..., None], beside), dim=2)
+    ids, targets, side = (batch[name] for name in ("ids", "targets", "side"))
+    return torch.cat((ids[..., None], targets[..., None], side), dim=2)
 
 
 def test_training_batches_go_on_where_training_is(data, monkeypatch):
     batches = first_batches(data, 8)
-    assert batches[0].shape == (4, 32, 2 + data.beside_shape["n_beside"])
+    assert batches[0].shape == (4, 32, 2 + data.side_shape["n_side"])
     assert batches[0].dtype == torch.int64
     assert len({batch.numpy().tobytes() for batch in batches}) == 8
     at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)

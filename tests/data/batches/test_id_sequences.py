@@ -59,8 +59,8 @@ def test_an_array_is_read_as_its_rows(tmp_path):
 def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
     stream = open_stream(write_jsonl(path, sequences()), SIZE, CorpusOptions())
-    ids, targets, beside = StreamWindows(stream, CONTEXT).batch(0, step, size)
-    assert beside.shape == (size, CONTEXT, 0)
+    ids, targets, side = StreamWindows(stream, CONTEXT).batch(0, step, size)
+    assert side.shape == (size, CONTEXT, 0)
     train = [stream.sequence(number).tolist() for number in stream.members["train"]]
     for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
         known = [id_ for id_ in target if id_ != NOT_SCORED]
@@ -98,8 +98,8 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     assert batch["notes"] == [len(piece) - 1 for piece in batch["pieces"]]
     assert all(mask.all() for mask in batch["allowed"])
     assert data.vocabulary.size == SIZE
-    assert data.beside_shape == {"n_beside": 0}
-    assert data.beside(np.zeros((2, 5), dtype=int)).shape == (2, 5, 0)
+    assert data.side_shape == {"n_side": 0}
+    assert data.side(np.zeros((2, 5), dtype=int)).shape == (2, 5, 0)
     assert len(rebase(np.arange(21), 9)) == 5
     assert rebase(np.arange(21), 9)[-1] == 20
 

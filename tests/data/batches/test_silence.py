@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from data.batches.windows import NOT_SCORED, TrainingWindows
 from data.tokens.augment import is_heard, programs_of, silent_programs
-from data.tokens.features import Bearings
+from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.data.batches.test_windows import random_split
@@ -55,7 +55,7 @@ def test_windows_are_those_without_silence_less_some_programs(split):
     pieces, vocabulary = split
     whole = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2)
     quiet = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2, silence=0.5)
-    said = Bearings(vocabulary)
+    said = SideFeatures(vocabulary)
     shorter = 0
     for step in range(10):
         before, heard = whole.batch(0, step, 16), quiet.batch(0, step, 16)

@@ -15,7 +15,7 @@ from data.batches.windows import (
 from data.corpus.store import Split
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.augment import programs_of, transposition, transposition_range
-from data.tokens.features import BARS_TOLD, Bearings
+from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode
 from data.tokens.vocabulary import Kind
 from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for
@@ -23,9 +23,9 @@ from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabul
 CONTEXT = 48
 
 
-def follow(beside, vocabulary):
+def follow(side, vocabulary):
     """(B, T) the bars that the side input says follow, -1 where it says nothing."""
-    block = beside[..., Bearings(vocabulary).blocks["follow"]]
+    block = side[..., SideFeatures(vocabulary).blocks["follow"]]
     assert (block.sum(axis=2) <= 1).all()
     return np.where(block.any(axis=2), block.argmax(axis=2), -1)
 
@@ -68,19 +68,19 @@ def performances():
 def test_every_window_is_a_stretch_of_a_piece_in_some_key(performances):
     encoded, vocabulary, split = performances
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
-    spelt = {}  # every stretch from Start or a Bar on, in every key
+    spelled = {}  # every stretch from Start or a Bar on, in every key
     for ids in encoded:
         for shift in range(-3, 4):
             moved = transposition(vocabulary, shift)[ids]
             for start in (0, *bar_indices(ids, vocabulary)):
                 stretch = moved[start : start + CONTEXT + 1]
-                spelt[tuple(stretch[:CONTEXT])] = tuple(stretch[1:])
+                spelled[tuple(stretch[:CONTEXT])] = tuple(stretch[1:])
     for step in range(20):
         ids, targets, _ = windows.batch(0, step, 16)
         for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
             read = [token for token in row if token != vocabulary.first(Kind.PAD)]
             scored = [token for token in target if token != NOT_SCORED]
-            assert list(spelt[tuple(read)]) == scored
+            assert list(spelled[tuple(read)]) == scored
 
 
 def test_a_short_bar_after_a_long_one_is_seen():
@@ -121,17 +121,17 @@ def test_far_from_the_end_all_bars_are_alike(monkeypatch):
     tune = piece(notes, bars=[(4, 4, 48)] * 30)
     vocabulary = vocabulary_for(tune)
     split = split_of([encode(tune, vocabulary)], vocabulary)
-    beside = TrainingWindows(split, vocabulary, 200, 0).batch(0, 0, 1)[2]
-    far = BARS_TOLD
+    side = TrainingWindows(split, vocabulary, 200, 0).batch(0, 0, 1)[2]
+    far = MAX_BARS_TO_FOLLOW
     expected = [far, far, *np.repeat([min(29 - bar, far) for bar in range(30)], 4), 0]
-    assert follow(beside, vocabulary)[0, : len(expected)].tolist() == expected
+    assert follow(side, vocabulary)[0, : len(expected)].tolist() == expected
 
 
 def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, monkeypatch):
     _, vocabulary, split = performances
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
-    ids, targets, beside = windows.batch(0, 0, 1000)
-    block = beside[..., Bearings(vocabulary).blocks["follow"]]
+    ids, targets, side = windows.batch(0, 0, 1000)
+    block = side[..., SideFeatures(vocabulary).blocks["follow"]]
     is_told = block.any(axis=(1, 2))
     np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_told[:, None])
     error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 1000)
@@ -139,7 +139,7 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 0)
     plain = windows.batch(0, 0, 1000)
     block[:] = False
-    for array, expected in zip(plain, (ids, targets, beside), strict=True):
+    for array, expected in zip(plain, (ids, targets, side), strict=True):
         np.testing.assert_array_equal(array, expected)
 
 
@@ -148,8 +148,8 @@ def test_windows_say_by_how_much_they_were_moved(performances):
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
     seen = set()
     for step in range(10):
-        ids, _, beside = windows.batch(0, step, 8)
-        told = beside[..., windows.bearings.blocks["moved"]]
+        ids, _, side = windows.batch(0, step, 8)
+        told = side[..., windows.features.blocks["moved"]]
         for row, line, its in zip(told, windows.describe(0, step, 8), ids, strict=True):
             moved = int(line.partition(" moved by ")[2] or 0)
             seen.add(moved)
@@ -192,10 +192,10 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
     off = TrainingWindows(split, vocabulary, CONTEXT, reach=1, misreading=0.3)
     slips, pitched = [], 0
     for step in range(20):
-        (truly, target, _), (read, wanted, beside) = (w.batch(0, step, 8) for w in (plain, off))
+        (truly, target, _), (read, wanted, side) = (w.batch(0, step, 8) for w in (plain, off))
         np.testing.assert_array_equal(wanted, target)
-        after = off.bearings.blocks["moved"].stop
-        np.testing.assert_array_equal(beside[..., after:], off.bearings.of(read)[..., after:])
+        after = off.features.blocks["moved"].stop
+        np.testing.assert_array_equal(side[..., after:], off.features.of(read)[..., after:])
         has_pitch = (vocabulary.kind_of[truly] == Kind.NOTE) & ~vocabulary.is_drum_note[truly]
         np.testing.assert_array_equal(read[~has_pitch], truly[~has_pitch])
         programs = (programs_of(ids[has_pitch], vocabulary) for ids in (truly, read))

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.corpus import build as build_module
-from data.corpus import scratch as medley
+from data.corpus import scratch as batch_of_scores
 from data.corpus import store
 from data.corpus import worker_pool as reading
 from data.corpus.build import deal
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.scratch import MedleyOnDisk, MedleyWriter, decode_medley, encode_medley
-from data.score import Medley
+from data.corpus.scratch import MedleyOnDisk, MedleyWriter, decode_medley, encode_batch
+from data.score import ScoreBatch
 from data.tokens.tokenizer import encode
 from tests.folders import tune, write_tunes
 from tests.music import GRID, piece, scores, vocabulary_for
@@ -171,7 +171,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatc
 
         monkeypatch.setattr(owner, name, write)
 
-    places = [(store.GrowingArray, "append"), (medley.MedleyWriter, "add"), (os, "fsync")]
+    places = [(store.GrowingArray, "append"), (batch_of_scores.MedleyWriter, "add"), (os, "fsync")]
     for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
         fills_up(owner, name)
     room = 1
@@ -222,10 +222,10 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
 
 def test_a_medley_gives_its_pieces_back_from_disk(tmp_path):
     scores = [tune(number, bars=1 + number) for number in range(4)]
-    written = Medley.of(scores)
+    written = ScoreBatch.of(scores)
     with MedleyWriter(tmp_path) as writer:
-        writer.add(Medley.of(scores[:1]))
-        writer.add(Medley.of(scores[1:]))
+        writer.add(ScoreBatch.of(scores[:1]))
+        writer.add(ScoreBatch.of(scores[1:]))
     notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
     bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
     order = [2, 0, 3]
@@ -240,12 +240,12 @@ def test_a_medley_gives_its_pieces_back_from_disk(tmp_path):
         lambda pieces: any(len(score.notes) for score in pieces)
     )
 )
-def test_a_medley_is_spelt_as_its_pieces_are(pieces):
+def test_a_medley_is_spelled_as_its_pieces_are(pieces):
     vocabulary = vocabulary_for(*pieces)
-    ids, lengths = encode_medley(Medley.of(pieces), vocabulary)
-    spelt = [encode(score, vocabulary) for score in pieces]
-    np.testing.assert_array_equal(ids, np.concatenate(spelt))
-    assert lengths.tolist() == list(map(len, spelt))
+    ids, lengths = encode_batch(ScoreBatch.of(pieces), vocabulary)
+    spelled = [encode(score, vocabulary) for score in pieces]
+    np.testing.assert_array_equal(ids, np.concatenate(spelled))
+    assert lengths.tolist() == list(map(len, spelled))
     back = decode_medley(ids, lengths, vocabulary)
     assert [back[index] for index in range(len(back))] == pieces
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from data.corpus.corpus import open_corpus
 from data.corpus.duplicates import Windows, likest, shares_found, window_marks
 from data.midi.io import write_midi
-from data.score import DRUMS, Medley, Score, offsets
+from data.score import DRUMS, Score, ScoreBatch, offsets
 from tests.folders import transposed, tune
 from tests.music import scores
 
 
-def spelt_windows(score):
+def spelled_windows(score):
     """The notes of each two bars running, by the definition."""
     windows = []
     starts = score.bar_starts.tolist()
@@ -34,8 +34,8 @@ def spelt_windows(score):
 
 @given(st.lists(scores(), min_size=1, max_size=5))
 def test_marks_are_equal_where_the_notes_are(pieces):
-    marks, counts = window_marks(Medley.of(pieces))
-    windows = [spelt_windows(piece) for piece in pieces]
+    marks, counts = window_marks(ScoreBatch.of(pieces))
+    windows = [spelled_windows(piece) for piece in pieces]
     assert counts.tolist() == [len(of_piece) for of_piece in windows]
     pairs = set(zip(itertools.chain(*windows), marks.tolist(), strict=True))
     assert len(pairs) == len({window for window, _ in pairs}) == len({mark for _, mark in pairs})
@@ -46,8 +46,8 @@ def test_marks_do_not_know_the_key(score, semitones):
     pitch = score.notes["pitch"][score.notes["program"] != DRUMS] + semitones
     if not len(pitch) or pitch.min() < 0 or pitch.max() > 127:
         return
-    there, _ = window_marks(Medley.of([transposed(score, semitones)]))
-    np.testing.assert_array_equal(there, window_marks(Medley.of([score]))[0])
+    there, _ = window_marks(ScoreBatch.of([transposed(score, semitones)]))
+    np.testing.assert_array_equal(there, window_marks(ScoreBatch.of([score]))[0])
 
 
 @given(

@@ -15,9 +15,9 @@ from data.midi.io import from_pretty_midi, midi_bytes, read_events, read_midi, t
 from data.midi.quantize import (
     Events,
     MidiError,
+    batch_from_events,
     beat_fit,
     has_beats,
-    medley_from_events,
     refusals,
     score_from_events,
 )
@@ -220,8 +220,8 @@ def test_many_pieces_at_once_become_what_each_alone_does(seeds, grid):
             reasons[number] = str(error)
     assert refusals(pieces, grid) == reasons
     sound = [events for number, events in enumerate(pieces) if number not in reasons]
-    medley, losses = medley_from_events(sound, grid)
-    together = [medley[number] for number in range(len(medley))]
+    batch_of_scores, losses = batch_from_events(sound, grid)
+    together = [batch_of_scores[number] for number in range(len(batch_of_scores))]
     assert list(zip(together, losses, beat_fit(sound), strict=True)) == alone
 
 

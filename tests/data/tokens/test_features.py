@@ -1,4 +1,4 @@
-"""Bearings: told from decoded notes, id by id and all at once; nothing looks ahead."""
+"""SideFeatures: told from decoded notes, id by id and all at once; nothing looks ahead."""
 
 import itertools
 from functools import partial
@@ -14,12 +14,12 @@ import model.sampling
 from data.batches.windows import rebase
 from data.score import DRUMS
 from data.tokens.augment import transposition, transposition_range
-from data.tokens.features import BARS_TOLD, Bearings
-from data.tokens.step_features import Walker
+from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
+from data.tokens.step_features import FeatureStepper
 from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from data.tokens.vocabulary import Kind
 from data.tonality import LEAST_HEARD, PROFILES
-from generation.constrained_grammar import Guide
+from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from model.decoder import DecoderConfig
 from model.scoring import token_nats
@@ -58,9 +58,9 @@ def side_by_side(rows, at_right):
     return ids
 
 
-def one_by_one(bearings, ids):
+def one_by_one(features, ids):
     """(B, T, S) from a walk."""
-    walker = Walker(bearings)
+    walker = FeatureStepper(features)
     walks = walker.start(len(ids))
     columns = []
     for column in ids.T:
@@ -84,17 +84,17 @@ def _standard(profile):
 
 def by_definition(score, vocabulary, ids):
     """(T, S) beside a whole piece, from its decoded notes, in plain loops."""
-    bearings = Bearings(vocabulary)
-    blocks = {name: block.start for name, block in bearings.blocks.items()}
+    features = SideFeatures(vocabulary)
+    blocks = {name: block.start for name, block in features.blocks.items()}
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
     is_few = programs <= data.tokens.features.FEW
     own_count = vocabulary.counts[Kind.NOTE] if is_few else programs + pitches
     kinds = vocabulary.kind_of[ids].tolist()
-    # notes are spelt in the order in which the Score has them
+    # notes are spelled in the order in which the Score has them
     begins = [place for place, kind in enumerate(kinds) if kind == Kind.NOTE]
     tells = [place for place, kind in enumerate(kinds) if kind == Kind.DURATION]
     notes = list(zip(begins, tells, score.notes.tolist(), strict=True))
-    rows = np.zeros((len(ids), bearings.size), dtype=int)
+    rows = np.zeros((len(ids), features.size), dtype=int)
     bar, event, now, position = -1, -1, 0, 0
     for place, (token, kind) in enumerate(zip(ids.tolist(), kinds, strict=True)):
         if kind in (Kind.BAR, Kind.POSITION):
@@ -171,11 +171,11 @@ def by_definition(score, vocabulary, ids):
             begins = [min(its, default=None) for its in new]
             pairs = zip(each, begins, strict=True)
             moves = [0 if None in pair else pair[1] - pair[0] for pair in pairs]
-            rows[place, bearings.blocks["moves"]] = [m + pitches if m else 0 for m in moves]
+            rows[place, features.blocks["moves"]] = [m + pitches if m else 0 for m in moves]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
             counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
-            rows[place, bearings.blocks["references"]] = counted
+            rows[place, features.blocks["references"]] = counted
         rows[place, -1] = now
     return rows
 
@@ -183,7 +183,7 @@ def by_definition(score, vocabulary, ids):
 @pytest.fixture(params=[16, 1], ids=["few programs", "many programs"])
 def few(request, monkeypatch):
     """Takes two programs for many."""
-    monkeypatch.setattr(data.bearings, "FEW", request.param)
+    monkeypatch.setattr(data.features, "FEW", request.param)
 
 
 ANY_NUMBER = settings(
@@ -200,23 +200,23 @@ def test_they_say_what_the_decoded_notes_say(few, drawn):
             expected = by_definition(score, vocabulary, window)
         else:  # what began before the window is not known in it
             rest = score.excerpt(bar, len(score.bars))
-            spelt = encode(rest, vocabulary)
-            assert spelt[1:].tolist() == window.tolist()
-            expected = by_definition(rest, vocabulary, spelt)[1:]
-        np.testing.assert_array_equal(Bearings(vocabulary).of(window[None])[0], expected)
+            spelled = encode(rest, vocabulary)
+            assert spelled[1:].tolist() == window.tolist()
+            expected = by_definition(rest, vocabulary, spelled)[1:]
+        np.testing.assert_array_equal(SideFeatures(vocabulary).of(window[None])[0], expected)
 
 
 @given(windows(), st.booleans())
 @ANY_NUMBER
 def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(few, drawn, at_right):
     _, vocabulary, rows = drawn
-    bearings = Bearings(vocabulary)
+    features = SideFeatures(vocabulary)
     ids = side_by_side([window for _, window in rows], at_right)
-    whole = bearings.of(ids)
-    np.testing.assert_array_equal(one_by_one(bearings, ids), whole)
+    whole = features.of(ids)
+    np.testing.assert_array_equal(one_by_one(features, ids), whole)
     assert not whole[ids == 0].any()
     for row, (_, window) in zip(whole, rows, strict=True):
-        alone = bearings.of(window[None])[0]
+        alone = features.of(window[None])[0]
         np.testing.assert_array_equal(
             row[: len(window)] if at_right else row[-len(window) :], alone
         )
@@ -228,19 +228,19 @@ def test_nothing_looks_ahead(drawn, draws):
     _, vocabulary, rows = drawn
     ids = side_by_side([window for _, window in rows], at_right=True)
     size = draws.draw(st.integers(0, ids.shape[1]))
-    bearings = Bearings(vocabulary)
-    np.testing.assert_array_equal(bearings.of(ids[:, :size]), bearings.of(ids)[:, :size])
+    features = SideFeatures(vocabulary)
+    np.testing.assert_array_equal(features.of(ids[:, :size]), features.of(ids)[:, :size])
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabulary):
-    bearings = Bearings(vocabulary)
+    features = SideFeatures(vocabulary)
     in_mid_bar = 0
     for ids in random_walks(vocabulary, np.random.default_rng(0), batch=40, steps=120):
         for end in range(12, len(ids), 7):
             prompt = rebase(ids[:end], 12, vocabulary)
             window = np.concatenate([prompt, ids[end : end + 12]])[None]
-            np.testing.assert_array_equal(one_by_one(bearings, window), bearings.of(window))
+            np.testing.assert_array_equal(one_by_one(features, window), features.of(window))
             starts = window_head(ids[:end], int(bar_indices(ids[:end], vocabulary)[-1]), vocabulary)
             in_mid_bar += len(prompt) > len(starts) and prompt[-1] == ids[end - 1]
     assert in_mid_bar
@@ -252,12 +252,12 @@ INTERVALS = (
 )
 
 
-def said(bearings, row, blocks=None):
+def said(features, row, blocks=None):
     """What (S,) says, by block, but time and intervals; blocks that say nothing are left out."""
     blocks = blocks or [
-        name for name in bearings.blocks if name not in ("time", "references", "moves", *INTERVALS)
+        name for name in features.blocks if name not in ("time", "references", "moves", *INTERVALS)
     ]
-    told = {name: np.flatnonzero(row[bearings.blocks[name]]).tolist() for name in blocks}
+    told = {name: np.flatnonzero(row[features.blocks[name]]).tolist() for name in blocks}
     return {name: columns for name, columns in told.items() if columns}
 
 
@@ -265,14 +265,14 @@ def test_two_bars_by_hand():
     """Each id's own pitch and pitch class; a note's number, then its pitch and pitch class."""
     tune = piece([(0, 24, 60, 80, 0), (12, 12, 64, 80, 0), (48, 12, 60, 80, 0)], [(4, 4, 48)] * 2)
     vocabulary = vocabulary_for(tune)  # pitches 60 to 64
-    bearings = Bearings(vocabulary)
+    features = SideFeatures(vocabulary)
     ids = encode(tune, vocabulary)
     c, both = [0, 5, 10], [0, 4, 5, 9, 10, 14]
     first = {"position": [0]}
     second = {"position": [12], "sounding": c, "left": [12]}
     bar = {"position": [0], "over": both}
     last = bar | {"program": [0], "sounding": c, "left": [12]}
-    assert [said(bearings, row) for row in bearings.of(ids[None])[0]] == [
+    assert [said(features, row) for row in features.of(ids[None])[0]] == [
         *[first] * 4,  # Start Bar Tempo @0
         first | {"program": [0], "pitch": [0, 5], "sounding": c, "left": [0]},  # C4
         first | {"program": [0], "sounding": c, "left": [24]},  # a half note
@@ -291,11 +291,11 @@ def test_time_and_intervals_by_hand():
     notes = [(0, 12, 60, 80, 0), (0, 12, 67, 80, 0), (12, 12, 59, 80, 0), (12, 12, 88, 80, 0)]
     tune = piece([*notes, (12, 12, 40, 80, DRUMS)])
     vocabulary = vocabulary_for(tune)
-    bearings = Bearings(vocabulary)
-    rows = bearings.of(encode(tune, vocabulary)[None])[0]
+    features = SideFeatures(vocabulary)
+    rows = features.of(encode(tune, vocabulary)[None])[0]
     assert rows[:, -1].tolist() == [0] * 8 + [12] * 8
     before = {"before": [0, 7]}  # C4 G4
-    assert [said(bearings, row, INTERVALS) for row in rows] == [
+    assert [said(features, row, INTERVALS) for row in rows] == [
         *[{}] * 4,  # Start Bar Tempo @0
         *[{"chord": [0], "against": [0]}] * 2,  # C4 and its duration
         *[{"chord": [0, 7], "against": [0, 5]}] * 2,  # G4: of the C below it the octave's rest
@@ -317,13 +317,13 @@ def test_time_and_intervals_by_hand():
         # a drum, which has no pitch: nothing is told against it
         *[before | {"chord": [0, 5], "motion": [1, 8]}] * 3,
     ]
-    moves = rows[:, bearings.blocks["moves"]].astype(int)
+    moves = rows[:, features.blocks["moves"]].astype(int)
     assert np.where(moves, moves - vocabulary.pitch_count, 0).tolist() == [
         *[[0, 0]] * 9,
         *[[-1, 0]] * 7,  # C4 B3
     ]
     # by program what is over; the latest; the lowest that sounds; the lowest that is over
-    references = rows[:, bearings.blocks["references"]].astype(int)
+    references = rows[:, features.blocks["references"]].astype(int)
     assert np.where(references, references + vocabulary.lowest_pitch - 1, 0).tolist() == [
         *[[0, 0, 0, 0, 0, 0]] * 4,
         *[[0, 0, 60, 60, 0, 0]] * 2,
@@ -340,10 +340,10 @@ def test_a_key_by_hand():
     scale = [60, 62, 64, 65, 67, 69, 71, 72]
     tune = piece([(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate(scale)])
     vocabulary = vocabulary_for(tune, transpose=1)  # pitches from 59 up
-    bearings = Bearings(vocabulary)
-    rows = bearings.of(encode(tune, vocabulary)[None])[0]
-    tonic = rows[:, bearings.blocks["references"]][:, -1].tolist()
-    keys = [said(bearings, row, ("mode", "degrees")) for row in rows]
+    features = SideFeatures(vocabulary)
+    rows = features.of(encode(tune, vocabulary)[None])[0]
+    tonic = rows[:, features.blocks["references"]][:, -1].tolist()
+    keys = [said(features, row, ("mode", "degrees")) for row in rows]
     assert (tonic[-4:], keys[-4:]) == (
         [0, 2, 2, 2],  # Position, C5, its Duration, End
         [{}, *[{"mode": [0], "degrees": [0]}] * 3],
@@ -356,9 +356,9 @@ def test_a_long_drum_by_hand():
     """It has no pitch, and goes on for more steps than are told apart."""
     tune = piece([(0, 100, 36, 80, 0), (0, 100, 36, 80, DRUMS)])
     vocabulary = vocabulary_for(tune)
-    bearings = Bearings(vocabulary)
+    features = SideFeatures(vocabulary)
     ids = encode(tune, vocabulary)
-    rows = [said(bearings, row) for row in bearings.of(ids[None])[0]]
+    rows = [said(features, row) for row in features.of(ids[None])[0]]
     most = vocabulary.longest_duration + 1
     piano = {"position": [0], "program": [0], "sounding": [0, 2, 3]}
     drum = {"position": [0], "program": [1], "sounding": [0, 1, 2, 3]}
@@ -377,11 +377,11 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     _, vocabulary, ((_, ids), *_) = drawn
     low, high = transposition_range(ids, vocabulary)
     shift = data.draw(st.integers(max(low, -7), min(high, 7)))
-    bearings = Bearings(vocabulary)
-    before = bearings.of(ids[None])[0]
-    after = bearings.of(transposition(vocabulary, shift)[ids][None])[0]
+    features = SideFeatures(vocabulary)
+    before = features.of(ids[None])[0]
+    after = features.of(transposition(vocabulary, shift)[ids][None])[0]
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
-    for name, block in bearings.blocks.items():
+    for name, block in features.blocks.items():
         old, new = before[:, block], after[:, block]
         if name == "references":
             *before_them, tonic = np.where(old > 0, old + shift, 0).T
@@ -403,41 +403,41 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
 
 
 def test_what_follows_is_told_where_it_is_known():
-    bearings = Bearings(QUARTET)
+    features = SideFeatures(QUARTET)
     ids = np.array([[QUARTET.first(Kind.START)] * 5])
-    beside = bearings.of(ids)
-    plain = beside.copy()
-    bearings.tell(beside, np.array([[0, 3, BARS_TOLD, BARS_TOLD + 9, -1]]))
-    block = bearings.blocks["follow"]
-    told = [np.flatnonzero(row).tolist() for row in beside[0, :, block]]
-    assert told == [[0], [3], [BARS_TOLD], [BARS_TOLD], []]
-    beside[..., block] = False
-    np.testing.assert_array_equal(beside, plain)
+    side = features.of(ids)
+    plain = side.copy()
+    features.tell(side, np.array([[0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1]]))
+    block = features.blocks["follow"]
+    told = [np.flatnonzero(row).tolist() for row in side[0, :, block]]
+    assert told == [[0], [3], [MAX_BARS_TO_FOLLOW], [MAX_BARS_TO_FOLLOW], []]
+    side[..., block] = False
+    np.testing.assert_array_equal(side, plain)
 
 
 def test_what_was_done_to_a_window_is_told_beside_its_ids():
-    bearings = Bearings(QUARTET)
+    features = SideFeatures(QUARTET)
     ids = np.full((4, 2), QUARTET.first(Kind.START))
     ids[:, 1] = 0
-    beside = bearings.of(ids)
-    plain = beside.copy()
+    side = features.of(ids)
+    plain = side.copy()
     silent = np.zeros((4, 4), dtype=bool)
     silent[0, [0, 3]] = True
-    bearings.tell_augmentation(beside, ids, silent, np.array([0, 3, -1, 14]))
-    told = [said(bearings, row, ("silent", "moved")) for row in beside[:, 0]]
+    features.tell_augmentation(side, ids, silent, np.array([0, 3, -1, 14]))
+    told = [said(features, row, ("silent", "moved")) for row in side[:, 0]]
     assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
-    assert not beside[:, 1].any()
-    beside[..., bearings.blocks["silent"]] = beside[..., bearings.blocks["moved"]] = 0
-    np.testing.assert_array_equal(beside, plain)
+    assert not side[:, 1].any()
+    side[..., features.blocks["silent"]] = side[..., features.blocks["moved"]] = 0
+    np.testing.assert_array_equal(side, plain)
 
 
 def test_windows_without_ids_or_notes():
-    bearings = Bearings(QUARTET)
-    assert bearings.of(np.empty((2, 0), dtype=int)).shape == (2, 0, bearings.size)
-    assert bearings.of(np.empty((0, 5), dtype=int)).shape == (0, 5, bearings.size)
-    assert not bearings.of(np.zeros((2, 5), dtype=int)).any()
-    empty = bearings.of(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
-    assert [said(bearings, row) for row in empty[0]] == [{"position": [0]}] * 2
+    features = SideFeatures(QUARTET)
+    assert features.of(np.empty((2, 0), dtype=int)).shape == (2, 0, features.size)
+    assert features.of(np.empty((0, 5), dtype=int)).shape == (0, 5, features.size)
+    assert not features.of(np.zeros((2, 5), dtype=int)).any()
+    empty = features.of(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
+    assert [said(features, row) for row in empty[0]] == [{"position": [0]}] * 2
 
 
 def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
@@ -450,18 +450,18 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
             n_head=2,
             n_embd=16,
             context_length=context,
-            **Bearings(QUARTET).shape,
+            **SideFeatures(QUARTET).shape,
         ),
         seed=0,
         std=0.3,
     )
-    guide = Guide(QUARTET, Length(endless=True))
+    guide = ConstrainedGrammar(QUARTET, Length(endless=True))
     seen = []
     choose = model.sampling.choose
 
-    def watch(masked, choice, uniform):
+    def watch(masked, sampling, uniform):
         seen.append(masked[0].copy())
-        return choose(masked, choice, uniform)
+        return choose(masked, sampling, uniform)
 
     monkeypatch.setattr(model.sampling, "choose", watch)
     start = np.array([QUARTET.first(Kind.START)])
@@ -479,10 +479,10 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
     chosen = torch.from_numpy(ids[1:, None])
     sampled = -masked.log_softmax(dim=1).gather(1, chosen)[:, 0].numpy()
 
-    def nats(beside):
+    def nats(side):
         allowed = np.isfinite(np.array(seen))
-        return token_nats(decoder, [ids], [allowed], rebase=goes_on, beside=beside)[0]
+        return token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
 
-    np.testing.assert_allclose(nats(guide.bearings.of), sampled, atol=1e-4)
-    untold = nats(lambda windows: np.zeros_like(guide.bearings.of(windows)))
+    np.testing.assert_allclose(nats(guide.features.of), sampled, atol=1e-4)
+    untold = nats(lambda windows: np.zeros_like(guide.features.of(windows)))
     assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here

@@ -30,11 +30,11 @@ from tests.music import (
 )
 
 
-def spelt(ids, vocabulary):
+def spelled(ids, vocabulary):
     return [vocabulary.describe(token) for token in ids]
 
 
-def test_a_piece_is_spelt_as_the_specification_says():
+def test_a_piece_is_spelled_as_the_specification_says():
     bars = np.array([(3, 4, 12), (3, 4, 36), (4, 4, 48)], dtype=BAR)
     notes = np.array(
         [(0, 12, 67, 80, 40), (12, 100, 60, 80, 40), (12, 100, 60, 64, 41), (60, 48, 72, 80, 40)],
@@ -42,7 +42,7 @@ def test_a_piece_is_spelt_as_the_specification_says():
     )
     score, _ = canonical(notes, bars, [72, 72, 120], GRID)
     vocabulary = vocabulary_for(score)
-    assert spelt(encode(score, vocabulary), vocabulary) == [
+    assert spelled(encode(score, vocabulary), vocabulary) == [
         *("Start", "Bar 3/4", "Length 1/4", "Tempo 72", "@0", "G4 p40", "1/4", "v80"),
         *("Bar 3/4", "@0", "C4 p40", "Extend", "Extend", "1/12", "v80"),
         *("C4 p41", "Extend", "Extend", "1/12", "v64"),
@@ -54,7 +54,7 @@ def test_a_piece_in_seconds_has_bars_without_meter_length_or_tempo():
     notes = np.array([(25, 50, 60, 80, 0), (350, 1025, 64, 60, 0)], dtype=NOTE)
     score, _ = canonical(notes, np.empty(0, BAR), [], SECONDS)
     vocabulary = vocabulary_for(score)
-    assert spelt(encode(score, vocabulary), vocabulary) == [
+    assert spelled(encode(score, vocabulary), vocabulary) == [
         *("Start", "Bar", "@0.25s", "C4", "0.5s", "v80", "Bar", "Bar", "Bar", "@0.5s", "E4"),
         *(*["Extend"] * 10, "0.25s", "v60", "End"),
     ]
@@ -66,7 +66,7 @@ def test_a_piece_in_seconds_has_bars_without_meter_length_or_tempo():
 def test_an_empty_piece_is_start_and_end(vocabulary):
     empty = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), vocabulary.grid)
     ids = encode(empty, vocabulary)
-    assert spelt(ids, vocabulary) == ["Start", "End"]
+    assert spelled(ids, vocabulary) == ["Start", "End"]
     assert decode(ids, vocabulary) == empty
 
 
