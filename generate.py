@@ -26,21 +26,20 @@ from data.midi.quantize import MidiError
 from generation.compose import (
     DEFAULT_LENGTH,
     DEFAULT_SAMPLING,
-    Model,
     Piece,
     compose,
     continue_midi,
     harmonize,
     harmonize_midi,
-    load,
     ranked,
     stream,
     write_piece,
 )
 from generation.constraints import Constraints
 from generation.length import Length
+from generation.model import Model, load
 from generation.note_text import SeedError
-from generation.prompts import (
+from generation.seeds import (
     Seed,
     given_from_midi,
     no_seed,

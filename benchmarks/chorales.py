@@ -43,8 +43,8 @@ from evaluate import corpus_of
 from evaluation.likelihood import Music, likelihood
 from evaluation.samples import sampled
 from generate import Parser, at_least_one, fail
-from generation.compose import Model, load
 from generation.constraints import Constraints
+from generation.model import Model, load
 from model.decoder import Decoder
 from model.sampling import SamplingOptions
 from model.serialization import ModelFileError

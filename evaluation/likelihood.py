@@ -27,7 +27,7 @@ from data.tokens.vocabulary import Vocabulary
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
 from evaluation.ngrams import NGram
 from evaluation.surprise import PARTS, note_nats
-from generation.compose import Model
+from generation.model import Model
 from model.scoring import Tally, summarize
 
 NATS_PER_BIT = float(np.log(2))

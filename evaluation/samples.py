@@ -13,9 +13,10 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.comparison import compare
-from generation.compose import DEFAULT_SAMPLING, Model, compose
+from generation.compose import DEFAULT_SAMPLING, compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import Length
+from generation.model import Model
 from model.sampling import SamplingOptions
 
 MOST_ROWS = 32  # sampled side by side

@@ -22,7 +22,7 @@ from evaluation.ngrams import NAMES, train
 from evaluation.originality import originality
 from evaluation.samples import measured, written_like
 from evaluation.surprise import most_surprising, note_nats
-from generation.compose import Model
+from generation.model import Model
 
 MOST_GIVEN = 4  # pieces of the files asked about that are kept to be shown
 MOST_NOTES = 10  # listed as the most surprising

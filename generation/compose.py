@@ -6,11 +6,9 @@ generate.py is its command, and where Python programs import it from.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pretty_midi
@@ -18,22 +16,18 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from data.batches.windows import masks_of_pieces, rebase, unpacked
 from data.midi.io import to_pretty_midi, write_midi
 from data.score import Score
-from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import decode, encode
-from data.tokens.vocabulary import Vocabulary, VocabularyError
+from data.tokens.vocabulary import Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import ConstrainedState, Length
+from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote
-from generation.prompts import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
-from model.decoder import Decoder
-from model.decoding import Ids, RecordedSteps
+from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
+from model.decoding import Ids
 from model.sampling import SamplingOptions, sample
-from model.scoring import token_nats
-from model.serialization import ModelFileError, load_model_file
 from rendering.audio import write_wav
 from rendering.piano_roll import write_piano_roll
 
@@ -44,45 +38,6 @@ DEFAULT_LENGTH = Length(bars=8)
 ENDLESS = Length(endless=True)
 
 TOLD_EVERY = 16  # tokens
-
-
-@dataclass(frozen=True)
-class Model:
-    """A trained decoder, the vocabulary it speaks, and how it was trained."""
-
-    decoder: Decoder
-    vocabulary: Vocabulary
-    summary: dict[str, Any]
-
-    @cached_property
-    def steps(self) -> RecordedSteps:
-        """The decoder's steps, recorded once for all the pieces it writes."""
-        return RecordedSteps(self.decoder)
-
-    def rebase(self, history: Ids) -> Ids:
-        """The prompt with which a piece goes on where the context is full."""
-        return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
-
-    def side(self, ids: Ids) -> NDArray[np.int16]:
-        """(B, T, S) what the decoder is told beside windows (B, T); of the end nothing."""
-        return self.features.of(ids)
-
-    @cached_property
-    def features(self) -> SideFeatures:
-        """Of its vocabulary."""
-        return SideFeatures(self.vocabulary)
-
-    def token_nats(
-        self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
-    ) -> list[NDArray[np.float64]]:
-        """How unlikely each token of whole pieces is (see model/scoring.py).
-
-        `allowed` is what the grammar admits, for each piece (T - 1, V), where that is known.
-        """
-        if allowed is None:
-            masks = masks_of_pieces(pieces, self.vocabulary)
-            allowed = [unpacked(mask, self.vocabulary) for mask in masks]
-        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=self.side)
 
 
 @dataclass(frozen=True)
@@ -118,25 +73,6 @@ class Piece:
         return dataclasses.replace(self, score=new, seed_steps=0, kept_program=None)
 
 
-def load(path: str | Path) -> Model:
-    """The model in a `model.safetensors`.
-
-    Raises:
-        ModelFileError: there is no such file, or it is not one of ours.
-    """
-    decoder, vocabulary_json, summary = load_model_file(path)
-    try:
-        vocabulary = Vocabulary.from_json(vocabulary_json)
-    except VocabularyError as error:
-        raise ModelFileError(f"{path}: {error}") from None
-    if vocabulary.size != decoder.config.vocabulary_size:
-        raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
-    model = Model(decoder, vocabulary, summary)
-    if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
-        raise ModelFileError(f"{path}: its side input is not the one that this program gives")
-    return model
-
-
 def compose(
     model: Model,
     seed: Seed | None = None,
@@ -152,7 +88,7 @@ def compose(
 
     Args:
         model: from `load`.
-        seed: what they begin with (see generation/prompts.py); None: the model begins.
+        seed: what they begin with (see generation/seeds.py); None: the model begins.
         length: of what is written after the seed.
         constraints: key, range, instruments and so on of what is written.
         choice: temperature and filters.
@@ -180,7 +116,7 @@ def harmonize(
     """Pieces that keep every note of a tune, with other voices around it that the model writes.
 
     Args:
-        tune: of one voice (`given_from_midi` and `voice_of` of generation/prompts.py).
+        tune: of one voice (`given_from_midi` and `voice_of` of generation/seeds.py).
         model, constraints, choice, samples, random_seed, progress: as in `compose`.
 
     Raises:
@@ -292,7 +228,7 @@ def harmonize_midi(
     """A tune with the voices that the model writes around it: `harmonize` for pretty_midi.
 
     Args:
-        tune: a voice, or several of which one is kept (see `voice_of` of generation/prompts.py).
+        tune: a voice, or several of which one is kept (see `voice_of` of generation/seeds.py).
         voice: which of the model's instruments it is, from 1.
         model, constraints, choice, best_of, random_seed: as in `continue_midi`.
 

@@ -17,7 +17,7 @@ from benchmarks.chorales import GRID
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
-from generation.compose import load
+from generation.model import load
 from model.decoder import Decoder, DecoderConfig
 from model.serialization import save_model_file
 

@@ -9,8 +9,9 @@ from benchmarks.endings import untold
 from data.batches.windows import NOT_SCORED, TrainingWindows
 from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
-from generation.compose import Model, compose
+from generation.compose import compose
 from generation.length import Length
+from generation.model import Model
 from model.decoder import Decoder, DecoderConfig
 from model.sampling import SamplingOptions
 from tests.data.batches.test_windows import split_of

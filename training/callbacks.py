@@ -16,7 +16,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 
 from data.corpus.corpus import Corpus
-from generation.compose import Model
+from generation.model import Model
 from training.checks import RunError
 from training.showing import SHOWN, SHOWN_ONCE, Moment
 from training.tensorboard import show_charts, show_config, show_corpus, show_settings

@@ -22,9 +22,10 @@ from evaluation import embeddings
 from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
 from evaluation.samples import pieces_of
-from generation.compose import Model, Piece, compose
+from generation.compose import Piece, compose
 from generation.length import Length
-from generation.prompts import Seed
+from generation.model import Model
+from generation.seeds import Seed
 from rendering.audio import render_audio
 from rendering.piano_roll import draw_attention, draw_piano_roll, token_labels
 

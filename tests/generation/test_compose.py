@@ -12,18 +12,11 @@ from data.keys import ConstraintError
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
-from generation.compose import (
-    compose,
-    continue_midi,
-    harmonize,
-    harmonize_midi,
-    load,
-    ranked,
-    stream,
-)
+from generation.compose import compose, continue_midi, harmonize, harmonize_midi, ranked, stream
 from generation.constraints import Constraints
 from generation.length import Length
-from generation.prompts import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
+from generation.model import load
+from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
 from model.sampling import SamplingOptions
 from model.scoring import token_nats
 from tests.models import PIANIST, QUARTET, tune, untrained

@@ -9,7 +9,7 @@ from torch.nn import functional
 import train
 from benchmarks.chorales import Mean
 from evaluate import corpus_of
-from generation.compose import load
+from generation.model import load
 from model.decoder import Decoder, DecoderConfig
 from model.serialization import load_model_file
 from tests.folders import write_tunes

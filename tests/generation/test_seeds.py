@@ -9,7 +9,7 @@ from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, canonical
 from generation.constraints import Constraints
 from generation.note_text import SeedError
-from generation.prompts import given_from_midi, seed_from_midi, seed_from_notes, voice_of
+from generation.seeds import given_from_midi, seed_from_midi, seed_from_notes, voice_of
 from tests.models import QUARTET, tune
 from tests.music import GRID, piece
 

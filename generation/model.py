@@ -1,0 +1,83 @@
+"""A trained model as programs use it: the decoder, its vocabulary, and what it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.batches.windows import masks_of_pieces, rebase, unpacked
+from data.tokens.features import SideFeatures
+from data.tokens.vocabulary import Vocabulary, VocabularyError
+from model.decoder import Decoder
+from model.decoding import Ids, RecordedSteps
+from model.scoring import token_nats
+from model.serialization import ModelFileError, load_model_file
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained decoder, the vocabulary it was trained on, and a summary of its training."""
+
+    decoder: Decoder
+    vocabulary: Vocabulary
+    summary: dict[str, Any]
+
+    @cached_property
+    def steps(self) -> RecordedSteps:
+        """The decoder's single-token steps, recorded once for all the pieces it writes."""
+        return RecordedSteps(self.decoder)
+
+    @cached_property
+    def features(self) -> SideFeatures:
+        """What computes the decoder's side input from ids."""
+        return SideFeatures(self.vocabulary)
+
+    def side(self, ids: Ids) -> NDArray[np.int16]:
+        """Return the side input (B, T, S) of windows of ids (B, T), the piece's end unknown."""
+        return self.features.of(ids)
+
+    def rebase(self, history: Ids) -> Ids:
+        """Return the shorter prompt with which a piece goes on when the context is full."""
+        return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
+
+    def token_nats(
+        self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
+    ) -> list[NDArray[np.float64]]:
+        """Return the negative log-likelihood of each token of whole pieces, in nats.
+
+        Args:
+            pieces: ids (T,) each, from Start to End.
+            allowed: the grammar's masks (T - 1, V), one a piece; None: computed here.
+
+        Returns:
+            (T - 1,) for each piece: of each token but Start (see model/scoring.py).
+        """
+        if allowed is None:
+            masks = masks_of_pieces(pieces, self.vocabulary)
+            allowed = [unpacked(mask, self.vocabulary) for mask in masks]
+        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=self.side)
+
+
+def load(path: str | Path) -> Model:
+    """Return the model in a `model.safetensors` file.
+
+    Raises:
+        ModelFileError: there is no such file, or no model that this program can use in it.
+    """
+    decoder, vocabulary_json, summary = load_model_file(path)
+    try:
+        vocabulary = Vocabulary.from_json(vocabulary_json)
+    except VocabularyError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    if vocabulary.size != decoder.config.vocabulary_size:
+        raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
+    model = Model(decoder, vocabulary, summary)
+    if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
+        raise ModelFileError(f"{path}: its side input is not the one that this program gives")
+    return model
