@@ -47,7 +47,6 @@ from training.distributed import (
     is_to_tell,
 )
 from training.module import MusicModule
-from training.sharding import Sharded
 
 
 class KeepConfig(SaveConfigCallback):
@@ -122,8 +121,6 @@ class EtudeCLI(LightningCLI):
         config = self.config[self.subcommand]
         check_strategy(config.trainer.strategy)
         check_numbers()
-        if config.trainer.strategy == "fsdp":
-            kwargs["strategy"] = Sharded()
         wished = self.config_init[self.subcommand].trainer.callbacks or []
         callbacks = [*wished, LeaveTogether()]
         if config.trainer.enable_progress_bar is not False:

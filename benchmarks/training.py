@@ -34,16 +34,15 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpt2 import CONTEXT, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
+from data.batches.datamodule import TrainingBatch
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from generate import Parser, at_least_one
 from model.decoder import Decoder, DecoderConfig
 from train import keep_memory
 from training.callbacks import RunLogger, StepProgress
-from training.loss import cross_entropy
-from training.module import MusicModule
+from training.module import MusicModule, cross_entropy
 from training.optimizer import MuonAdamW
-from training.protocols import TrainingBatch
 
 PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
 DROPOUT = 0.2

@@ -23,7 +23,6 @@ from torch import Tensor
 from model.decoder import Decoder
 from model.decoding import PAD, Ids, SideArray
 from model.sampling import Rebase
-from training.metrics import hits_by_kind
 
 Nats = NDArray[np.float64]
 Reading = Callable[[Ids], SideArray]  # ids that are read -> the side input beside them
@@ -232,7 +231,7 @@ def tally_pieces(
 
     Returns:
         Their nats added up, at each temperature, and int64 (2, K), as
-        `model.figures.hits_by_kind` counts.
+        `hits_by_kind` counts.
     """
     scores = score_tokens(
         decoder, pieces, allowed, rebase=rebase, side=side, temperatures=temperatures
@@ -248,3 +247,18 @@ def tally_pieces(
 
 def _ratio(total: float, count: int) -> float:
     return total / count if count else float("nan")
+
+
+def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
+    """How often the likeliest id was the right one, by kind of token; such counts add up.
+
+    Args:
+        is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
+        kinds: int64 (N,) in [0, K), of what stands there.
+        n_kinds: K.
+
+    Returns:
+        int64 (2, K): how many were right, of how many.
+    """
+    right = torch.bincount(kinds[is_right], minlength=n_kinds)
+    return torch.stack((right, torch.bincount(kinds, minlength=n_kinds)))

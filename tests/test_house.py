@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import data.batches.windows
 import data.tokens.vocabulary
 import model.sampling
-import training.loss
 
 ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.py"), *ROOT.glob("data/*.py"), *ROOT.glob("model/*.py")]
@@ -18,7 +16,6 @@ LIGHTNING = {
         "training/checkpoints.py",
         "training/distributed.py",
         "training/callbacks.py",
-        "training/sharding.py",
         "train.py",
     ),
 }
@@ -71,7 +68,6 @@ def test_a_file_keeps_the_rules_of_the_house(path):
 
 
 def test_both_sides_of_the_wall_mean_the_same():
-    assert data.batches.windows.NOT_SCORED == training.loss.NOT_SCORED
     assert data.tokens.vocabulary.Kind.PAD == model.sampling.PAD
 
 

@@ -6,9 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.decoder import DecoderConfig
-from training.memory import free_bytes, least_weight_bytes, least_window_bytes
-from training.protocols import MusicData
+from data.batches.datamodule import MusicDataModule
 
 # What can be trained with at all: at a rate above 1 a step takes a weight further than it is large.
 RANGES = (
@@ -36,32 +34,6 @@ def check_ranges(settings: Mapping[str, Any]) -> None:
             raise RunError(f"model.{name} must be from {least} to {most}, not {settings[name]}")
 
 
-def check_memory(config: DecoderConfig, windows: int, device: torch.device) -> None:
-    """Refuse what can never fit, rather than have the system kill the process without a word.
-
-    Args:
-        config: of the decoder that is to be trained.
-        windows: side by side in a batch.
-        device: that it is to be trained on.
-
-    Raises:
-        RunError: it takes more memory than is free; how much, and for what.
-    """
-    weights, batch = least_weight_bytes(config), windows * least_window_bytes(config)
-    free = free_bytes(device)
-    if free is not None and weights + batch > free:
-        raise RunError(
-            f"training takes {_gibibytes(weights + batch)} of memory or more, and "
-            f"{_gibibytes(free)} are free: {_gibibytes(weights)} for weights, gradients and what "
-            f"the optimizer keeps, {_gibibytes(batch)} for a batch of {windows} windows; lower "
-            f"model.n_layer, model.n_embd, model.context_length or data.batch_size"
-        )
-
-
-def _gibibytes(count: int) -> str:
-    return f"{count / 2**30:,.1f} GiB"
-
-
 def check_weights(weights: Iterable[tuple[str, Tensor]], step: int) -> None:
     """Refuse to keep weights that are no numbers.
 
@@ -82,7 +54,7 @@ def check_weights(weights: Iterable[tuple[str, Tensor]], step: int) -> None:
 def check_checkpoint(
     checkpoint: Mapping[str, Any],
     settings: Mapping[str, Any],
-    data: MusicData,
+    data: MusicDataModule,
 ) -> None:
     """Refuse weights of another model, or that were trained on other tokens.
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from data.batches.datamodule import MusicDataModule
 from model.decoder import SHAPE, Decoder
 from model.serialization import ModelFileError, load_model_file
 from training.checks import RunError
-from training.protocols import MusicData
 
 
 class Teachers(nn.Module):
@@ -41,7 +41,9 @@ class Teachers(nn.Module):
         return torch.cat(told)[order.argsort()]
 
 
-def read_teachers(paths: Sequence[str | Path], data: MusicData, context_length: int) -> Teachers:
+def read_teachers(
+    paths: Sequence[str | Path], data: MusicDataModule, context_length: int
+) -> Teachers:
     """Trained models, for one that reads what they read.
 
     Args:
@@ -64,7 +66,7 @@ def read_teachers(paths: Sequence[str | Path], data: MusicData, context_length: 
     return Teachers(decoders).eval().requires_grad_(False)
 
 
-def begin_with(decoder: Decoder, path: str | Path, data: MusicData) -> None:
+def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> None:
     """Give a decoder the weights of a trained one.
 
     Args:
@@ -83,7 +85,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicData) -> None:
     decoder.load_state_dict(trained.state_dict())
 
 
-def _read(option: str, path: str | Path, data: MusicData) -> Decoder:
+def _read(option: str, path: str | Path, data: MusicDataModule) -> Decoder:
     """The trained decoder that an option asks for, of just such data."""
     try:
         decoder, its_vocabulary, _ = load_model_file(path)

@@ -33,10 +33,10 @@ def check_strategy(strategy: object) -> None:
         RunError: it is one of those.
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", "")
-    if name != "fsdp" and any(word in name.lower() for word in SHARDED):
+    if any(word in name.lower() for word in SHARDED):
         raise RunError(
-            f"trainer.strategy {name} cuts up matrices where Muon cannot gather them: use ddp, "
-            f"which keeps the model on every device, or fsdp, which shares it among them"
+            f"trainer.strategy {name} cuts up matrices, which Muon needs whole: ddp is the "
+            f"strategy for several devices"
         )
 
 

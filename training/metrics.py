@@ -4,26 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
-
-from training.optimizer import whole
-
-
-def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
-    """How often the likeliest id was the right one, by kind of token; such counts add up.
-
-    Args:
-        is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
-        kinds: int64 (N,) in [0, K), of what stands there.
-        n_kinds: K.
-
-    Returns:
-        int64 (2, K): how many were right, of how many.
-    """
-    right = torch.bincount(kinds[is_right], minlength=n_kinds)
-    return torch.stack((right, torch.bincount(kinds, minlength=n_kinds)))
 
 
 def gradient_norms(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
@@ -37,7 +19,7 @@ def gradient_norms(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Ten
         if weight.grad is not None:
             part, number, *_ = name.split(".")
             parts[f"layer_{int(number) + 1}" if part == "blocks" else part].append(weight.grad)
-    norms = {part: whole(get_total_norm(gradients)) for part, gradients in parts.items()}
+    norms = {part: get_total_norm(gradients) for part, gradients in parts.items()}
     return {"all": get_total_norm(list(norms.values())), **norms}
 
 

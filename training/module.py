@@ -4,13 +4,17 @@ import time
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
+from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
+from data.batches.datamodule import MusicDataModule, TrainingBatch
+from data.batches.windows import NOT_SCORED, PieceBatch
 from model.decoder import (
     DROPOUTS,
     SHAPE,
@@ -21,21 +25,17 @@ from model.decoder import (
     NormPosition,
     Positions,
 )
-from model.scoring import Tally, tally_pieces
+from model.scoring import Tally, hits_by_kind, tally_pieces
 from training.checks import (
     RunError,
     broken_loss,
     check_checkpoint,
-    check_memory,
     check_ranges,
     check_weights,
 )
 from training.distillation import Teachers, begin_with, read_teachers
-from training.loss import NOT_SCORED, cross_entropy, expected_cross_entropy
-from training.memory import used_bytes
-from training.metrics import gradient_norms, hits_by_kind, learning_rates
+from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, warm_hold_fall
-from training.protocols import MusicData, PieceBatch, TrainingBatch
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 
@@ -118,9 +118,9 @@ class MusicModule(LightningModule):
         self.since = self.paused = 0.0
 
     @property
-    def data(self) -> MusicData:
+    def data(self) -> MusicDataModule:
         """The datamodule in use."""
-        data: MusicData = self.trainer.datamodule  # type: ignore[attr-defined]
+        data: MusicDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
         return data
 
     def _is_logged(self, step: int) -> bool:
@@ -141,8 +141,6 @@ class MusicModule(LightningModule):
             config = self._config(vocabulary.size, self.data.side_shape)
         except ValueError as error:
             raise RunError(str(error)) from None
-        if self.trainer.training and self.trainer.world_size == 1:  # several may share a model
-            check_memory(config, self.data.batch_size, self.device)
         self.decoder = Decoder(config)
         if path := self.hparams["begin_with"]:
             begin_with(self.decoder, path, self.data)
@@ -182,7 +180,7 @@ class MusicModule(LightningModule):
         """Cross-entropy in nats, mean over the scored tokens of the batch.
 
         Of what follows, or of what teachers expect. The batches of all ranks count together: then
-        the mean of the ranks' gradients, which ddp and fsdp take, is the gradient that one process
+        the mean of the ranks' gradients, which ddp takes, is the gradient that one process
         has of them as one batch.
         """
         logits, targets = self(batch["ids"], batch["side"]), batch["targets"]
@@ -239,8 +237,7 @@ class MusicModule(LightningModule):
             tokens = self.tokens * self.trainer.world_size
             self.log("machine/tokens_per_second", tokens / seconds)
             self.log("machine/notes_per_second", float(self.notes) / seconds)
-            for name, used in used_bytes(self.device).items():
-                self.log(f"machine/{name}_gib", used / 2**30)
+            self.log("machine/memory_gib", _memory_bytes(self.device) / 2**30)
             self._restart_clock()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
@@ -334,7 +331,7 @@ class MusicModule(LightningModule):
             **batch,
             kind_of=self.data.vocabulary.kind_of,
             n_kinds=len(self._kind_names),
-            rebase=self.data.rebase,
+            rebase=self.data.rebase,  # type: ignore[arg-type]  # ids here are int64
             side=self.data.side,
             temperatures=self._temperatures,
         )
@@ -396,3 +393,37 @@ class MusicModule(LightningModule):
         settings = {name: self.hparams[name] for name in names}
         check_checkpoint(checkpoint, settings, self.data)
         self.seed = checkpoint.get("seed")
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the nats of the targets under the logits, summed over those that are scored.
+
+    Args:
+        logits: float (B, T, V).
+        targets: int64 (B, T); NOT_SCORED where none is to be learned.
+    """
+    return functional.cross_entropy(
+        logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
+        targets.flatten(),  # (B, T) -> (B T)
+        ignore_index=NOT_SCORED,
+        reduction="sum",
+    )
+
+
+def expected_cross_entropy(logits: Tensor, expected: Tensor, targets: Tensor) -> Tensor:
+    """Return the nats of ids drawn as a teacher expects them, summed (Hinton et al. 2015).
+
+    Args:
+        logits: float (B, T, V).
+        expected: float (B, T, V), the teacher's logits.
+        targets: int64 (B, T); only whether each is NOT_SCORED counts.
+    """
+    nats = -(expected.float().softmax(dim=-1) * logits.float().log_softmax(dim=-1)).sum(dim=-1)
+    return nats.masked_fill(targets == NOT_SCORED, 0).sum()  # (B, T) -> ()
+
+
+def _memory_bytes(device: torch.device) -> int:
+    """Return the memory of this process, or the most that torch has had on its GPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return int(psutil.Process().memory_info().rss)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import AdamW, Muon, Optimizer
 
 from model.decoder import Decoder
@@ -15,9 +14,6 @@ from model.decoder import Decoder
 
 class BatchedMuon(Muon):
     """torch's, with matrices of like shape taken to orthogonal ones in one product.
-
-    Of matrices that are cut up among processes momentum and weights stay so: each process takes
-    the gathered updates to orthogonal ones, and applies its rows.
 
     Args:
         matrices: that are trained.
@@ -58,7 +54,7 @@ class BatchedMuon(Muon):
                 state["momentum_buffer"] = torch.zeros_like(weight.grad)
             momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - inertia)
             update = weight.grad.lerp(momentum, inertia)  # Nesterov's
-            updates.append(_lying(whole(update.to(self.iterate_in))))
+            updates.append(_lying(update.to(self.iterate_in)))
         matrices = torch.stack(updates)
         matrices /= torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
         iterate = _orthogonal_bf16 if self.iterate_in == torch.bfloat16 else _orthogonal
@@ -68,19 +64,7 @@ class BatchedMuon(Muon):
             weight.mul_(1 - rate * group["weight_decay"])
             stretch = math.sqrt(max(1, rows / columns))
             update = update if rows <= columns else update.mT
-            weight.add_(own_rows(update, weight), alpha=-rate * stretch)
-
-
-def whole(tensor: Tensor) -> Tensor:
-    """All rows of what is cut up among processes, which all have to ask; others as they are."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-def own_rows(tensor: Tensor, weight: Tensor) -> Tensor:
-    """Of a whole tensor what this process has of a weight of that shape: all, unless it is cut."""
-    if not isinstance(weight, DTensor):
-        return tensor
-    return distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
+            weight.add_(update, alpha=-rate * stretch)
 
 
 def _recomputed(closure: Callable[[], float] | None) -> float | None:

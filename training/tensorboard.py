@@ -58,7 +58,7 @@ def _layout(scored: Sequence[str], layers: int) -> dict[str, Charts]:
             "tokens and notes a second": _lines(
                 "machine/tokens_per_second", "machine/notes_per_second"
             ),
-            "memory, GiB": _lines("machine/memory_gib", "machine/peak_memory_gib"),
+            "memory, GiB": _lines("machine/memory_gib"),
         },
     }
 

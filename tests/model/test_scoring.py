@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.decoder import Decoder, DecoderConfig
-from model.scoring import Tally, score_tokens, summarize, tally_pieces, token_nats
+from model.scoring import Tally, hits_by_kind, score_tokens, summarize, tally_pieces, token_nats
 from tests.tensors import last_half, opinionated
 
 START, END, V, C = 1, 2, 7, 8
@@ -174,3 +174,16 @@ def test_without_notes_there_is_no_figure():
     nothing = Tally(np.zeros(2), np.zeros(2, dtype=np.int64), 0)
     assert math.isnan(nothing.per_note)
     assert math.isnan(nothing.per_token)
+
+
+def test_hits_by_kind_of_hand_made_logits():
+    logits = torch.tensor([[3.0, 1, 0, 0], [0, 1, 2, 0], [0, 5, 2, 9], [0, 1, 0, 0], [7, 1, 0, 0]])
+    targets = torch.tensor([0, 2, 1, 1, 3])
+    kind_of = torch.tensor([2, 0, 0, 2])
+    hits = hits_by_kind(logits.argmax(-1) == targets, kind_of[targets], n_kinds=4)
+    assert hits.tolist() == [[2, 0, 1, 0], [3, 0, 2, 0]]
+
+
+def test_nothing_has_no_hits():
+    nothing = torch.zeros(0, dtype=torch.int64)
+    assert hits_by_kind(nothing == 1, nothing, 3).tolist() == [[0] * 3] * 2

@@ -9,17 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
 
 import train
 from data.batches.datamodule import MusicDataModule
 from data.tokens.vocabulary import Kind
-from model.decoder import Decoder, DecoderConfig
 from tests.folders import write_tunes
 from tests.processes import run_apart
-from training import checks, memory
+from training import checks
 from training.module import MusicModule
-from training.optimizer import MuonAdamW
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 LAST = Path("run", "checkpoints", "last.ckpt")
@@ -158,51 +155,6 @@ def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
     assert LAST.read_bytes() == kept
 
 
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        (["--model.n_embd", 2**19, "--model.n_layer", 2**20], "for weights"),
-        (["--data.batch_size", 10**8], "for a batch of 100000000 windows"),
-    ],
-)
-def test_what_is_too_large_for_the_memory_is_told_before_it_is_tried(folder, capsys, options, what):
-    line = told(capsys, *options)
-    assert "GiB are free" in line
-    assert what in line
-    assert not LAST.exists()
-
-
-@pytest.mark.parametrize("shape", [{}, {"n_layer": 3, "bias": True, "positions": "learned"}])
-def test_the_bytes_of_the_weights_are_those_that_training_holds(shape):
-    config = DecoderConfig(50, n_embd=32, **{"n_layer": 2} | shape)
-    decoder = Decoder(config)
-    optimizer = MuonAdamW(decoder, 0.01, 0.05, 0.1)
-    ids = torch.zeros(1, 8, dtype=torch.long)
-    decoder(ids).sum().backward()
-    optimizer.step()
-    held = [*decoder.parameters(), *(p.grad for p in decoder.parameters())]
-    held += [t for kept in optimizer.state.values() for t in kept.values() if t.ndim]
-    assert sum(t.nbytes for t in held) == memory.least_weight_bytes(config)
-
-
-@pytest.mark.parametrize("shape", [{}, {"norm_position": "post", "norm": "layer"}])
-def test_a_window_leaves_at_least_what_is_counted_for_it(shape):
-    config = DecoderConfig(60, n_embd=64, n_layer=3, context_length=128, **shape)
-    decoder, ids = Decoder(config), torch.zeros(2, 128, dtype=torch.long)
-    mine = {weight.untyped_storage().data_ptr() for weight in decoder.parameters()}
-    kept = {}
-
-    def keep(tensor):
-        kept[tensor.untyped_storage().data_ptr()] = tensor
-        return tensor
-
-    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    with hooks, torch.autocast("cpu", torch.bfloat16):
-        functional.cross_entropy(decoder(ids).float().flatten(0, 1), ids.flatten())
-    measured = sum(t.untyped_storage().nbytes() for at, t in kept.items() if at not in mine)
-    assert 1 < measured / (2 * memory.least_window_bytes(config)) < 4
-
-
 def little_memory(more):
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + more, in_use + more))
@@ -233,15 +185,3 @@ def test_errors_of_memory_are_known_by_kind_or_words(error, is_memory):
     line = checks.told_if_memory_ran_out(error)
     assert (line is not None) == is_memory
     assert line is None or ("\n" not in line and "the memory ran out" in line)
-
-
-def test_estimating_draws_no_random_numbers():
-    before = torch.random.get_rng_state()
-    memory.least_weight_bytes(DecoderConfig(50, n_embd=32))
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-def test_what_is_free_lies_within_the_machine():
-    free = memory.free_bytes(torch.device("cpu"))
-    assert free is None or 0 < free < 2**50
-    assert memory.free_bytes(torch.device("meta")) is None

@@ -27,9 +27,9 @@ OPTIONS = {
     "trainer.log_every_n_steps": 2,
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
-    "training.callbacks.times": TIMES,
-    "training.callbacks.bars": 2,
-    "training.callbacks.tokens": 8,
+    "monitor.times": TIMES,
+    "monitor.bars": 2,
+    "monitor.tokens": 8,
 }
 
 
@@ -107,7 +107,7 @@ def test_every_chart_of_the_layout_has_its_lines(shown):
 def test_figures_stand_at_the_steps_they_are_of(shown):
     for tag in ("train/accuracy_note", "gradient_norm/layer_1", "learning_rate/muon"):
         assert steps(shown.Scalars(tag)) == [2, 4, 6, 8], tag
-    for tag in ("machine/notes_per_second", "machine/peak_memory_gib"):
+    for tag in ("machine/notes_per_second", "machine/memory_gib"):
         assert all(event.value > 0 for event in shown.Scalars(tag))
     for tag in ("valid/accuracy_note", "statistics/overlap", "embedding/octaves_nearer"):
         assert steps(shown.Scalars(tag)) == [4, 8], tag

@@ -19,7 +19,7 @@ TWO = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "ddp")
 
 # What a process notes: what it builds and writes; its first windows and gradients.
 WRITES = """
-import torch, data.corpus, model.bundle
+import torch, data.corpus.corpus, training.checkpoints
 
 def noted(module, name, text):
     done = getattr(module, name)
@@ -29,9 +29,9 @@ def noted(module, name, text):
         return done(*arguments, **options)
     setattr(module, name, noting)
 
-noted(data.corpus, "build", "corpus")
+noted(data.corpus.corpus, "build", "corpus")
 noted(torch, "save", "checkpoint")
-noted(model.bundle, "save", "model")
+noted(training.checkpoints, "save_model_file", "model")
 """
 STEP = """
 import numpy, torch
@@ -216,3 +216,24 @@ def test_what_nodes_are_told_is_a_number(tmp_path, monkeypatch, capsys, name):
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{name} must be a whole number, not '295oo'" in line
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fsdp",
+        "deepspeed",
+        "deepspeed_stage_2",
+        "fsdp_cpu_offload",
+        "lightning.pytorch.strategies.FSDPStrategy",
+        "lightning.pytorch.strategies.ModelParallelStrategy",
+    ],
+)
+def test_strategies_that_shard_are_refused(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        train.main(list(map(str, ("fit", *CPU, "--trainer.strategy", name))))
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(word in line for word in (name, "Muon", "ddp"))
+    assert not list(tmp_path.iterdir())

@@ -3,21 +3,8 @@
 import torch
 
 from model.decoder import Decoder, DecoderConfig
-from training.metrics import gradient_norms, hits_by_kind, learning_rates
+from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW
-
-
-def test_hits_by_kind_of_hand_made_logits():
-    logits = torch.tensor([[3.0, 1, 0, 0], [0, 1, 2, 0], [0, 5, 2, 9], [0, 1, 0, 0], [7, 1, 0, 0]])
-    targets = torch.tensor([0, 2, 1, 1, 3])
-    kind_of = torch.tensor([2, 0, 0, 2])
-    hits = hits_by_kind(logits.argmax(-1) == targets, kind_of[targets], n_kinds=4)
-    assert hits.tolist() == [[2, 0, 1, 0], [3, 0, 2, 0]]
-
-
-def test_nothing_has_no_hits():
-    nothing = torch.zeros(0, dtype=torch.int64)
-    assert hits_by_kind(nothing == 1, nothing, 3).tolist() == [[0] * 3] * 2
 
 
 def test_gradients_and_rates_of_a_decoder_by_part():

@@ -14,11 +14,12 @@ from lightning.pytorch import LightningDataModule, Trainer, seed_everything
 from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
+from data.batches.datamodule import TrainingBatch
+from data.batches.windows import PieceBatch
 from model.scoring import score_tokens, token_nats
 from tests.tensors import last_half
 from training.checks import RunError
 from training.module import TEMPERATURES, MusicModule
-from training.protocols import PieceBatch, TrainingBatch
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
 

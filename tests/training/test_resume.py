@@ -34,9 +34,9 @@ SETTINGS = {
     "trainer.log_every_n_steps": 1,
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
-    "training.callbacks.times": 1,
-    "training.callbacks.bars": 1,
-    "training.callbacks.tokens": 4,
+    "monitor.times": 1,
+    "monitor.bars": 1,
+    "monitor.tokens": 4,
 }
 
 
