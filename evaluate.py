@@ -67,7 +67,9 @@ from evaluation.tables import (
 )
 from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
 from model.serialization import ModelFileError
-from rendering.piano_roll import token_labels, write_attention, write_surprise
+from rendering.attention_map import draw_attention, token_labels
+from rendering.piano_roll import draw_surprise
+from rendering.png import write_png
 
 PIECES = 30  # that `all` lets the model write: a minute has to do for everything
 MOST_TOKENS = 128  # in a picture of attention
@@ -119,7 +121,8 @@ def judge_piece(model: Model, given: argparse.Namespace) -> dict[str, Any]:
     listed = most_surprising(score, nats, MOST_NOTES)
     labels = [(note["note"], surprise_label(note)) for note in listed]
     total = nats.sum(axis=1)
-    write_surprise(score, total, labels, given.out, printable(Path(given.piece).name))
+    title = printable(Path(given.piece).name)
+    write_png(draw_surprise(score, total, labels, title), given.out)
     print("\n".join(f"{given.piece}: {line}" for line in told), end="\n" * bool(told))
     for number, note in enumerate(listed):
         print(f"{number + 1:2}  {surprise_line(note)}")
@@ -202,7 +205,7 @@ def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None
     side = torch.from_numpy(model.side(ids[None]))
     maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, first_bar)
-    write_attention(maps.numpy(), labels, model.decoder.attention_names, out)
+    write_png(draw_attention(maps.numpy(), labels, model.decoder.attention_names), out)
 
 
 def _file(text: str, ending: str) -> str:

@@ -22,7 +22,6 @@ GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#616b76", "#e3e7eb", 
 # The same where the reader's screen is dark; page.css has them too.
 _DARK = {GROUND: "#14181c", INK: "#e4e7ea", MUTED: "#98a2ac", FAINT: "#2b3238", ACCENT: "#5ab4f0"}
 _LEAST_SHARE = 0.004  # of a histogram's notes: bins with fewer in both sets are not drawn
-_DOTS_PER_INCH = 110
 # Inches.
 _WIDTH, _ROW, _TOP, _BOTTOM = 9.6, 0.36, 0.75, 0.5
 # Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its color.
@@ -209,13 +208,6 @@ def draw_histograms(result: Mapping[str, Any]) -> Figure:
         elif not number:
             axes.legend(frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="upper right")
     return figure
-
-
-def png(figure: Figure) -> bytes:
-    """Any figure as a PNG file, for a page."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
-    return file.getvalue()
 
 
 def svg(figure: Figure) -> str:

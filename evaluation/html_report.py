@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from data.corpus.worker_pool import printable
-from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
+from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import DRAWS, HISTOGRAMS, MEASURES, is_far
 from evaluation.originality import LENGTHS, READINGS
 from evaluation.page import (
@@ -27,6 +27,7 @@ from evaluation.page import (
 from evaluation.summary import ModelSummary, Piece
 from evaluation.tables import headlines, run_text, surprise_label
 from rendering.piano_roll import draw_piano_roll, draw_surprise
+from rendering.png import png_bytes
 
 SECONDS_HEARD = 300  # of all pieces together: at 22 kB a second the page stays below 10 MB
 PLACES = ("the likeliest", "the one in the middle", "the least likely")
@@ -149,7 +150,10 @@ def _heard(piece: Piece, title: str, seconds: float) -> list[Element | str]:
         picture = piece.drawn.read_bytes()
         caption = f"{printable(piece.drawn.name)}; what the model was given is shaded."
     else:
-        picture, caption = png(draw_piano_roll(score)), "Pitch over time, a color an instrument."
+        picture, caption = (
+            png_bytes(draw_piano_roll(score)),
+            "Pitch over time, a color an instrument.",
+        )
     return [
         element("h3", title),
         *(element("p", line, class_="muted") for line in lines),
@@ -335,7 +339,7 @@ def _surprise(judged: ModelSummary) -> Element:
             "be heard above. A note stands out the more, the more it surprised the model.",
         ),
         roll(
-            png(draw_surprise(judged.real.score, judged.nats, labels)),
+            png_bytes(draw_surprise(judged.real.score, judged.nats, labels)),
             f"Piano roll of {name}, each note colored by its surprise",
             "Numbers point at the most surprising notes.",
         ),

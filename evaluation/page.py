@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from common.files import written_beside
 from data.score import Score
-from rendering.audio import small_wav
+from rendering.audio import mu_law_wav
 
 _STYLE = Path(__file__).with_name("page.css")
 _FIGURE_SPACE, _PUNCTUATION_SPACE = "\N{FIGURE SPACE}", "\N{PUNCTUATION SPACE}"
@@ -128,7 +128,7 @@ def _wide(child: Element, label: str) -> Element:
 
 def player(score: Score, label: str) -> Element:
     """Something to play a Score with."""
-    source = _data_uri(small_wav(score), "audio/wav")
+    source = _data_uri(mu_law_wav(score), "audio/wav")
     return element("audio", controls="", preload="metadata", src=source, aria_label=label)
 
 

@@ -29,7 +29,8 @@ from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, see
 from model.decoding import Ids
 from model.sampling import SamplingOptions, sample
 from rendering.audio import write_wav
-from rendering.piano_roll import write_piano_roll
+from rendering.piano_roll import draw_piano_roll
+from rendering.png import write_png
 
 DEFAULT_SAMPLING = SamplingOptions(
     temperature=0.75, top_p=0.95
@@ -249,9 +250,7 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
-    write_piano_roll(
-        piece.score, picture, seed_steps=piece.seed_steps, kept_program=piece.kept_program
-    )
+    write_png(draw_piano_roll(piece.score, piece.seed_steps, piece.kept_program), picture)
     return [midi, wav, picture]
 
 

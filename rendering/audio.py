@@ -1,4 +1,4 @@
-"""A Score to hear: its sound, and WAV files."""
+"""Synthesize a Score with a sound font: as samples, and as WAV files."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from common.files import written_beside
 from data.score import DRUMS, Score
 
 _SAMPLE_RATE = 44_100
-_RING_SECONDS = 10.0  # how far past the last bar a held note is heard
-_TAIL_SECONDS = 1.5  # how long the last notes may ring on
-_SILENCE_SECONDS = 0.5  # what a Score without notes sounds like
+_MAX_RING_SECONDS = 10.0  # how long past the last bar line a held note may sound
+_TAIL_SECONDS = 1.5  # of release after the last note ends
+_SILENCE_SECONDS = 0.5  # the length of a Score without notes
 _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
-_CHANNELS = 16  # of a synthesizer
+_CHANNELS = 16  # per synthesizer
 
 
 def write_wav(score: Score, path: str | Path) -> None:
-    """Writes the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
+    """Write the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
     samples = np.rint(render_audio(score, _SAMPLE_RATE) * 32767).astype("<i2")
-    with written_beside(path) as beside, wave.open(str(beside), "wb") as file:
+    with written_beside(path) as temporary, wave.open(str(temporary), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(_SAMPLE_RATE)
         file.writeframes(samples.tobytes())
 
 
-def small_wav(score: Score) -> bytes:
-    """The sound of `render_audio` as a WAV file a quarter of the size, for a page.
+def mu_law_wav(score: Score) -> bytes:
+    """Return the sound of `render_audio` as a WAV file a quarter of the size, for a page.
 
     Mono, 22,050 samples a second, each in 8 bits by the mu-law of ITU-T G.711 (1988), which every
     browser plays; 256 logarithmic steps keep its noise about 37 dB below the music, soft or loud.
     """
-    sample_rate, mu_law = 22_050, 7
+    sample_rate, mu_law = 22_050, 7  # 7: the format code in the header
     levels = np.rint(render_audio(score, sample_rate) * 32767).astype(np.int32)
     biased = np.minimum(np.abs(levels), 32635) + 132
     segment = np.log2(biased).astype(np.int32) - 7
@@ -55,10 +55,10 @@ def small_wav(score: Score) -> bytes:
 
 
 def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.float32]:
-    """The Score as sound: (samples,) float32, mono, its peak 1 dB below full scale.
+    """Synthesize a Score: (samples,) float32, mono, with its peak 1 dB below full scale.
 
-    Notes begin and end on the sample that the Score's tempi say; the last ring out and fade, held
-    ones no longer than ten seconds past the last bar.
+    Each note begins and ends on the sample that the tempo gives. The last notes ring out and fade;
+    a held note ends at most ten seconds after the last bar begins.
 
     Raises:
         FileNotFoundError: pretty_midi came without its sound font.
@@ -67,7 +67,7 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     if not len(notes):
         return np.zeros(int(_SILENCE_SECONDS * sample_rate), dtype=np.float32)
     steps = np.stack([notes["onset"], notes["onset"].astype(np.int64) + notes["duration"]])
-    latest = score.step_seconds(score.bar_starts[-1]) + _RING_SECONDS
+    latest = score.step_seconds(score.bar_starts[-1]) + _MAX_RING_SECONDS
     seconds = np.minimum(score.step_seconds(steps), latest)  # a note may be held for an hour
     samples = np.rint(seconds * sample_rate).astype(np.int64)
     tail = int(_TAIL_SECONDS * sample_rate)
@@ -75,8 +75,8 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     programs = np.unique(notes["program"])
     for first in range(0, len(programs), _CHANNELS):
         group = programs[first : first + _CHANNELS]
-        chosen = np.isin(notes["program"], group)
-        _play(notes[chosen], samples[:, chosen], group.tolist(), sample_rate, audio)
+        is_in_group = np.isin(notes["program"], group)
+        _play(notes[is_in_group], samples[:, is_in_group], group.tolist(), sample_rate, audio)
     audio[-tail:] *= np.linspace(1, 0, tail, dtype=np.float32)
     peak = float(np.abs(audio).max())
     return audio * np.float32(_PEAK / peak) if peak > 0 else audio
@@ -89,7 +89,7 @@ def _play(
     sample_rate: int,
     audio: NDArray[np.float32],
 ) -> None:
-    """Adds the notes of at most 16 programs to `audio`; (2, N) `samples`: beginnings and ends."""
+    """Add the notes of at most 16 programs to `audio`; (2, N) `samples`: first and end of each."""
     path = Path(pretty_midi.__file__).with_name("TimGM6mb.sf2")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such sound font; pretty_midi 0.2.11 brings it along")

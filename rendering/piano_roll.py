@@ -1,10 +1,9 @@
-"""Music and models to see: piano rolls, and who looks at whom."""
+"""Piano rolls: a Score as a picture, colored by instrument or by surprise."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
-from common.files import written_beside
 from data.score import DRUMS, Score
-from data.tokens.vocabulary import Kind, Vocabulary
 
 # Okabe and Ito's colors, which color-blind readers tell apart; past six programs they repeat.
 _PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -30,27 +27,18 @@ _IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
 # Inches. A system is one line of bars, and every pitch has a row in it.
 _WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 13.0, 0.45, 0.15, 0.3, 0.55, 0.27
 _DRUM_NAMES = 1.1  # more room at the left where there are drums
-# Quarter notes or seconds a system, and systems; longer pieces get denser systems.
-_SYSTEM_BEATS, _MOST_SYSTEMS = {"beats": 32, "seconds": 16}, 16
-_MOST_NUMBERS = 24  # bar numbers a system
+# Quarter notes or seconds per system, and systems; longer pieces get denser systems.
+_SYSTEM_BEATS, _MAX_SYSTEMS = {"beats": 32, "seconds": 16}, 16
+_MAX_NUMBERS = 24  # bar numbers per system
 _LEGEND_COLUMNS = 6
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
 # Surprise: pale where a note was expected, through amber to dark red, ever darker.
-MOST_NATS = 8
+MAX_NATS = 8
 _SURPRISE = LinearSegmentedColormap.from_list(
     "surprise", ["#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026"]
 )
 _NOT_SCORED, _LIST_COLUMNS = "#FFFFFF", 2
-# Maps of attention: inches a token, and points of its label; inches for labels, between maps.
-_TOKEN_SIZE, _TOKEN_POINTS, _LABEL_ROOM, _MAP_GAP = 0.085, 5, 0.55, 0.12
-
-
-def write_piano_roll(
-    score: Score, path: str | Path, seed_steps: int = 0, kept_program: int | None = None
-) -> None:
-    """Writes the picture that `draw_piano_roll` draws as a PNG file."""
-    _write(draw_piano_roll(score, seed_steps, kept_program), path)
 
 
 def draw_piano_roll(
@@ -58,16 +46,22 @@ def draw_piano_roll(
     seed_steps: int = 0,
     kept_program: int | None = None,
     title: str = "",
-    goes_on: str = "the model goes on",
+    continues: str = "the model goes on",
 ) -> Figure:
-    """The notes over time, a color a program, in as many systems as the bars take.
+    """Draw pitch over time, one color per program, in as many systems as the bars need.
 
-    Notes that begin before grid step `seed_steps` are the seed: dark, on a shaded ground that ends
-    in a line where, as `goes_on` says, the model takes over. Those of `kept_program` were given
-    too, and are as dark. An anacrusis is bar 0; on a grid of seconds lines are seconds. Programs
-    that hold one pitch at a time share its row. Drums stand below the pitches, a row a drum.
+    An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
+    same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
 
-    The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
+    Args:
+        score: what to draw.
+        seed_steps: notes that begin before this grid step are the seed: dark, on a shaded ground.
+        kept_program: notes of this program were given too; they are as dark.
+        title: of the picture.
+        continues: what is written where the seed ends.
+
+    Returns:
+        A figure that pyplot does not know, so nothing has to be closed.
     """
     notes = score.notes
     color_of = {
@@ -86,7 +80,7 @@ def draw_piano_roll(
     is_seed = notes["onset"] < seed_steps
     colors[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_seed]
     head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
-    figure, (left, top) = _draw_roll(score, colors, seed_steps, title, goes_on, head)
+    figure, (left, top) = _draw_roll(score, colors, seed_steps, title, continues, head)
     figure.legend(
         handles=entries,
         loc="upper left",
@@ -106,17 +100,17 @@ def _draw_roll(
     colors: NDArray[np.float64],
     seed_steps: int = 0,
     title: str = "",
-    goes_on: str = "",
+    continues: str = "",
     head: float = 0.0,
     foot: float = 0.0,
 ) -> tuple[Figure, tuple[float, float]]:
-    """The systems, an Axes each, of notes in these colors, (N, 3).
+    """Draw notes in these colors, (N, 3) RGB: one Axes per system, from the top down.
 
     Args:
         head, foot: inches to leave between the title and the systems, and below them.
 
     Returns:
-        The figure, and where in it, in shares of its size, the head has its upper left corner.
+        The figure, and the upper left corner of the head as fractions of its width and height.
     """
     notes = score.notes
     row, row_names = _rows(notes)
@@ -149,7 +143,7 @@ def _draw_roll(
         axes.tick_params(length=0, labelsize=8)
         axes.spines[:].set_visible(False)
         _draw_ground(axes, notes, start, end, seed_steps)
-        _draw_bars(axes, score, start, end, seed_steps, goes_on)
+        _draw_bars(axes, score, start, end, seed_steps, continues)
         here = (onset < end) & (note_end > start)
         begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
         _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colors[here], zorder=3)
@@ -157,12 +151,12 @@ def _draw_roll(
 
 
 def _systems(score: Score) -> list[tuple[int, int]]:
-    """First and last step of each system: whole bars, about equally many steps each."""
+    """Return the first and last step of each system: whole bars, nearly equal in length."""
     lines = score.bar_starts
     if not len(score.bars):
         return [(0, score.grid.bar_steps(*score.grid.default_meter))]
     beats = lines[-1] / score.grid.steps_per_beat
-    count = int(np.clip(np.rint(beats / _SYSTEM_BEATS[score.grid.kind]), 1, _MOST_SYSTEMS))
+    count = int(np.clip(np.rint(beats / _SYSTEM_BEATS[score.grid.kind]), 1, _MAX_SYSTEMS))
     first_bars = np.unique(lines[:-1] * count // lines[-1], return_index=True)[1]
     # The last notes may ring on, but showing an hour of it would leave no room for the others.
     end = min(score.end_step, int(lines[-1] + score.bars["length"][-1] // 4))
@@ -170,7 +164,7 @@ def _systems(score: Score) -> list[tuple[int, int]]:
 
 
 def _rows(notes: NDArray[np.void]) -> tuple[NDArray[np.float64], dict[float, str]]:
-    """(N,) the row of each note, its pitch or for drums below all pitches; and the rows' names."""
+    """Return (N,) the row of each note, its pitch or for drums one below all, and row names."""
     row = notes["pitch"].astype(np.float64)
     is_drum = notes["program"] == DRUMS
     low, high = row[~is_drum].min(initial=128.0), row[~is_drum].max(initial=-1.0)
@@ -186,7 +180,7 @@ def _rows(notes: NDArray[np.void]) -> tuple[NDArray[np.float64], dict[float, str
 def _edges(
     notes: NDArray[np.void], row: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(N,) bottom and top of each note: its row, or its share of it where programs meet there."""
+    """Return (N,) bottom and top of each note; programs that meet in a row share its height."""
     order = np.lexsort((notes["onset"], row))
     onset = notes["onset"][order].astype(np.int64)
     end = onset + notes["duration"][order]
@@ -208,7 +202,7 @@ def _edges(
 def _draw_ground(
     axes: Axes, notes: NDArray[np.void], start: int, end: int, seed_steps: int
 ) -> None:
-    """The seed's ground, the black keys shaded, and a line below every C."""
+    """Shade the seed and the black keys, and draw a line below every C."""
     if start < seed_steps:
         low, high = axes.get_ylim()
         _add_boxes(axes, start, min(seed_steps, end), low, high, color=_SEED_GROUND, zorder=0)
@@ -221,12 +215,12 @@ def _draw_ground(
 
 
 def _draw_bars(
-    axes: Axes, score: Score, start: int, end: int, seed_steps: int, goes_on: str
+    axes: Axes, score: Score, start: int, end: int, seed_steps: int, continues: str
 ) -> None:
-    """Bar lines and beats, bar numbers, meters where they are new, and where the model begins."""
+    """Draw bar lines, beats, bar numbers, new meters, and where the seed ends."""
     lines, bars, low_high = score.bar_starts, score.bars, axes.get_ylim()
     shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
-    numbered = shown[:: 1 + len(shown) // _MOST_NUMBERS]
+    numbered = shown[:: 1 + len(shown) // _MAX_NUMBERS]
     is_dense = len(numbered) < len(shown)
     inner = lines[(lines >= start) & (lines <= end)]
     axes.vlines(inner, *low_high, color=_LINE, lw=0.3 if is_dense else 0.8, clip_on=False)
@@ -243,7 +237,7 @@ def _draw_bars(
         axes.vlines(beats, *low_high, color=_LINE, lw=0.4, alpha=0.3)
     if start <= seed_steps < end and seed_steps > 0:
         axes.vlines(seed_steps, *low_high, color=_SEED, lw=2.2, zorder=4)
-        marks[seed_steps] = f"{marks.get(seed_steps, '')}   {goes_on} →".lstrip()
+        marks[seed_steps] = f"{marks.get(seed_steps, '')}   {continues} →".lstrip()
     for step, mark in marks.items():
         axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
     numbers = numbered + (score.grid.has_meter and not score.has_upbeat)
@@ -259,38 +253,27 @@ def _add_boxes(
     top: ArrayLike,
     **style: Any,
 ) -> None:
-    """Upright rectangles from edges that broadcast to (N,), all in one artist."""
+    """Add rectangles from edges that broadcast to (N,), all in one artist."""
     left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
     corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
     axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
 
 
-def write_surprise(
-    score: Score,
-    nats: NDArray[np.float64],
-    listed: Sequence[tuple[int, str]],
-    path: str | Path,
-    title: str = "",
-) -> None:
-    """Writes the picture that `draw_surprise` draws as a PNG file."""
-    _write(draw_surprise(score, nats, listed, title), path)
-
-
 def draw_surprise(
     score: Score, nats: NDArray[np.float64], listed: Sequence[tuple[int, str]], title: str = ""
 ) -> Figure:
-    """The notes over time, from pale where they were expected to dark where they surprise.
+    """Draw pitch over time, from pale for expected notes to dark for surprising ones.
 
-    The same color is the same surprise in every picture; from MOST_NATS on they are all as dark.
+    A color means the same surprise in every picture; from MAX_NATS up all notes are equally dark.
 
     Args:
-        score: of N notes.
-        nats: (N,) the surprise of each; notes without one (NaN) are white with an outline.
-        listed: number in the Score, and a line of text, of notes to point at, the first as 1.
+        score: N notes.
+        nats: (N,) the surprise of each; notes without one (NaN) are white.
+        listed: index in the Score, and a line of text, of notes to point at; the first is 1.
         title: of the picture.
     """
     is_known = np.isfinite(nats)
-    colors = _SURPRISE(np.where(is_known, nats, 0) / MOST_NATS)[:, :3]
+    colors = _SURPRISE(np.where(is_known, nats, 0) / MAX_NATS)[:, :3]
     colors[~is_known] = to_rgb(_NOT_SCORED)
     lines = -(-len(listed) // _LIST_COLUMNS)
     foot = _TEXT_LINE * lines + 0.35 if listed else 0.0
@@ -322,79 +305,10 @@ def draw_surprise(
     scale = figure.add_axes((left, top - 0.3 / total, 2.6 / _WIDTH, 0.11 / total))
     scale.imshow(np.linspace(0, 1, 256)[None], cmap=_SURPRISE, aspect="auto", extent=(0, 1, 0, 1))
     ticks = np.linspace(0, 1, 5)
-    scale.set_xticks(ticks, [f"{tick * MOST_NATS:g}" for tick in ticks])
+    scale.set_xticks(ticks, [f"{tick * MAX_NATS:g}" for tick in ticks])
     scale.set_yticks([])
     scale.tick_params(length=0, labelsize=8, pad=2)
     scale.spines[:].set_visible(False)
-    words = "and more nats of surprise" + ("; white: not scored" if not is_known.all() else "")
-    scale.text(1.06, 0.5, words, size=8, va="center")
+    unit = "and more nats of surprise" + ("; white: not scored" if not is_known.all() else "")
+    scale.text(1.06, 0.5, unit, size=8, va="center")
     return figure
-
-
-def write_attention(
-    maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str], path: str | Path
-) -> None:
-    """Writes the picture that `draw_attention` draws as a PNG file."""
-    _write(draw_attention(maps, labels, layers), path)
-
-
-def draw_attention(
-    maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str]
-) -> Figure:
-    """Who looks at whom: a panel a layer with a row a head, from white (0) to dark (1).
-
-    Shades follow the square root of the weights, so that a share of 1% is still seen.
-
-    Args:
-        maps: (L, H, T, T) weights: of each layer and head, from each token (down) to each (across).
-        labels, layers: T names of the tokens; L titles.
-    """
-    n_layer, n_head, n_token, _ = maps.shape
-    side = max(2.0, _TOKEN_SIZE * n_token)
-    step, total = side + _MAP_GAP, n_head * (side + _MAP_GAP) + _LABEL_ROOM + _TEXT_LINE
-    width = n_layer * step + _LABEL_ROOM
-    figure = Figure(figsize=(width, total), facecolor="white")
-    starts = [at for at, label in enumerate(labels) if label.startswith("Bar ") or " s" in label]
-    for layer, head in np.ndindex(n_layer, n_head):
-        left, floor = _LABEL_ROOM + layer * step, total - _TEXT_LINE - (head + 1) * step
-        axes = figure.add_axes((left / width, floor / total, side / width, side / total))
-        axes.imshow(np.sqrt(maps[layer, head]), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        axes.vlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
-        axes.hlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
-        axes.set(xticks=[], yticks=[])
-        # labels at the edges only, and as plain text: they take time, and ticks six times as long
-        for at, label in enumerate(labels if head == n_head - 1 else ()):
-            axes.text(at, n_token, label, size=_TOKEN_POINTS, rotation=90, ha="center", va="top")
-        for at, label in enumerate(labels if layer == 0 else ()):
-            axes.text(-1, at, label, size=_TOKEN_POINTS, ha="right", va="center")
-        axes.spines[:].set(color=_LINE, lw=0.4)
-        axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
-        if head == 0:
-            axes.set_title(layers[layer], size=11, weight="bold")
-    figure.text(0.005, 1 - 0.1 / total, "looks ↓  at →", va="top", size=7)
-    return figure
-
-
-def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:
-    """What `Vocabulary.describe` says of each id, but bars by number: `Bar 16`, `15 s`.
-
-    Args:
-        ids: (T,), from Start or from a bar on.
-        vocabulary: theirs.
-        first_bar: the number of the first bar among them; where an upbeat comes before bar 1, of
-            the bar after it.
-    """
-    is_upbeat = len(ids) > 2 and vocabulary.kind_of[ids[0]] == Kind.START
-    is_upbeat = is_upbeat and vocabulary.kind_of[ids[2]] == Kind.LENGTH
-    numbers = itertools.count(first_bar - is_upbeat)
-    return [
-        (f"Bar {next(numbers)}" if vocabulary.grid.has_meter else f"{next(numbers) - 1} s")
-        if vocabulary.kind_of[token] == Kind.BAR
-        else vocabulary.describe(token)
-        for token in ids.tolist()
-    ]
-
-
-def _write(figure: Figure, path: str | Path) -> None:
-    with written_beside(path) as beside:
-        figure.savefig(beside, format="png", dpi=120)

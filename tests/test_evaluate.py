@@ -17,7 +17,7 @@ from evaluation import samples as measure
 from evaluation.likelihood import Music, likelihood
 from evaluation.metrics import note_density
 from model.serialization import save_model_file
-from rendering.piano_roll import write_attention
+from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import untrained_on
 from tests.music import GRID, piece
@@ -140,8 +140,8 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     drawn = []
     monkeypatch.setattr(
         evaluate,
-        "write_attention",
-        lambda *what: drawn.append(what) or write_attention(*what),
+        "draw_attention",
+        lambda *what: drawn.append(what) or draw_attention(*what),
     )
     model = generate.load(checkpoint)
     tune = tmp_path / "tunes" / "tune3.mid"
@@ -149,7 +149,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     evaluate.main([*options, "a.png"])
     assert capsys.readouterr().out == ""
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    maps, labels, layers, _ = drawn.pop()
+    maps, labels, layers = drawn.pop()
     ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
@@ -158,7 +158,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
     evaluate.main([*options, "b.png", "--from-bar", "3", "--tokens", "9"])
-    maps, labels, _, _ = drawn.pop()
+    maps, labels, _ = drawn.pop()
     assert maps.shape == (1, 1, 9, 9)
     assert labels[0] == "Bar 3"  # and its tempo, as a training window restates it
     assert labels[1].startswith("Tempo")

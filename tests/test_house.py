@@ -19,7 +19,12 @@ LIGHTNING = {
         "train.py",
     ),
 }
-MATPLOTLIB = {"rendering/piano_roll.py", "evaluation/charts.py"}
+MATPLOTLIB = {
+    "rendering/piano_roll.py",
+    "rendering/attention_map.py",
+    "rendering/png.py",
+    "evaluation/charts.py",
+}
 # Top-level files import each other only along this line.
 MAY_IMPORT = {
     "train": {"checkpoints", "devices", "monitor", "sharding"},

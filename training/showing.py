@@ -26,8 +26,9 @@ from generation.compose import Piece, compose
 from generation.length import Length
 from generation.model import Model
 from generation.seeds import Seed
+from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
-from rendering.piano_roll import draw_attention, draw_piano_roll, token_labels
+from rendering.piano_roll import draw_piano_roll
 
 SAMPLE_RATE = 22_050  # of the audio in TensorBoard, whose files grow with it
 SAMPLES, HEARD = 4, 2  # pieces that are sampled and measured; those of them that are shown
@@ -127,9 +128,9 @@ def play_truth(moment: Moment) -> None:
     _play(moment, "continuation/audio_true", moment.opening)
 
 
-def _show_after_opening(moment: Moment, tag: str, score: Score, title: str, goes_on: str) -> None:
+def _show_after_opening(moment: Moment, tag: str, score: Score, title: str, continues: str) -> None:
     title = f"{moment.corpus.split('valid').names[0]}, {title}"
-    roll = draw_piano_roll(score, moment.seed.end_step, title=title, goes_on=goes_on)
+    roll = draw_piano_roll(score, moment.seed.end_step, title=title, continues=continues)
     moment.writer.add_figure(f"continuation/roll_{tag}", roll, moment.step, close=False)
 
 

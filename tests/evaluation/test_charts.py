@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, png, svg
+from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import HISTOGRAMS, MEASURES, compare
 from tests.folders import tune
 from tests.music import EMPTY
@@ -144,7 +144,3 @@ def test_svg_is_whole_dark_where_the_screen_is_and_the_same_again(result):
     assert not re.search("#[0-9a-f]{6}\\b", drawn)  # every color has its dark one
     used = set(re.findall(r"var\((--c\d)\)", drawn))
     assert used <= set(re.findall(r"(--c\d):", text))
-
-
-def test_png_is_one(result):
-    assert png(draw_statistics(result)).startswith(b"\x89PNG\r\n\x1a\n")

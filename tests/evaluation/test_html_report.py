@@ -21,7 +21,8 @@ from evaluation.comparison import HISTOGRAMS, MEASURES
 from evaluation.html_report import MEANINGS, SECONDS_HEARD, write_report
 from evaluation.summary import overall
 from generate import load
-from rendering.piano_roll import write_piano_roll
+from rendering.piano_roll import draw_piano_roll
+from rendering.png import write_png
 from tests.evaluation.test_page import Reader
 from tests.folders import tune, write_tunes
 from tests.models import untrained_on
@@ -43,7 +44,7 @@ def judged(tmp_path_factory):
         untrained_on(Path("tunes"), folder / "m.safetensors")
         write_midi(tune(100), HOSTILE)
         write_midi(tune(101, bars=60), "long.mid")
-        write_piano_roll(tune(100), Path(HOSTILE).with_suffix(".png"))
+        write_png(draw_piano_roll(tune(100)), Path(HOSTILE).with_suffix(".png"))
         Path("long.png").write_bytes(b"no picture")
         Path("more").mkdir()
         (Path("more") / "broken.mid").write_bytes(b"<i>MThd")

@@ -25,7 +25,7 @@ def nats_of(model, score):
     ids = encode(score, model.vocabulary)
     (mask,) = masks_of_pieces([ids], model.vocabulary)
     allowed = [unpacked(mask, model.vocabulary)]
-    return token_nats(model.decoder, [ids], allowed, rebase=model.rebase, beside=model.beside)[0]
+    return token_nats(model.decoder, [ids], allowed, rebase=model.rebase, side=model.side)[0]
 
 
 def test_files_are_scored_total_over_total_with_intervals(model, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from data.score import BAR, DRUMS, NOTE, canonical
 from generation.note_text import parse_seed_notes
-from rendering.audio import render_audio, small_wav, write_wav
+from rendering.audio import mu_law_wav, render_audio, write_wav
 from tests.music import BOTH, EMPTY, GRID, piece, scale, scores
 
 RATE = 22_050
@@ -34,7 +34,7 @@ def test_four_parts_are_neither_silent_nor_clipped():
 def test_a_small_file_sounds_the_same():
     """Its samples are expanded as table 2 of G.711 says."""
     score = parse_seed_notes("Am:2 F C G7", GRID, (40, 41, 42, 43))
-    file, audio = small_wav(score), render_audio(score, RATE)
+    file, audio = mu_law_wav(score), render_audio(score, RATE)
     riff, size, form, tag, fmt, law, channels, rate, speed, block, bits, _ = struct.unpack(
         "<4sI4s4sIHHIIHHH", file[:38]
     )

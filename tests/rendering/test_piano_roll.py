@@ -8,17 +8,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
 from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
-from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import Survey
-from rendering.piano_roll import (
-    MOST_NATS,
-    draw_attention,
-    draw_piano_roll,
-    draw_surprise,
-    token_labels,
-    write_piano_roll,
-)
-from tests.music import BOTH, GRID, piece, scale, scores
+from rendering.piano_roll import MAX_NATS, draw_piano_roll, draw_surprise
+from tests.music import BOTH, piece, scale, scores
 
 VERMILION, BLUE, SEED_GROUND = "#D55E00", "#0072B2", "#F5ECD3"
 
@@ -106,74 +97,11 @@ def test_a_note_held_for_an_hour_does_not_squeeze_the_others():
     assert share_of(VERMILION, image) > 0.01
 
 
-def test_a_picture_is_written_whole_or_not_at_all(tmp_path):
-    write_piano_roll(piece(scale(8)), tmp_path / "new" / "roll.png")
-    assert (tmp_path / "new" / "roll.png").read_bytes().startswith(b"\x89PNG")
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
-        write_piano_roll(piece(scale(8)), tmp_path / "taken")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "taken"]
-
-
-def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges():
-    maps = np.zeros((2, 3, 4, 4))
-    maps[1, 2, 3, 0] = 1.0  # the last layer's last head: the last token looks at the first
-    maps[0, 0, 1, 0] = 0.25
-    figure = draw_attention(maps, ["Bar 16", "@0", "C4", "1/4"], ["layer 1", "layer 2"])
-    canvas = pixels(figure)
-    panels = np.array(figure.axes, dtype=object).reshape(2, 3)  # by layer, then head
-
-    def shade(layer, head, query, key):
-        """How dark the middle of a cell is, 0 to 1."""
-        x, y = panels[layer, head].transData.transform((key, query))
-        return 1 - canvas[canvas.shape[0] - 1 - int(y), int(x)].mean() / 255
-
-    assert shade(1, 2, 3, 0) > 0.6
-    assert 0.2 < shade(0, 0, 1, 0) < shade(1, 2, 3, 0)
-    assert shade(1, 2, 0, 3) < 0.1
-    assert [axes.get_title() for axes in panels[:, 0]] == ["layer 1", "layer 2"]
-    tokens = ["Bar 16", "@0", "C4", "1/4"]
-    for (layer, head), panel in np.ndenumerate(panels):  # at the left edge, and at the floor
-        texts = [text for text in panel.texts if text.get_text() in tokens]
-        down, across = ([t for t in texts if t.get_rotation() == angle] for angle in (0, 90))
-        assert [text.get_text() for text in down] == tokens * (layer == 0)
-        assert [text.get_position()[1] for text in down] == list(range(4)) * (layer == 0)
-        assert [text.get_text() for text in across] == tokens * (head == 2)
-        assert [text.get_position()[0] for text in across] == list(range(4)) * (head == 2)
-    # queries go down: the first row is on top
-    assert panels[0, 0].transData.transform((0, 0))[1] > panels[0, 0].transData.transform((0, 3))[1]
-
-
-def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():
-    score = piece([(0, 12, 60, 80, 0), (48, 24, 64, 80, 0)], bars=((4, 4, 48), (4, 4, 48)))
-    survey = Survey()
-    survey.add(score)
-    vocabulary = survey.vocabulary(GRID)
-    ids = encode(score, vocabulary)
-    labels = token_labels(ids, vocabulary, first_bar=15)
-    assert labels == [
-        *("Start", "Bar 15", "Tempo 120", "@0", "C4", "1/4"),
-        *("Bar 16", "@0", "E4", "1/2", "End"),
-    ]
-
-
-def test_an_upbeat_is_bar_0_and_seconds_are_counted_from_0():
-    upbeat = piece([(0, 12, 60, 80, 0), (12, 12, 60, 80, 0)], bars=((4, 4, 12), (4, 4, 48)))
-    notes = np.array([(0, 50, 60, 80, 0), (150, 50, 60, 80, 0)], dtype=NOTE)
-    performance = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
-    for score, labels in ((upbeat, ["Bar 0", "Bar 1"]), (performance, ["0 s", "1 s"])):
-        survey = Survey()
-        survey.add(score)
-        vocabulary = survey.vocabulary(score.grid)
-        told = token_labels(encode(score, vocabulary), vocabulary)
-        assert [label for label in told if label in labels] == labels
-
-
 def test_surprising_notes_are_dark_and_bear_their_numbers():
     score = piece(scale(16), bars=[(4, 4, 48)] * 4)
     nats = np.zeros(16)
     calm = pixels(draw_surprise(score, nats, []))
-    nats[[3, 9]] = MOST_NATS, 3 * MOST_NATS  # from there on they are all as dark
+    nats[[3, 9]] = MAX_NATS, 3 * MAX_NATS  # from there on they are all as dark
     figure = draw_surprise(score, nats, [(9, "bar 3: A4"), (3, "bar 1: $x$")], title="A $scale$")
     darkest = "#3D0026"
     assert share_of(darkest, pixels(figure)) > 2 * share_of(darkest, calm)

@@ -1,0 +1,73 @@
+"""Pictures of attention: which tokens each head looks at."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from data.tokens.vocabulary import Kind, Vocabulary
+
+# Inches.
+_TOKEN_SIZE, _LABEL_ROOM, _PANEL_GAP, _TITLE_HEIGHT = 0.085, 0.55, 0.12, 0.27
+_LABEL_POINTS, _LINE = 5, "#5B6570"
+
+
+def draw_attention(
+    maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str]
+) -> Figure:
+    """Draw attention weights from white (0) to dark (1): a column per layer, a row per head.
+
+    Shades follow the square root of the weights, so that a share of 1% is still seen.
+
+    Args:
+        maps: (L, H, T, T) weights per layer and head: each query (down) on each key (across).
+        labels: T names of the tokens.
+        layers: L titles.
+    """
+    n_layer, n_head, n_token, _ = maps.shape
+    side = max(2.0, _TOKEN_SIZE * n_token)
+    step, total = side + _PANEL_GAP, n_head * (side + _PANEL_GAP) + _LABEL_ROOM + _TITLE_HEIGHT
+    width = n_layer * step + _LABEL_ROOM
+    figure = Figure(figsize=(width, total), facecolor="white")
+    starts = [at for at, label in enumerate(labels) if label.startswith("Bar ") or " s" in label]
+    for layer, head in np.ndindex(n_layer, n_head):
+        left, floor = _LABEL_ROOM + layer * step, total - _TITLE_HEIGHT - (head + 1) * step
+        axes = figure.add_axes((left / width, floor / total, side / width, side / total))
+        axes.imshow(np.sqrt(maps[layer, head]), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        axes.vlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
+        axes.hlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
+        axes.set(xticks=[], yticks=[])
+        # labels at the edges only, and as plain text: they take time, and ticks six times as long
+        for at, label in enumerate(labels if head == n_head - 1 else ()):
+            axes.text(at, n_token, label, size=_LABEL_POINTS, rotation=90, ha="center", va="top")
+        for at, label in enumerate(labels if layer == 0 else ()):
+            axes.text(-1, at, label, size=_LABEL_POINTS, ha="right", va="center")
+        axes.spines[:].set(color=_LINE, lw=0.4)
+        axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
+        if head == 0:
+            axes.set_title(layers[layer], size=11, weight="bold")
+    figure.text(0.005, 1 - 0.1 / total, "looks ↓  at →", va="top", size=7)
+    return figure
+
+
+def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:
+    """Return a label for each id: bars by number (`Bar 16`, `15 s`), else what the id means.
+
+    Args:
+        ids: (T,), from Start or from a bar on.
+        vocabulary: of the ids.
+        first_bar: the number of the first bar among them, not counting an upbeat.
+    """
+    is_upbeat = len(ids) > 2 and vocabulary.kind_of[ids[0]] == Kind.START
+    is_upbeat = is_upbeat and vocabulary.kind_of[ids[2]] == Kind.LENGTH
+    numbers = itertools.count(first_bar - is_upbeat)
+    return [
+        (f"Bar {next(numbers)}" if vocabulary.grid.has_meter else f"{next(numbers) - 1} s")
+        if vocabulary.kind_of[token] == Kind.BAR
+        else vocabulary.describe(token)
+        for token in ids.tolist()
+    ]
