@@ -31,8 +31,10 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generate import Parser, at_least_one
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import ConstrainedState, Length
-from model.decoder import Decoder, DecoderConfig
-from model.decoding import Ids, RecordedSteps, prefill
+from model.config import DecoderConfig
+from model.cpu import speed_up
+from model.decoder import Decoder
+from model.decoding import Ids, prefill
 from model.sampling import SamplingOptions, sample
 
 CHOICE = SamplingOptions(top_p=0.95)
@@ -139,7 +141,7 @@ class Timed:
 
 def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], float]:
     """A function from batch size to the seconds a token and step, grammar and all."""
-    guide, steps = ConstrainedGrammar(words, NO_END), RecordedSteps(decoder)
+    guide, steps = ConstrainedGrammar(words, NO_END), speed_up(decoder)
 
     def run(batch: int) -> float:
         start = [np.array([words.first(Kind.START)])] * batch
@@ -152,7 +154,7 @@ def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], fl
             guide.start(batch),
             generator=generator,
             sampling=CHOICE,
-            steps=steps,
+            step=steps,
         )
         assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
         return (time.perf_counter() - began) / tokens
@@ -201,7 +203,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
 
     The floor is a sum over all the weights that a step multiplies by: each is read once.
     """
-    steps = RecordedSteps(decoder)
+    steps = speed_up(decoder)
     start = words.first(Kind.START)
     prompts = np.full((batch, tokens // 2), start)
     features = SideFeatures(words)
@@ -219,7 +221,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
         if isinstance(layer, torch.nn.Linear)
     }
     layers = [  # as the recorded step has them
-        (steps.quick[batch].get_submodule(name), torch.randn(batch, 1, matrix.shape[1]))
+        (steps.copies[batch].get_submodule(name), torch.randn(batch, 1, matrix.shape[1]))
         for name, matrix in matrices.items()
     ]
     weights = torch.cat([matrix.flatten() for matrix in matrices.values()])
@@ -239,7 +241,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
         grammar.start(batch),
         generator=generator,
         sampling=CHOICE,
-        steps=steps,
+        step=steps,
     )
     assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
     times["grammar"] = grammar.seconds / tokens

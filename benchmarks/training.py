@@ -38,7 +38,9 @@ from data.batches.datamodule import TrainingBatch
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from generate import Parser, at_least_one
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.cpu import speed_up
+from model.decoder import Decoder
 from train import keep_memory
 from training.callbacks import RunLogger, StepProgress
 from training.module import MusicModule, cross_entropy
@@ -149,6 +151,7 @@ def _ours(shape: Shape, dropout: float, precision: str, its: dict[str, Any]) -> 
     torch.manual_seed(0)
     config = DecoderConfig(shape.words.size, n_embd=shape.width, dropout=dropout, **its)
     decoder = Decoder(config).train()
+    speed_up(decoder)
     optimizer = MuonAdamW(decoder, 1e-4, 1e-3, 0.1, PRECISIONS[precision])
     return Step(decoder, optimizer, precision, shape)
 

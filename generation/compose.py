@@ -312,7 +312,7 @@ def _sampled(
         generator=torch.Generator().manual_seed(random_seed),
         sampling=sampling,
         rebase=model.rebase,
-        steps=model.steps,
+        step=model.step,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from data.batches.windows import masks_of_pieces, rebase, unpacked
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary, VocabularyError
+from model.cpu import speed_up
 from model.decoder import Decoder
-from model.decoding import Ids, RecordedSteps
+from model.decoding import Ids, Step
 from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 
@@ -28,10 +29,10 @@ class Model:
     vocabulary: Vocabulary
     summary: dict[str, Any]
 
-    @cached_property
-    def steps(self) -> RecordedSteps:
-        """The decoder's single-token steps, recorded once for all the pieces it writes."""
-        return RecordedSteps(self.decoder)
+    step: Step = field(init=False, repr=False)  # the decoder's single-token step, for sampling
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", speed_up(self.decoder))
 
     @cached_property
     def features(self) -> SideFeatures:

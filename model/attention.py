@@ -1,13 +1,11 @@
 """Attention: the formula, its many-headed layer, and the cache of keys and values."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.cpu import RMSNorm
 from model.positions import rotate
 
 
@@ -19,7 +17,10 @@ def attention_weights(
     causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """softmax(Q K^T * scale) over the keys that may be seen (Vaswani et al. 2017, equation 1).
+    """Return softmax(Q K^T * scale) over the keys that may be seen.
+
+    This is the definition (Vaswani et al. 2017, equation 1). Attention maps show it, and tests
+    hold everything faster to it.
 
     Args:
         query: float (..., T, d).
@@ -31,24 +32,13 @@ def attention_weights(
     Returns:
         (..., T, S); each row sums to 1, or is all 0 where a query may see nothing.
     """
-    T, S = query.shape[-2], key.shape[-2]
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    seen = _seen(mask, causal, T, S, query.device)
+    scores = (query * scale) @ key.mT  # (..., T, d) @ (..., d, S) -> (..., T, S)
+    seen = _seen(mask, causal, query, key)
     if seen is None:
-        return ((query * scale) @ key.mT).softmax(dim=-1)
-    blind = None if mask is None else ~seen.any(dim=-1, keepdim=True)  # causal alone sees itself
-    hidden = ~seen if blind is None else ~(seen | blind)  # -inf in a whole row would give NaN
-    bias = torch.zeros(seen.shape, dtype=query.dtype, device=query.device)
-    bias = bias.masked_fill(hidden, -math.inf)
-    # product, scale and mask in one pass: a third faster than masked_fill on the scores
-    scores = torch.baddbmm(
-        bias.expand(*query.shape[:-1], S).reshape(-1, T, S),  # (..., T, S) -> (N, T, S)
-        query.reshape(-1, T, query.shape[-1]),  # (..., T, d) -> (N, T, d)
-        key.reshape(-1, S, key.shape[-1]).mT,  # (..., S, d) -> (N, d, S)
-        alpha=scale,
-    )
-    weights = scores.softmax(dim=-1).view(*query.shape[:-1], S)  # (N, T, S) -> (..., T, S)
-    return weights if blind is None else weights.masked_fill(blind, 0)
+        return scores.softmax(dim=-1)
+    weights = scores.masked_fill(~seen, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(~seen, 0)  # a row without a key to see would be NaN
 
 
 def scaled_dot_product_attention(
@@ -60,10 +50,7 @@ def scaled_dot_product_attention(
     causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """softmax(Q K^T * scale) V (Vaswani et al. 2017, equation 1).
-
-    On a CPU it is written out, which forward and backward is faster than torch's fused kernel;
-    elsewhere the fused kernel runs.
+    """Return `attention_weights` @ V by torch's fused kernel.
 
     Args:
         query: float (..., T, d_k).
@@ -74,76 +61,12 @@ def scaled_dot_product_attention(
     Returns:
         (..., T, d_v); 0 where a query may see nothing.
     """
-    if query.device.type != "cpu":
-        return _fused(query, key, value, mask, causal, scale)
-    T, S = query.shape[-2], key.shape[-2]
-    if mask is not None or not causal or T != S or T == 1:
-        return attention_weights(query, key, mask, causal=causal, scale=scale) @ value
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    one_axis = (
-        x.reshape(-1, T, x.shape[-1]) for x in (query, key, value)
-    )  # (..., T, d) -> (N, T, d)
-    output: Tensor = _CausalBands.apply(*one_axis, scale)  # type: ignore[no-untyped-call]
-    return output.view(*query.shape[:-1], -1)  # (N, T, d_v) -> (..., T, d_v)
-
-
-class _CausalBands(torch.autograd.Function):
-    """Causal attention of query (N, T, d_k), key (N, T, d_k) and value (N, T, d_v), in bands.
-
-    A band of `ROWS` queries meets the keys up to its own end alone: nearly half of the products
-    are spared, and what is between them stays in the processor's cache.
-    """
-
-    ROWS = 128
-
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        T = query.shape[1]
-        square = torch.full((min(T, _CausalBands.ROWS),) * 2, -math.inf, dtype=query.dtype)
-        later_hidden = square.triu(1)
-        output, bands = value.new_empty(value.shape), []
-        for begin in range(0, T, _CausalBands.ROWS):
-            end = min(begin + _CausalBands.ROWS, T)
-            scores = (query[:, begin:end] * scale).bmm(key[:, :end].mT)  # (N, R, end)
-            scores[:, :, begin:].add_(later_hidden[: end - begin, : end - begin])
-            bands.append(scores.softmax(dim=-1))
-            output[:, begin:end] = bands[-1].bmm(value[:, :end])
-        ctx.save_for_backward(query, key, value, *bands)
-        ctx.scale = scale
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        query, key, value, *bands = ctx.saved_tensors
-        of_query, of_key = torch.empty_like(query), torch.zeros_like(key)
-        of_value = torch.zeros_like(value)
-        end = 0
-        for weights in bands:
-            begin, end = end, weights.shape[-1]
-            of_output = gradient[0][:, begin:end]
-            of_value[:, :end].baddbmm_(weights.mT, of_output)
-            of_weights = of_output.bmm(value[:, :end].mT)
-            of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-            of_query[:, begin:end] = of_scores.bmm(key[:, :end])
-            of_key[:, :end].baddbmm_(of_scores.mT, query[:, begin:end])
-        return of_query.mul_(ctx.scale), of_key.mul_(ctx.scale), of_value, None
-
-
-def _fused(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float | None,
-) -> Tensor:
-    """The same by torch's kernel."""
-    T, S = query.shape[-2], key.shape[-2]
-    if mask is None and causal and T == S:  # the kernel's own causal mask is its fastest way
+    if mask is None and causal and query.shape[-2] == key.shape[-2]:
+        # the kernel's own causal mask is its fastest way
         return functional.scaled_dot_product_attention(
             query, key, value, is_causal=True, scale=scale
         )
-    seen = _seen(mask, causal, T, S, query.device)
+    seen = _seen(mask, causal, query, key)
     output = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scale)
     if mask is None or seen is None:
         return output
@@ -153,7 +76,7 @@ def _fused(
 def causal_mask(
     n_query: int, n_key: int, device: torch.device | None = None, *, strict: bool = False
 ) -> Tensor:
-    """bool (T, S): the T queries are the last of the S keys; none sees a later key.
+    """Return bool (T, S): the T queries are the last of the S keys; none sees a later key.
 
     With `strict` none sees its own either: a look-up in what came before.
     """
@@ -162,20 +85,19 @@ def causal_mask(
 
 
 def padding_mask(is_token: Tensor) -> Tensor:
-    """bool (B, S), which places hold a token -> (B, 1, 1, S): no query sees an empty one.
+    """Return bool (B, S), which places hold a token, as (B, 1, 1, S): no query sees an empty one.
 
-    Joined with others by `&`: `causal_mask(T, T) & padding_mask(ids != 0)`.
+    Join it with others by `&`: `causal_mask(T, T) & padding_mask(ids != 0)`.
     """
     return is_token[:, None, None, :]
 
 
-def _seen(
-    mask: Tensor | None, causal: bool, n_query: int, n_key: int, device: torch.device
-) -> Tensor | None:
-    """`mask` and causality as one boolean mask; None where nothing is hidden."""
-    if not causal or n_query == 1:  # the one last query sees every key
+def _seen(mask: Tensor | None, causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
+    """Return `mask` and causality as one boolean mask; None where nothing is hidden."""
+    T, S = query.shape[-2], key.shape[-2]
+    if not causal or T == 1:  # the one last query sees every key
         return mask
-    later_hidden = causal_mask(n_query, n_key, device)
+    later_hidden = causal_mask(T, S, query.device)
     return later_hidden if mask is None else mask & later_hidden
 
 
@@ -196,7 +118,7 @@ class KVCache:
     def __init__(
         self, n_slot: int, start: Tensor, shape: tuple[int, int, int, int], like: Tensor
     ) -> None:
-        """An empty cache.
+        """Make an empty cache.
 
         Args:
             n_slot: how many attention layers write into it.
@@ -212,23 +134,24 @@ class KVCache:
         self.start = start.to(like.device)
 
     def positions(self, n_new: int) -> Tensor:
-        """Positions of the next T columns: int64 (T,), or (B, T) where rows are padded."""
+        """Return positions of the next T columns: int64 (T,), or (B, T) where rows are padded."""
         columns = self.length + torch.arange(n_new, device=self.key.device)
         if not self.padded:
             return columns
         return (columns - self.start[:, None]).clamp(min=0)  # (B, T)
 
     def not_padding(self, n_new: int) -> Tensor:
-        """bool (B, 1, 1, S): which of the columns up to the next T hold tokens."""
+        """Return bool (B, 1, 1, S): which of the columns up to the next T hold tokens."""
         columns = torch.arange(self.length + n_new, device=self.key.device)
         return padding_mask(columns >= self.start[:, None])
 
     def append(self, slot: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Write (B, H, T, d) keys and values of one layer; all so far, (B, H, S, d), return.
-
-        (d is d_k for keys, d_v for values.)
+        """Write keys (B, H, T, d_k) and values (B, H, T, d_v) of one layer.
 
         `length` stays until `advance`, since each layer writes the same columns.
+
+        Returns:
+            All of the layer so far: keys (B, H, S, d_k) and values (B, H, S, d_v).
         """
         T, end = key.shape[-2], self.length + key.shape[-2]
         keys, values = self.key[slot], self.value[slot]  # (B, H, C, d)
@@ -272,11 +195,12 @@ class MultiHeadAttention(nn.Module):
         d_v = n_embd // n_head if value_width is None else value_width
         self.n_head = n_head
         self.slot = slot
-        # each vector to RMS 1
-        self.qk_norm = RMSNorm(d_k, elementwise_affine=False) if qk_norm else nn.Identity()
+        self.qk_norm = nn.RMSNorm(d_k, elementwise_affine=False) if qk_norm else nn.Identity()
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
+        # model/cpu.py puts equals here that are faster on a CPU
+        self.rotate, self.attend = rotate, scaled_dot_product_attention
 
     def forward(
         self,
@@ -285,7 +209,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
-        """Attend.
+        """Attend: x (B, T, D) to itself, and to what the cache holds.
 
         Args:
             x: float (B, T, D).
@@ -299,7 +223,7 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self.project(x, rotation)  # (B, H, T, d)
         if cache is not None:
             key, value = cache.append(self.slot, key, value)  # (B, H, S, d)
-        y = scaled_dot_product_attention(query, key, value, mask, causal=mask is None)
+        y = self.attend(query, key, value, mask, causal=mask is None)
         mixed: Tensor = self.w_o(y.transpose(1, 2).flatten(2))  # (B, H, T, d_v) -> (B, T, D)
         return mixed
 
@@ -309,19 +233,19 @@ class MultiHeadAttention(nn.Module):
         rotation: tuple[Tensor, Tensor] | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The weights with which `forward`, given the same, sums the values: (B, H, T, T)."""
+        """Return the weights with which `forward`, given the same, sums values: (B, H, T, T)."""
         query, key, _ = self.project(x, rotation)
         return attention_weights(query, key, mask, causal=mask is None)
 
     def project(
         self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
+        """Return queries, keys (B, H, T, d_k) and values (B, H, T, d_v) of x (B, T, D)."""
         both, value = self.w_qkv(x).split(self.widths, dim=-1)
         both = both.unflatten(-1, (2, self.n_head, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, T, d_k)
         value = value.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, H, T, d_v)
         both = self.qk_norm(both)
         if rotation is not None:
-            both = rotate(both, rotation)
+            both = self.rotate(both, rotation)
         query, key = both.unbind()  # what is done to queries is done to keys
         return query, key, value

@@ -1,10 +1,8 @@
-"""How a decoder knows where in a sequence a token stands: four answers.
+"""Positions: four ways to tell a decoder where in the sequence a token stands.
 
 Letters, here and in all of model/: B batch, T time (queries), S keys, H heads, D width,
 d width of one head, V vocabulary, C context length.
 """
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +30,7 @@ class Sinusoidal(nn.Module):
         self.register_buffer("table", waves.flatten(1), persistent=False)  # (C, D)
 
     def forward(self, positions: Tensor) -> Tensor:
-        """The waves of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
+        """Return the waves of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
         return self.table[positions]
 
 
@@ -49,7 +47,7 @@ class Learned(nn.Module):
         self.table = nn.Parameter(0.02 * torch.randn(context_length, n_embd))
 
     def forward(self, positions: Tensor) -> Tensor:
-        """The vectors of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
+        """Return the vectors of `positions`, int64 (..., T) in [0, C): float (..., T, D)."""
         return self.table[positions]
 
 
@@ -78,7 +76,7 @@ class Rotary(nn.Module):
         self.register_buffer("sin", torch.cat((-sin, sin), dim=-1), persistent=False)
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines for `rotate`.
+        """Return cosines and sines for `rotate`.
 
         Args:
             positions: int64 (T,), or (B, T) where each row counts for itself; in [0, C).
@@ -91,7 +89,7 @@ class Rotary(nn.Module):
 
 
 class RotaryTime(nn.Module):
-    """Rotary angles of two kinds, by turns: of the place in the sequence, and of musical time.
+    """Rotary angles of two kinds, alternating: of the place in the sequence, and of musical time.
 
     Even pairs turn by the place, as `Rotary`'s; odd ones by the time of the token, in periods
     from two steps to LONGEST. So a product knows both how many tokens and how many steps lie
@@ -121,7 +119,7 @@ class RotaryTime(nn.Module):
         self.register_buffer("by_time", by_time.float(), persistent=False)
 
     def forward(self, positions: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines for `rotate`.
+        """Return cosines and sines for `rotate`.
 
         Args:
             positions: int64 (T,), or (B, T) where each row counts for itself.
@@ -151,39 +149,12 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
         (B, H, T, d) of x's dtype (the angles are cast to it, so bf16 stays bf16).
     """
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    if not x.requires_grad:
-        return _turned(x, cos, *sin.chunk(2, dim=-1))
-    turned: Tensor = _Turned.apply(x, cos, sin)  # type: ignore[no-untyped-call]
-    return turned
-
-
-class _Turned(torch.autograd.Function):
-    """The same with its derivative, which autograd would not make of changes in place."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        ctx.save_for_backward(cos, sin)
-        return _turned(x, cos, *sin.chunk(2, dim=-1))
-
-    @staticmethod
-    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, None, None]:
-        """The way back is a turn by the same angles, the other way."""
-        cos, sin = ctx.saved_tensors
-        return _turned(gradient[0], cos, *sin.chunk(2, dim=-1)[::-1]), None, None
-
-
-def _turned(x: Tensor, cos: Tensor, to_first: Tensor, to_second: Tensor) -> Tensor:
-    """x cos, and of each half its product with a sine added to the other half."""
-    y = x * cos
     first, second = x.chunk(2, dim=-1)
-    y_first, y_second = y.chunk(2, dim=-1)
-    y_first.addcmul_(second, to_first)
-    y_second.addcmul_(first, to_second)
-    return y
+    return x * cos + torch.cat((second, first), dim=-1) * sin
 
 
 def _angles(width: int, context_length: int) -> Tensor:
-    """p / 10000^(2i/width) for position p and pair i: float32 (C, width/2)."""
+    """Return p / 10000^(2i/width) for position p and pair i: float32 (C, width/2)."""
     if width % 2:
         raise ValueError(f"positions turn pairs of numbers: the width must be even, not {width}")
     pair = torch.arange(0, width, 2, dtype=torch.float64)  # 2i

@@ -7,6 +7,7 @@ long history is shortened is asked of a function; the caller brings both.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from model.attention import KVCache
 from model.decoder import Decoder
-from model.decoding import PAD, Ids, RecordedSteps, SideArray, prefill, right_aligned
+from model.decoding import PAD, Ids, SideArray, Step, decode_one, prefill, right_aligned
 
 State = TypeVar("State", contravariant=True)  # of a grammar
 
@@ -151,7 +152,7 @@ def sample(
     generator: torch.Generator,
     sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
-    steps: RecordedSteps | None = None,
+    step: Step | None = None,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -171,7 +172,7 @@ def sample(
         choice: temperature and filters; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
-        steps: of this decoder, from an earlier call; None = recorded anew, in a tenth of a second.
+        step: `decode_one` of this decoder; None = without anything that makes it faster.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -185,7 +186,7 @@ def sample(
     histories = [[int(i) for i in prompt] for prompt in prompts]
     allowed = grammar.allowed(state)  # (B, V)
     ended = _only_pad(allowed)
-    steps = RecordedSteps(decoder) if steps is None else steps
+    step = partial(decode_one, decoder) if step is None else step
 
     def side(ids: Ids) -> SideArray | None:
         return None if not decoder.config.n_side else grammar.side(state, ids)
@@ -197,7 +198,7 @@ def sample(
             prompts = [np.array(history) for history in histories]
             logits, cache = prefill(decoder, prompts, side(right_aligned(prompts)))
         elif cache is not None and cache.length < context:
-            logits = steps(ids, cache, side(ids[:, None]))
+            logits = step(ids, cache, side(ids[:, None]))
         else:
             prompts = _rebased(histories, ended, rebase, context)
             histories = [prompt.tolist() for prompt in prompts]  # what is forgotten takes no memory

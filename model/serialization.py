@@ -14,7 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.interval_head import OCTAVE, IntervalHead
 
 FORMAT = "etude"

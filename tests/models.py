@@ -8,7 +8,8 @@ from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.serialization import save_model_file
 from tests.music import GRID
 

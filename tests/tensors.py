@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.sampling import Rebase
 
 

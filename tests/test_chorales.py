@@ -18,7 +18,8 @@ from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from generation.model import load
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.serialization import save_model_file
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"

@@ -13,7 +13,8 @@ from PIL import Image
 import generate
 from data.midi.io import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.serialization import ModelFileError, save_model_file
 from tests.models import PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, vocabulary_for

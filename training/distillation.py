@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from data.batches.datamodule import MusicDataModule
-from model.decoder import SHAPE, Decoder
+from model.config import SHAPE
+from model.cpu import speed_up
+from model.decoder import Decoder
 from model.serialization import ModelFileError, load_model_file
 from training.checks import RunError
 
@@ -24,6 +26,8 @@ class Teachers(nn.Module):
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
         super().__init__()
+        for decoder in decoders:
+            speed_up(decoder)
         self.decoders = nn.ModuleList(decoders)
 
     @torch.no_grad()

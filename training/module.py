@@ -15,16 +15,9 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from data.batches.datamodule import MusicDataModule, TrainingBatch
 from data.batches.windows import NOT_SCORED, PieceBatch
-from model.decoder import (
-    DROPOUTS,
-    SHAPE,
-    Activation,
-    Decoder,
-    DecoderConfig,
-    Norm,
-    NormPosition,
-    Positions,
-)
+from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormPosition, Positions
+from model.cpu import speed_up
+from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
 from training.checks import (
     RunError,
@@ -142,6 +135,7 @@ class MusicModule(LightningModule):
         except ValueError as error:
             raise RunError(str(error)) from None
         self.decoder = Decoder(config)
+        speed_up(self.decoder)
         if path := self.hparams["begin_with"]:
             begin_with(self.decoder, path, self.data)
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))

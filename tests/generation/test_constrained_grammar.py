@@ -18,7 +18,8 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import Constraints
 from generation.length import Length
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.sampling import SamplingOptions, sample
 from tests.data.batches.test_windows import follow
 from tests.music import EMPTY

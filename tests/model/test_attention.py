@@ -9,12 +9,12 @@ from torch.nn import functional
 from model.attention import (
     KVCache,
     MultiHeadAttention,
-    _fused,
     attention_weights,
     causal_mask,
     padding_mask,
     scaled_dot_product_attention,
 )
+from model.cpu import causal_bands
 from model.positions import Rotary
 
 
@@ -46,11 +46,12 @@ def test_agrees_with_torch(causal, with_mask, scale):
     torch.testing.assert_close(ours, theirs)
 
 
-def test_who_may_see_nothing_gets_zero_and_no_gradient():
+@pytest.mark.parametrize("function", [scaled_dot_product_attention, causal_bands])
+def test_who_may_see_nothing_gets_zero_and_no_gradient(function):
     query = torch.randn(2, 4, 3, requires_grad=True)
     key, value = torch.randn(2, 4, 3, requires_grad=True), torch.randn(2, 4, 3)
     earlier = causal_mask(4, 4, query.device).tril(-1)  # strictly earlier: the first has none
-    output = scaled_dot_product_attention(query, key, value, earlier)
+    output = function(query, key, value, earlier)
     assert torch.equal(output[:, 0], torch.zeros(2, 3))
     output.sum().backward()
     assert query.grad is not None
@@ -59,44 +60,31 @@ def test_who_may_see_nothing_gets_zero_and_no_gradient():
     assert key.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("function", [scaled_dot_product_attention, causal_bands])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask_of", ["none", "strict", "padding"])
-@pytest.mark.parametrize("shape", [(6, 6), (1, 6), (4, 6)])
-def test_the_fused_kernel_says_the_same(causal, mask_of, shape):
-    """What runs where there is no CPU: values and gradients, rows that see nothing included."""
+@pytest.mark.parametrize("shape", [(6, 6), (1, 6), (4, 6), (128, 128), (300, 300)])
+def test_what_runs_is_the_formula(function, causal, mask_of, shape):
+    """Values and gradients, rows that see nothing included."""
     T, S = shape
     torch.manual_seed(0)
     shapes = ((2, 3, T, 4), (2, 3, S, 4), (2, 3, S, 5))
-    query, key, value = (torch.randn(shape, requires_grad=True) for shape in shapes)
+    inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
     is_token = torch.arange(S) >= torch.tensor([[0], [3]])  # left-padded: early queries are blind
     masks = {
         "none": None,
         "strict": causal_mask(T, S, strict=True),
         "padding": padding_mask(is_token),
     }
-    results = []
-    for function in (scaled_dot_product_attention, _fused):
-        options = {"mask": masks[mask_of], "causal": causal, "scale": 0.7}
-        output = function(query, key, value, **options)
-        results.append([output, *torch.autograd.grad(output.square().sum(), (query, key, value))])
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("length", [2, 128, 300])
-def test_bands_of_causal_attention_are_the_whole(length):
-    torch.manual_seed(0)
-    shapes = ((2, 3, length, 4), (2, 3, length, 4), (2, 3, length, 5))
-    inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    weights = attention_weights(*inputs[:2], causal=True, scale=0.7)
+    options = {"mask": masks[mask_of], "causal": causal, "scale": 0.7}
     results = []
     for output in (
-        scaled_dot_product_attention(*inputs, causal=True, scale=0.7),
-        weights @ inputs[2],
+        attention_weights(*inputs[:2], **options) @ inputs[2],
+        function(*inputs, **options),
     ):
         results.append([output, *torch.autograd.grad(output.square().sum(), inputs)])
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    for by_formula, given in zip(*results, strict=True):
+        torch.testing.assert_close(given, by_formula, rtol=1e-4, atol=1e-4)
 
 
 def test_a_hidden_key_counts_for_nothing():

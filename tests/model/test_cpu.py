@@ -1,10 +1,150 @@
-"""Dropout, RMSNorm and squared relu against torch's, and dropout's chances."""
+"""What is faster on a CPU against plain PyTorch: values and gradients, and dropout's chances."""
+
+import copy
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
 from torch.nn import functional
 
-from model.cpu import BlockDropout, Dropout, RMSNorm, squared_relu
+from model.attention import causal_mask
+from model.config import DecoderConfig
+from model.cpu import PIECES, FastDropout, FastRMSNorm, fast_squared_relu, speed_up
+from model.decoding import decode_one, prefill
+from tests.tensors import opinionated
+
+V, C = 13, 16
+
+
+@st.composite
+def configs(draw):
+    """Configs of any of the choices, side input and logits by interval among them."""
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "rotary", "rotary_time"]))
+    programs = draw(st.sampled_from([0, 2]))
+    with_side = programs or positions == "rotary_time" or draw(st.booleans())
+    return DecoderConfig(
+        V,
+        n_layer=2,
+        n_head=2,
+        n_embd=16,
+        context_length=C,
+        n_attention=draw(st.sampled_from([1, 2])),
+        positions=positions,
+        norm=draw(st.sampled_from(["layer", "rms"])),
+        norm_position=draw(st.sampled_from(["post", "pre"])),
+        activation=draw(st.sampled_from(["relu", "gelu", "squared_relu"])),
+        qk_norm=draw(st.booleans()),
+        bias=draw(st.booleans()),
+        n_side=SIDE if with_side else 0,
+        n_programs=programs,
+        n_pitches=3 if programs else 0,
+        first_note=5 if programs else 0,
+    )
+
+
+SIDE = 12  # columns: 3 bits, 8 references of two programs, time
+
+
+def swapped(plain):
+    """A copy of a decoder, sped up, and the function that takes its steps."""
+    fast = copy.deepcopy(plain)
+    return fast, speed_up(fast)
+
+
+def side_beside(config, ids):
+    """A side input, int16, that follows from ids (B, T); None where the decoder has none."""
+    if not config.n_side:
+        return None
+    columns = torch.arange(SIDE)
+    side = ids[..., None] // (columns + 1) % 2  # zeros and ones, which are pitches, too
+    side[..., -1] = ids.cumsum(-1)
+    return side.short()
+
+
+@given(configs(), st.sampled_from(["causal", "padding", "all"]), st.integers(0, 9))
+@settings(max_examples=40, deadline=None)
+def test_a_decoder_sped_up_is_the_plain_one(config, mask_of, seed):
+    """Logits and the gradient of every weight, by name; without a mask and with."""
+    plain = opinionated(config, seed, std=0.3).train()
+    fast, _ = swapped(plain)
+    ids = torch.randint(V, (2, C))
+    is_token = torch.arange(C) >= torch.tensor([[0], [5]])
+    masks = {
+        "causal": None,
+        "padding": causal_mask(C, C) & is_token[:, None, None, :],
+        "all": torch.ones(C, C, dtype=torch.bool),
+    }
+    logits, gradients = [], []
+    for decoder in (plain, fast):
+        logits.append(decoder(ids, mask=masks[mask_of], side=side_beside(config, ids)))
+        weights = dict(decoder.named_parameters())
+        loss = logits[-1].logsumexp(-1)[:, 5:].square().sum()
+        found = torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
+        gradients.append(dict(zip(weights, found, strict=True)))
+    torch.testing.assert_close(logits[1], logits[0], rtol=1e-3, atol=1e-4)
+    assert list(gradients[0]) == list(gradients[1])
+    for name, gradient in gradients[0].items():
+        if gradient is not None:
+            torch.testing.assert_close(
+                gradients[1][name],
+                gradient,
+                rtol=1e-2,
+                atol=1e-3,
+                msg=name,
+            )
+    with torch.no_grad():
+        logits = [decoder(ids, side=side_beside(config, ids)) for decoder in (plain, fast)]
+    torch.testing.assert_close(logits[1], logits[0], rtol=1e-3, atol=1e-4)
+
+
+@given(configs(), st.lists(st.integers(1, 6), min_size=1, max_size=3))
+@settings(max_examples=25, deadline=None)
+def test_steps_sped_up_are_the_plain_ones(config, lengths):
+    """From prompts of like or different lengths, one row and several, to the end of the context."""
+    plain = opinionated(config, seed=3, std=0.3)
+    fast, step = swapped(plain)
+    prompts = [torch.arange(length).numpy() % V for length in lengths]
+    padded = torch.zeros(len(prompts), max(lengths), dtype=torch.long)
+    for row, prompt in zip(padded, prompts, strict=True):
+        row[len(row) - len(prompt) :] = torch.from_numpy(prompt)
+    side = side_beside(config, padded)
+    read = None if side is None else side.numpy()
+    (expected, plain_cache), (logits, cache) = (prefill(d, prompts, read) for d in (plain, fast))
+    torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-4)
+    while plain_cache.length < C:
+        ids = (torch.arange(len(prompts)) + 3 * plain_cache.length) % V
+        side = side_beside(config, ids[:, None])
+        inputs = (ids.numpy(), cache, None if side is None else side.numpy())
+        expected = decode_one(plain, inputs[0], plain_cache, inputs[2])
+        torch.testing.assert_close(step(*inputs), expected, rtol=1e-3, atol=1e-4)
+        assert cache.length == plain_cache.length
+
+
+def test_speeding_up_keeps_names_weights_and_mode_and_can_be_done_twice():
+    config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, dropout=0.1)
+    plain = opinionated(config, seed=0, std=0.3).train()
+    before = dict(plain.named_parameters())
+    state = torch.get_rng_state()
+    for _ in range(2):
+        speed_up(plain)
+        assert torch.equal(torch.get_rng_state(), state)
+        after = dict(plain.named_parameters())
+        assert list(after) == list(before)
+        assert all(after[name] is weight for name, weight in before.items())
+        kinds = [type(module) for module in plain.modules()]
+        assert nn.Dropout not in kinds
+        assert nn.RMSNorm not in kinds
+        assert all(module.training for module in plain.modules())
+
+
+def test_without_a_piece_the_plain_one_stays():
+    config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, dropout=0.1)
+    plain = opinionated(config, seed=0, std=0.3)
+    before = [type(module) for module in plain.modules()]
+    speed_up(plain, without=PIECES)
+    assert [type(module) for module in plain.modules()] == before
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -12,7 +152,7 @@ from model.cpu import BlockDropout, Dropout, RMSNorm, squared_relu
 def test_dropout_zeroes_its_share_and_keeps_the_mean(dtype, p):
     torch.manual_seed(0)
     x = torch.ones(1001, 999, dtype=dtype, requires_grad=True)  # no multiple of four
-    y = Dropout(p)(x)
+    y = FastDropout(p)(x)
     assert y.dtype == dtype
     n = x.numel()
     zeros = (y == 0).double()
@@ -32,7 +172,7 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean(dtype, p):
 
 def test_dropout_follows_torchs_seed():
     x = torch.ones(64, 64)
-    layer = Dropout(0.5)
+    layer = FastDropout(0.5)
     drawn = []
     for seed in (1, 2, 1):
         torch.manual_seed(seed)
@@ -45,7 +185,7 @@ def test_dropout_follows_torchs_seed():
 
 def test_dropout_takes_numbers_that_do_not_lie_in_order():
     x = torch.arange(1.0, 13).view(3, 4).T.requires_grad_()
-    y = Dropout(0.5)(x)
+    y = FastDropout(0.5)(x)
     assert torch.equal(y[y != 0], 2 * x[y != 0])
     y.sum().backward()
     assert torch.equal(x.grad != 0, y != 0)
@@ -54,7 +194,10 @@ def test_dropout_takes_numbers_that_do_not_lie_in_order():
 @pytest.mark.parametrize("gain", [False, True])
 def test_rms_norm_is_torchs(gain):
     torch.manual_seed(0)
-    ours, theirs = RMSNorm(6, elementwise_affine=gain), torch.nn.RMSNorm(6, elementwise_affine=gain)
+    ours, theirs = (
+        FastRMSNorm(6, elementwise_affine=gain),
+        torch.nn.RMSNorm(6, elementwise_affine=gain),
+    )
     for layer in (ours, theirs):
         for weight in layer.parameters():
             weight.data = torch.arange(1.0, 7)
@@ -71,23 +214,7 @@ def test_rms_norm_is_torchs(gain):
 
 def test_squared_relu_is_relu_squared():
     x = torch.linspace(-2, 2, 9, requires_grad=True)
-    y = squared_relu(x)
+    y = fast_squared_relu(x)
     assert torch.equal(y, functional.relu(x).square())
     (slope,) = torch.autograd.grad(y.sum(), x)
     assert torch.equal(slope, 2 * functional.relu(x))
-
-
-def test_blocks_drop_out_whole_and_what_is_kept_keeps_the_mean():
-    torch.manual_seed(0)
-    layer = BlockDropout((2, 1, 3), 0.25)
-    x = torch.ones(100, 40, 6)
-    y = layer.train()(x)
-    kept = y != 0
-    assert y.unique().tolist() == pytest.approx([0.0, 4 / 3])
-    for block in (slice(0, 2), slice(3, 6)):
-        assert (kept[..., block].all(dim=-1) == kept[..., block].any(dim=-1)).all()
-    shares = kept[..., [0, 2, 3]].float().mean(dim=(0, 1))
-    torch.testing.assert_close(shares, torch.full((3,), 0.75), atol=0.03, rtol=0)
-    assert (kept[..., 0] != kept[..., 2]).any()
-    assert layer.eval()(x) is x
-    assert BlockDropout((), 0.25).train()(x) is x  # blocks are not told

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention, causal_mask, padding_mask
-from model.decoder import Block, Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Block, Decoder
 from tests.tensors import opinionated
 
 V, C = 13, 16

@@ -6,7 +6,8 @@ import torch
 
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.interval_head import OCTAVE, REACH, IntervalHead, reference_count
 from tests.models import QUARTET
 

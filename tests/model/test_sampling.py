@@ -1,5 +1,6 @@
 """Filters against literals; sampling against a slow loop with neither cache nor padding."""
 
+import copy
 import itertools
 import math
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.decoder import Decoder, DecoderConfig
-from model.decoding import RecordedSteps, decode_one, prefill, right_aligned
+from model.config import DecoderConfig
+from model.cpu import speed_up
+from model.decoder import Decoder
+from model.decoding import decode_one, prefill, right_aligned
 from model.sampling import (
     SamplingOptions,
     choose,
@@ -211,7 +214,7 @@ def told(decoder, ids):
 def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
     config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, **variant)
     plain = opinionated(config, seed=3, std=0.3)
-    steps = RecordedSteps(plain)
+    steps = speed_up(copy.deepcopy(plain))
     # one row, rows of one length, rows of different lengths, and another context after them
     for prompts in (PROMPTS[:1], [PROMPTS[0]] * 2, PROMPTS, PROMPTS[::-1], PROMPTS[2:]):
         read = told(plain, right_aligned(prompts))
@@ -260,7 +263,7 @@ def test_recording_leaves_the_decoder_as_it_was(decoder):
         name: (weight.clone(), weight.stride()) for name, weight in decoder.named_parameters()
     }
     _, cache = prefill(decoder, PROMPTS)
-    RecordedSteps(decoder)(np.array([3, 4, 5]), cache)
+    speed_up(copy.deepcopy(decoder))(np.array([3, 4, 5]), cache)
     for name, weight in decoder.named_parameters():
         assert torch.equal(weight, before[name][0])
         assert weight.stride() == before[name][1]
@@ -399,7 +402,7 @@ def test_it_yields_as_it_goes(decoder):
 
 
 def test_steps_kept_from_call_to_call_change_nothing(decoder):
-    grammar, steps = CountGrammar(20, 40), RecordedSteps(decoder)
+    grammar, steps = CountGrammar(20, 40), speed_up(copy.deepcopy(decoder))
     for prompts in (PROMPTS, PROMPTS[:1], PROMPTS):
         kept = sample(
             decoder,
@@ -408,7 +411,7 @@ def test_steps_kept_from_call_to_call_change_nothing(decoder):
             grammar.after(prompts),
             generator=torch.Generator().manual_seed(0),
             rebase=a_few,
-            steps=steps,
+            step=steps,
         )
         assert np.array_equal(
             np.array(list(kept)), run(decoder, prompts, grammar, SamplingOptions())

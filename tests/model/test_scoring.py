@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, score_tokens, summarize, tally_pieces, token_nats
 from tests.tensors import last_half, opinionated
 

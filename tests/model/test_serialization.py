@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.serialization import VERSION, ModelFileError, load_model_file, save_model_file
 
 SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}

@@ -10,7 +10,8 @@ import train
 from benchmarks.chorales import Mean
 from evaluate import corpus_of
 from generation.model import load
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.models import untrained_on

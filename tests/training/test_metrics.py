@@ -2,7 +2,8 @@
 
 import torch
 
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW
 

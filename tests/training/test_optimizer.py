@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
-from model.decoder import Decoder, DecoderConfig
+from model.config import DecoderConfig
+from model.decoder import Decoder
 from training.optimizer import BatchedMuon, MuonAdamW, split_parameters, warm_hold_fall
 
 IDS = torch.arange(12).remainder(7).view(2, 6)

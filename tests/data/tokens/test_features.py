@@ -21,7 +21,7 @@ from data.tokens.vocabulary import Kind
 from data.tonality import LEAST_HEARD, PROFILES
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
-from model.decoder import DecoderConfig
+from model.config import DecoderConfig
 from model.scoring import token_nats
 from tests.models import QUARTET
 from tests.music import BOTH, VOCABULARIES, piece, random_walks, scores, vocabulary_for

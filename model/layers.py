@@ -1,0 +1,143 @@
+"""The layers between attention and the decoder: feed-forward, residual sum and norm, block."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from model.attention import KVCache, MultiHeadAttention
+from model.config import DecoderConfig
+
+
+def squared_relu(x: Tensor) -> Tensor:
+    """Return max(x, 0)^2 (So et al. 2021, Primer, section 3)."""
+    return functional.relu(x).square()
+
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "squared_relu": squared_relu,
+}
+
+
+class FeedForward(nn.Module):
+    """W_2 f(W_1 x + b_1) + b_2, four times as wide inside (Vaswani et al. 2017, equation 2).
+
+    f is relu, gelu (Hendrycks & Gimpel 2016) or squared relu; the b are there where the config asks
+    for them.
+
+    Args:
+        config: of the decoder.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__()
+        self.w_1 = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
+        self.w_2 = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
+        self.activation = _ACTIVATIONS[config.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform each position by itself: float (B, T, D) -> (B, T, D)."""
+        y: Tensor = self.w_2(self.activation(self.w_1(x)))
+        return y
+
+
+def make_norm(config: DecoderConfig) -> nn.Module:
+    """Return a LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019) of width D."""
+    return (nn.LayerNorm if config.norm == "layer" else nn.RMSNorm)(config.n_embd)
+
+
+class AddNorm(nn.Module):
+    """A sub-layer f with its residual sum and its norm.
+
+    norm(x + f(x)) is post-norm (Vaswani et al. 2017, section 3.1), x + f(norm(x)) pre-norm (Xiong
+    et al. 2020).
+
+    Args:
+        config: of the decoder.
+        layer: f.
+    """
+
+    def __init__(self, config: DecoderConfig, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.norm = make_norm(config)
+        self.is_post = config.norm_position == "post"
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, *others: Any) -> Tensor:
+        """Add f to x: float (B, T, D) -> (B, T, D); `others` are handed to f after x."""
+        y: Tensor
+        if self.is_post:
+            y = self.norm(x + self.dropout(self.layer(x, *others)))
+        else:
+            y = x + self.dropout(self.layer(self.norm(x), *others))
+        return y
+
+
+class Block(nn.Module):
+    """Attention, once or twice, then feed-forward, each with its `AddNorm`.
+
+    The second attention stands where a translation model attends to its encoder (Vaswani et al.
+    2017, figure 1); with no encoder here, it too attends to the sequence itself.
+
+    Args:
+        config: of the decoder.
+        number: of the block, from 0; it decides which slots of a `KVCache` are its own.
+    """
+
+    def __init__(self, config: DecoderConfig, number: int) -> None:
+        super().__init__()
+        first_slot = number * config.n_attention
+        self.attention = nn.ModuleList(
+            AddNorm(
+                config,
+                MultiHeadAttention(config.n_embd, config.n_head, slot, qk_norm=config.qk_norm),
+            )
+            for slot in range(first_slot, first_slot + config.n_attention)
+        )
+        self.feed_forward = AddNorm(config, FeedForward(config))
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        mask: Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """Attend, then feed forward: float (B, T, D) -> (B, T, D).
+
+        The arguments are those of `MultiHeadAttention.forward`.
+        """
+        for attend in self.attention:
+            x = attend(x, rotation, mask, cache)
+        x = self.feed_forward(x)
+        return x
+
+
+class BlockDropout(nn.Module):
+    """Dropout of whole blocks of a vector: the numbers of a block are kept or zeroed together.
+
+    Args:
+        widths: of the blocks, one after the other.
+        p: share of them that is zeroed.
+    """
+
+    def __init__(self, widths: tuple[int, ...], p: float) -> None:
+        super().__init__()
+        self.widths, self.p = widths, p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Zero blocks of float (..., D), D the sum of the widths, and scale the others up."""
+        if not self.training or self.p == 0 or not self.widths:
+            return x
+        kept = torch.rand(*x.shape[:-1], len(self.widths), device=x.device) >= self.p
+        scales = (kept.to(x.dtype) / (1 - self.p)).unbind(dim=-1)  # each (...)
+        blocks = torch.split_with_sizes(x, self.widths, dim=-1)
+        # block by block: a scale for every number, side by side, takes five times as long
+        return torch.cat(
+            [block * scale[..., None] for block, scale in zip(blocks, scales, strict=True)], -1
+        )
