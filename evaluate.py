@@ -42,9 +42,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from common.cli import Parser, fail, positive_integer, random_seed
 from common.files import check_writable, write_json
+from common.text import printable
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.worker_pool import printable
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
@@ -65,7 +66,7 @@ from evaluation.tables import (
     surprise_label,
     surprise_line,
 )
-from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
+from generation.model import DEFAULT_CHECKPOINT, Model, load
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
@@ -218,7 +219,7 @@ _png, _json, _html = (partial(_file, ending=ending) for ending in (".png", ".jso
 
 
 def _tokens_shown(text: str) -> int:
-    number = at_least_one(text)
+    number = positive_integer(text)
     if number > MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"at most {MOST_TOKENS} can be read in a picture")
     return number
@@ -261,7 +262,7 @@ def command_line() -> argparse.ArgumentParser:
     for command, count in ((music, 50), (everything, PIECES)):
         command.add_argument(
             *("--count", "-n"),
-            type=at_least_one,
+            type=positive_integer,
             default=count,
             help="how many pieces it writes (default: %(default)s)",
         )
@@ -287,7 +288,10 @@ def command_line() -> argparse.ArgumentParser:
         help="the picture to write",
     )
     attention.add_argument(
-        "--from-bar", type=at_least_one, default=1, help="where it begins (default: %(default)s)"
+        "--from-bar",
+        type=positive_integer,
+        default=1,
+        help="where it begins (default: %(default)s)",
     )
     attention.add_argument(
         "--tokens", type=_tokens_shown, default=64, help="how many it reads (default: %(default)s)"

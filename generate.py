@@ -16,11 +16,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
+from common.cli import Parser, fail, positive_integer, random_seed
 from data.keys import ConstraintError
 from data.midi.quantize import MidiError
 from generation.compose import (
@@ -37,7 +36,7 @@ from generation.compose import (
 )
 from generation.constraints import Constraints
 from generation.length import Length
-from generation.model import Model, load
+from generation.model import DEFAULT_CHECKPOINT, Model, load
 from generation.note_text import SeedError
 from generation.seeds import (
     Seed,
@@ -71,37 +70,7 @@ __all__ = [  # the Python API
     "write_piece",
 ]
 
-DEFAULT_CHECKPOINT = "runs/bach/model.safetensors"
 DEFAULT_SEED_BARS = 2
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Says what is wrong and leaves with exit code 2."""
-        fail(f"{message} (--help lists the options)")
-
-
-def fail(message: str) -> NoReturn:
-    """Says what is wrong in one line and leaves with exit code 2."""
-    print(f"{Path(sys.argv[0]).name}: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(2)
-
-
-def at_least_one(text: str) -> int:
-    """An option's whole number from 1 up."""
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
-    return number
-
-
-def random_seed(text: str) -> int:
-    """An option's whole number that seeds a generator."""
-    if not text.isdecimal() or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1, not {text!r}")
-    return int(text)
 
 
 def _time_signature(text: str) -> tuple[int, int]:
@@ -141,11 +110,13 @@ def _add_givens(parser: argparse.ArgumentParser) -> None:
     seeds.add_argument(
         *("--seed-bars", "-k"),
         metavar="N",
-        type=at_least_one,
+        type=positive_integer,
         help=f"how many of its bars, an upbeat not counted; seconds, where the\n"
         f"model counts those (default: {DEFAULT_SEED_BARS})",
     )
-    seeds.add_argument("--from-bar", metavar="N", type=at_least_one, help="the first of them (1)")
+    seeds.add_argument(
+        "--from-bar", metavar="N", type=positive_integer, help="the first of them (1)"
+    )
     seeds.add_argument(
         "--no-seed-in-output", action="store_true", help="write what is new alone, from its bar on"
     )
@@ -160,7 +131,7 @@ def _add_givens(parser: argparse.ArgumentParser) -> None:
     tunes.add_argument(
         "--voice",
         metavar="N",
-        type=at_least_one,
+        type=positive_integer,
         help="which of the model's instruments plays it, and which voice of the\n"
         "file it is if there are several (1, the first)",
     )
@@ -172,10 +143,10 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
     ).add_mutually_exclusive_group()
     lengths.add_argument(
-        *("--bars", "-n"), metavar="N", type=at_least_one, help="bars; or seconds, likewise"
+        *("--bars", "-n"), metavar="N", type=positive_integer, help="bars; or seconds, likewise"
     )
     lengths.add_argument("--seconds", metavar="S", type=float, help="seconds, at one tempo")
-    lengths.add_argument("--notes", metavar="N", type=at_least_one, help="notes")
+    lengths.add_argument("--notes", metavar="N", type=positive_integer, help="notes")
     music = parser.add_argument_group("what to ask of it (nothing: as the model likes)")
     music.add_argument(
         "--key",
@@ -188,7 +159,7 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         "--programs", nargs="+", type=int, metavar="N", help="General MIDI from 0; drums are 128"
     )
     music.add_argument(
-        "--max-polyphony", metavar="N", type=at_least_one, help="so many notes at once"
+        "--max-polyphony", metavar="N", type=positive_integer, help="so many notes at once"
     )
     music.add_argument("--tempo", metavar="BPM", type=float, help="quarter notes a minute")
     music.add_argument(
@@ -213,14 +184,14 @@ def _add_chances(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--num-samples",
         metavar="N",
-        type=at_least_one,
+        type=positive_integer,
         default=1,
         help="pieces to keep (default: %(default)s)",
     )
     files.add_argument(
         "--best-of",
         metavar="K",
-        type=at_least_one,
+        type=positive_integer,
         help="write so many and keep those that the model itself finds likeliest",
     )
     files.add_argument(

@@ -33,6 +33,7 @@ from lightning.pytorch.cli import (
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
+from common.cli import print_error
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from training.callbacks import MusicMonitor, RunLogger, StepProgress
@@ -162,15 +163,15 @@ def keep_memory() -> None:
 
 
 def fail(message: str) -> NoReturn:
-    """Says what is wrong in one line, from one process, and leaves with exit code 2."""
-    tell(" ".join(message.split()))
+    """Print an error as one line, from one process of the run, and exit with code 2."""
+    tell(message)
     sys.exit(2)
 
 
 def tell(message: str) -> None:
-    """Says why a run ends, if no other process of the run does."""
+    """Print why a run ends, if no other process of the run does."""
     if is_to_tell():
-        print(f"train.py: {message}", file=sys.stderr)
+        print_error(message, "train.py")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -195,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         tell(f"{stop}; --ckpt_path last goes on")
         sys.exit(stop.exit_code)
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
-        print("train.py: stopped by SIGTERM; --ckpt_path last goes on", file=sys.stderr)
+        print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
         sys.exit(128 + signal.SIGTERM)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))

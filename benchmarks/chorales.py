@@ -33,16 +33,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import train
+from common.cli import Parser, fail, positive_integer
+from common.files import replace_folder
 from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus.corpus import Corpus, CorpusError
-from data.corpus.store import folder_beside
 from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.tokens.tokenizer import decode
 from evaluate import corpus_of
 from evaluation.likelihood import Music, likelihood
 from evaluation.samples import sampled
-from generate import Parser, at_least_one, fail
 from generation.constraints import Constraints
 from generation.model import Model, load
 from model.decoder import Decoder
@@ -138,12 +138,12 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
             if not path.is_file() or path.read_bytes() != content:
                 raise CorpusError(f"{path} is another piece than the source's: delete {folder}")
         return
-    with folder_beside(folder) as side:
+    with replace_folder(folder) as temporary:
         for name, content in files.items():
-            (side / name).parent.mkdir(exist_ok=True)
-            (side / name).write_bytes(content)
+            (temporary / name).parent.mkdir(exist_ok=True)
+            (temporary / name).write_bytes(content)
         for number, score in enumerate(others):
-            write_midi(score, side / "train" / f"written-{number:04}.mid")
+            write_midi(score, temporary / "train" / f"written-{number:04}.mid")
 
 
 def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score]:
@@ -319,7 +319,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--written",
-        type=at_least_one,
+        type=positive_integer,
         default=2048,
         help="how many pieces the teachers write together",
     )

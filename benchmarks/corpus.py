@@ -26,9 +26,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from common.cli import Parser, fail, positive_integer
 from data.corpus.corpus import cores
 from data.corpus.worker_pool import find_midi_files
-from generate import Parser, at_least_one, fail
 
 ROUNDS = 3
 
@@ -141,9 +141,9 @@ def main() -> None:
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of MIDI files")
     parser.add_argument(
-        "--copies", type=at_least_one, help="build each file so often, and nothing else"
+        "--copies", type=positive_integer, help="build each file so often, and nothing else"
     )
-    parser.add_argument("--workers", type=at_least_one, default=cores())
+    parser.add_argument("--workers", type=positive_integer, default=cores())
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -29,12 +29,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from common.cli import Parser, fail, positive_integer, random_seed
 from data.corpus.corpus import CorpusError
 from data.score import Score
 from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
 from evaluation.samples import pieces_of, sampled
-from generate import DEFAULT_CHECKPOINT, Model, Parser, at_least_one, fail, load, random_seed
+from generation.model import DEFAULT_CHECKPOINT, Model, load
 from model.serialization import ModelFileError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
@@ -81,7 +82,7 @@ def main() -> None:
     parser.add_argument(
         *("--checkpoint", "-c"), default=[DEFAULT_CHECKPOINT], nargs="+", help="one or more"
     )
-    parser.add_argument("--pieces", type=at_least_one, default=200, help="sampled in each row")
+    parser.add_argument("--pieces", type=positive_integer, default=200, help="sampled in each row")
     parser.add_argument("--seed", type=random_seed, default=0)
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     arguments = parser.parse_args()

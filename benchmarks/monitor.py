@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import train
-from generate import Parser
+from common.cli import Parser
 from training import showing
 from training.callbacks import MusicMonitor
 from training.module import MusicModule

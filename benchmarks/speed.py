@@ -24,11 +24,11 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.gpt2 import of_transformers
+from common.cli import Parser, positive_integer
 from data.batches.windows import rebase
 from data.score import Grid
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
-from generate import Parser, at_least_one
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import ConstrainedState, Length
 from model.config import DecoderConfig
@@ -275,7 +275,7 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
 def main() -> None:
     """The command."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=at_least_one, default=5, help="of both (default: 5)")
+    parser.add_argument("--rounds", type=positive_integer, default=5, help="of both (default: 5)")
     arguments = parser.parse_args()
     all_threads = torch.get_num_threads()
 

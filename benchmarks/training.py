@@ -34,10 +34,10 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpt2 import CONTEXT, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
+from common.cli import Parser, positive_integer
 from data.batches.datamodule import TrainingBatch
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
-from generate import Parser, at_least_one
 from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
@@ -343,7 +343,7 @@ def lightning(shape: Shape, dropout: float, rounds: int, steps: int) -> None:
 def main() -> None:
     """The command."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=at_least_one, default=5, help="of all (default: 5)")
+    parser.add_argument("--rounds", type=positive_integer, default=5, help="of all (default: 5)")
     arguments = parser.parse_args()
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")

@@ -1,38 +1,117 @@
-"""Files that are never half-written."""
+"""Files and folders that are never half-written."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import platform
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+UNFINISHED = ".unfinished"  # in the name of what is being written
+
 
 @contextmanager
-def written_beside(path: str | Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes `path`'s place when the block ends well.
+def write_atomically(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path to write a file to; it replaces `path` when the block ends.
 
-    The name keeps its ending, since many writers choose a format by it. When the block raises,
-    what was written goes and `path` stays as it was.
+    Whoever reads `path` meets the old file or the whole new one, also after a power cut. When the
+    block raises, what was written is deleted and `path` stays as it was. The temporary name has
+    `path`'s ending, since many writers choose a format by it.
+
+    Raises:
+        OSError: the file cannot be written.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    temporary = _temporary(path)
     try:
-        yield beside
-        with beside.open("rb") as written:
-            os.fsync(written.fileno())
-        beside.replace(path)
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replace_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder to fill; it replaces the folder `path`, if any, when the block ends.
+
+    When the block raises, what was written is deleted and `path` stays as it was. So it does when
+    another process put a new folder there meanwhile.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = _identity(path)
+    temporary = _temporary(path)
+    replaced = temporary.with_name(f".old{temporary.name}")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a killed process that had our number
+    temporary.mkdir()
+    try:
+        yield temporary
+        with ThreadPoolExecutor() as threads:  # the disk is asked once for all
+            list(threads.map(_sync, [*temporary.rglob("*"), temporary]))
+        if _identity(path) != before:
+            return
+        if path.is_dir():
+            path.replace(replaced)
+        try:
+            temporary.replace(path)
+        except OSError:
+            if not path.is_dir():  # else another process was quicker
+                if before:
+                    replaced.replace(path)
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells this folder from another of the same name; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _temporary(path: Path) -> Path:
+    """Return a hidden name beside `path`; delete what killed processes left under such names."""
+    host = platform.node()
+    for left in path.parent.glob(f".*{UNFINISHED}*"):
+        owner, _, number = left.name.rpartition(UNFINISHED)[0].rpartition("-")
+        if not (owner.endswith(f".{host}") and number.isdecimal()):
+            continue
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            with suppress(OSError):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        except (OSError, OverflowError):  # it runs, under another user; or is no process
+            continue
+    return path.with_name(f".{path.name}.{host}-{os.getpid()}{UNFINISHED}{path.suffix}")
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def check_writable(path: str | Path) -> None:
-    """Finds out, before long work, whether a file can be written there; changes nothing.
+    """Check, before long work, that a file can be written at `path`; change nothing.
 
     Raises:
         OSError: it cannot.
@@ -47,10 +126,15 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_json(data: Any, path: str | Path) -> None:
-    """Writes plain data (dicts, lists, text, numbers) as JSON; what is not finite as null."""
+    """Write plain data (dicts, lists, text, numbers) as JSON, NaN and infinity as null.
+
+    Raises:
+        TypeError: something in `data` is not plain.
+        OSError: the file cannot be written.
+    """
     text = json.dumps(_finite(data), indent=1, allow_nan=False)
-    with written_beside(path) as beside:
-        beside.write_text(text + "\n", encoding="utf-8")
+    with write_atomically(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def _finite(data: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from data.corpus.worker_pool import printable
+from common.text import printable
 from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import DRAWS, HISTOGRAMS, MEASURES, is_far
 from evaluation.originality import LENGTHS, READINGS

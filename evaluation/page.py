@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
-from common.files import written_beside
+from common.files import write_atomically
 from data.score import Score
 from rendering.audio import mu_law_wav
 
@@ -148,5 +148,5 @@ def write_page(title: str, body: Sequence[Element], path: str | Path) -> None:
     )
     whole = element("html", head, element("body", element("main", *body)), lang="en")
     text = tostring(whole, encoding="unicode", method="html")
-    with written_beside(path) as beside:
+    with write_atomically(path) as beside:
         beside.write_text(f"<!doctype html>\n{text}\n", encoding="utf-8")

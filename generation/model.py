@@ -20,6 +20,8 @@ from model.decoding import Ids, Step
 from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 
+DEFAULT_CHECKPOINT = "runs/bach/model.safetensors"
+
 
 @dataclass(frozen=True)
 class Model:

@@ -5,7 +5,6 @@ loaded can run code.
 """
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from common.files import write_atomically
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.interval_head import OCTAVE, IntervalHead
@@ -33,7 +33,7 @@ def save_model_file(
     """Write a bundle; whoever reads `path` meets the old file or the whole new one.
 
     Args:
-        path: of the file; its directory exists.
+        path: of the file.
         decoder: whose weights and config are kept.
         vocabulary_json: kept as it is.
         summary: of the training, anything that JSON can hold.
@@ -49,24 +49,8 @@ def save_model_file(
         "summary": json.dumps(summary),
     }
     weights = {name: t.detach().cpu().contiguous() for name, t in decoder.state_dict().items()}
-    write_whole(Path(path), save(weights, metadata))
-
-
-def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file through to the disk; whoever reads `path` meets the old one or the whole new.
-
-    Raises:
-        OSError: it cannot be written; a file that was there before is untouched.
-    """
-    beside = path.with_name(f"{path.name}.part")  # one that a killed run left is overwritten
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with write_atomically(path) as temporary:
+        temporary.write_bytes(save(weights, metadata))
 
 
 def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:

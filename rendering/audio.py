@@ -11,7 +11,7 @@ import pretty_midi
 import tinysoundfont
 from numpy.typing import NDArray
 
-from common.files import written_beside
+from common.files import write_atomically
 from data.score import DRUMS, Score
 
 _SAMPLE_RATE = 44_100
@@ -25,7 +25,7 @@ _CHANNELS = 16  # per synthesizer
 def write_wav(score: Score, path: str | Path) -> None:
     """Write the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
     samples = np.rint(render_audio(score, _SAMPLE_RATE) * 32767).astype("<i2")
-    with written_beside(path) as temporary, wave.open(str(temporary), "wb") as file:
+    with write_atomically(path) as temporary, wave.open(str(temporary), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(_SAMPLE_RATE)

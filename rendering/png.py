@@ -7,14 +7,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from common.files import written_beside
+from common.files import write_atomically
 
 _FILE_DPI, _PAGE_DPI = 120, 110  # dots per inch
 
 
 def write_png(figure: Figure, path: str | Path) -> None:
     """Write a figure as a PNG file, whole or not at all."""
-    with written_beside(path) as temporary:
+    with write_atomically(path) as temporary:
         figure.savefig(temporary, format="png", dpi=_FILE_DPI)
 
 

@@ -29,7 +29,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from model.serialization import save_model_file, write_whole
+from common.files import write_atomically
+from model.serialization import save_model_file
 from training.checks import RunError
 
 MODEL_NAME = "model.safetensors"
@@ -65,11 +66,10 @@ class WholeFiles(TorchCheckpointIO):
             RunError: it cannot be written; the message says why, and the old one is untouched.
         """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         whole = io.BytesIO()
         torch.save(checkpoint, whole)
-        with _room_for(path):
-            write_whole(path, whole.getbuffer())
+        with _room_for(path), write_atomically(path) as temporary:
+            temporary.write_bytes(whole.getbuffer())
 
 
 class Checkpoints(Checkpoint):

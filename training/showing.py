@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
-from common.files import written_beside
+from common.files import write_atomically
 from data.corpus.corpus import Corpus
 from data.score import Score
 from data.tokens.tokenizer import decode
@@ -164,12 +164,12 @@ def show_embeddings(moment: Moment) -> None:
     vocabulary = moment.model.vocabulary
     table = moment.model.decoder.embedding.weight.detach().float().cpu().numpy()  # (V, D)
     folder = Path(moment.writer.log_dir)
-    with written_beside(folder / PROJECTOR / "embeddings.tsv") as path:
+    with write_atomically(folder / PROJECTOR / "embeddings.tsv") as path:
         np.savetxt(path, table, fmt="%.5g", delimiter="\t")
-    with written_beside(folder / PROJECTOR / "labels.tsv") as path:
+    with write_atomically(folder / PROJECTOR / "labels.tsv") as path:
         rows = [embeddings.COLUMNS, *embeddings.labels(vocabulary)]
         path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    with written_beside(folder / "projector_config.pbtxt") as path:
+    with write_atomically(folder / "projector_config.pbtxt") as path:
         path.write_text(
             f'embeddings {{\n  tensor_name: "tokens"\n  tensor_path: "{PROJECTOR}/embeddings.tsv"\n'
             f'  metadata_path: "{PROJECTOR}/labels.tsv"\n}}\n'

@@ -1,5 +1,35 @@
-import sys
+"""The command `python -m data.corpus`."""
 
-from data.corpus.corpus import main
+from common.cli import Parser, fail, positive_integer
+from common.text import printable
+from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
+from data.corpus.report import report_text
+from data.midi.instruments import MODES
 
-sys.exit(main())
+
+def main() -> None:
+    """Run the command line."""
+    parser = Parser(
+        prog="python -m data.corpus",
+        description="Builds the corpus of a folder of MIDI files and says what is in it.",
+    )
+    parser.add_argument("folder", help='a folder of MIDI files, or "bach": the embedded corpus')
+    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
+    parser.add_argument("--workers", type=positive_integer, help="processes (default: all cores)")
+    kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
+    kinds.add_argument("--grid", default="beats", choices=("beats", "seconds"))
+    kinds.add_argument("--steps-per-beat", type=int, default=12, help="(default: 12)")
+    kinds.add_argument("--instruments", default="original", choices=MODES)
+    kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
+    kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
+    given = parser.parse_args()
+    try:
+        options = CorpusOptions.from_settings(vars(given))
+        corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
+        print(f"{report_text(corpus.report())}\n\nin {printable(str(corpus.folder))}")
+    except (CorpusError, OSError) as error:
+        fail(printable(str(error)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """The embedded corpus: four-part Bach chorales out of music21, as a folder of MIDI files.
 
-    python -m data.bach [FOLDER]
+    python -m data.corpus.bach [FOLDER]
 
 The scores are read measure by measure, as notated: an upbeat is a short bar, a bar with a repeat
 sign inside is two, repeats are not played twice, and fermatas are not held. (music21's own MIDI
@@ -9,10 +9,8 @@ export gives all voices one program, begins upbeats on the downbeat and unfolds 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -24,6 +22,8 @@ from music21 import common, converter, corpus, meter, note, stream
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from common.cli import Parser, fail
+from common.files import replace_folder, write_json
 from data.midi.io import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 
@@ -83,18 +83,9 @@ def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachRepor
     is_foreign = folder.exists() and not (folder / REPORT_NAME).is_file()
     if is_foreign and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is in use: name a new folder for the chorales")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-        new = Path(beside, "new")
-        new.mkdir()
-        report = _write_chorales(new, grid, progress)
-        text = json.dumps({"settings": settings, **asdict(report)}, indent=1)
-        (new / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
-        if folder.exists():
-            if quicker := _built_before(folder, settings):  # another process, meanwhile
-                return quicker
-            folder.rename(Path(beside, "old"))
-        new.rename(folder)
+    with replace_folder(folder) as temporary:
+        report = _write_chorales(temporary, grid, progress)
+        write_json({"settings": settings, **asdict(report)}, temporary / REPORT_NAME)
     return report
 
 
@@ -231,8 +222,9 @@ def _step(time: Quarters, grid: Grid) -> int:
 
 def main() -> None:
     """The command line: builds the corpus and says what was kept and left out."""
-    parser = argparse.ArgumentParser(
-        prog="python -m data.bach", description="Bach's chorales out of music21, as MIDI files."
+    parser = Parser(
+        prog="python -m data.corpus.bach",
+        description="Bach's chorales out of music21, as MIDI files.",
     )
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path("datasets/bach/midi"), help="where to"
@@ -241,7 +233,7 @@ def main() -> None:
     try:
         report = build(folder)
     except OSError as error:
-        parser.exit(2, f"error: {error}\n")
+        fail(str(error))
     print(f"{report}\nin {folder}")
 
 

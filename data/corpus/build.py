@@ -26,13 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from common.text import printable
 from data.corpus.duplicates import Windows, window_marks
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import Readings, read_pieces
 from data.corpus.report import Census, near_copies, report_text
 from data.corpus.scratch import MedleyOnDisk, MedleyWriter, encode_batch
 from data.corpus.store import MOST_IDS, GrowingArray, SplitWriter, TokenArrays, token_arrays
-from data.corpus.worker_pool import SUFFIXES, Failed, guarded, guarded_batches, printable
+from data.corpus.worker_pool import SUFFIXES, Failed, guarded, guarded_batches
 from data.score import Score, ScoreBatch, offsets
 from data.tokens.vocabulary import Survey, Vocabulary
 

@@ -9,23 +9,22 @@ datasets/NAME-HASH/train/*.npy       the arrays of a `Split`; likewise valid/ an
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from common.files import replace_folder
+from common.text import printable
 from data.corpus.build import FORMAT, build
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.report import report_text, summary
-from data.corpus.store import Split, folder_beside
-from data.corpus.worker_pool import find_midi_files, printable
-from data.midi.instruments import MODES
+from data.corpus.report import summary
+from data.corpus.store import Split
+from data.corpus.worker_pool import find_midi_files
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
@@ -137,9 +136,9 @@ def open_corpus(
     out = Path(datasets) / f"{name}-{_content_hash(folder, names, options)}"
     if not out.is_dir():
         try:
-            with folder_beside(out) as beside:
+            with replace_folder(out) as temporary:
                 processes = workers or cores()
-                build(name, folder, names, left_out, beside, options, processes, progress)
+                build(name, folder, names, left_out, temporary, options, processes, progress)
                 if _stamp(folder, names) != stamp:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")
         except OSError as error:
@@ -198,47 +197,3 @@ def _stamp(folder: Path, names: Sequence[str]) -> bytes:
         except OSError:
             digest.update(b"- ")
     return digest.digest()
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        print(f"error: {message} (--help lists the options)", file=sys.stderr)
-        sys.exit(2)
-
-
-def _workers(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
-    return int(text)
-
-
-def main() -> int:
-    """The command line; returns the exit status."""
-    parser = _Parser(
-        prog="python -m data.corpus",
-        description="Builds the corpus of a folder of MIDI files and says what is in it.",
-    )
-    parser.add_argument("folder", help='a folder of MIDI files, or "bach": the embedded corpus')
-    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
-    parser.add_argument("--workers", type=_workers, help="processes (default: the cores there are)")
-    kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
-    kinds.add_argument("--grid", default="beats", choices=("beats", "seconds"))
-    kinds.add_argument("--steps-per-beat", type=int, default=12, help="(default: 12)")
-    kinds.add_argument("--instruments", default="original", choices=MODES)
-    kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
-    kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
-    given = parser.parse_args()
-    try:
-        options = CorpusOptions.from_settings(vars(given))
-        corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
-        print(f"{report_text(corpus.report())}\n\nin {printable(str(corpus.folder))}")
-    except (CorpusError, OSError) as error:
-        print(f"error: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pretty_midi
 
+from common.text import printable
 from data.corpus.duplicates import Windows, likest, shares_found
 from data.corpus.options import SPLITS
-from data.corpus.worker_pool import printable
 from data.score import DRUMS, GridChanges, ScoreBatch
 
 MOST_ALIKE = 10  # held-out pieces that are named, of those that training knows best

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +27,6 @@ ARRAYS: dict[str, DTypeLike] = {
     "bar_tempos": np.uint16,
 }
 MOST_IDS = 2**16  # that a vocabulary may have, for its ids to fit `tokens`
-UNFINISHED = ".unfinished"  # ends the name of a folder that is being filled
 
 
 @dataclass(frozen=True)
@@ -194,50 +189,3 @@ class GrowingArray:
         shape = (self._length, *self._row)
         description = {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self._file, description)
-
-
-@contextmanager
-def folder_beside(path: Path) -> Iterator[Path]:
-    """A new folder beside `path` to fill; it becomes `path` when the block ends well.
-
-    When the block raises, or another process was quicker, what was written goes. So does what
-    processes that were killed have left beside.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}{UNFINISHED}")
-    _sweep(path.parent)
-    shutil.rmtree(beside, ignore_errors=True)  # of a killed process that had our number
-    beside.mkdir()
-    try:
-        yield beside
-        with ThreadPoolExecutor() as threads:  # the disk is asked once for all
-            list(threads.map(_to_disk, [*beside.rglob("*"), beside]))
-        try:
-            beside.replace(path)
-        except OSError:
-            if not path.is_dir():  # else another process was quicker, and wrote the same
-                raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _to_disk(path: Path) -> None:
-    """Has the system write a file, or the names in a folder, before this returns."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sweep(folder: Path) -> None:
-    """Removes the unfinished folders of processes of this machine that are no more."""
-    for left in folder.glob(f".*{UNFINISHED}"):
-        host, _, number = left.name.removesuffix(UNFINISHED).rpartition("-")
-        if host.endswith(f".{platform.node()}") and number.isdecimal():
-            try:
-                os.kill(int(number), 0)
-            except ProcessLookupError:
-                shutil.rmtree(left, ignore_errors=True)
-            except (OSError, OverflowError):  # it runs, under another name; or is no process
-                continue

@@ -2,7 +2,7 @@
 
 A file name is a `str` as the operating system gives it: bytes that are not UTF-8 become lone
 surrogates (os.fsdecode). Such a name opens its file, sorts, and survives `json.dumps` and
-`json.loads` as they are; to print one or write it as text, use `printable`.
+`json.loads` as they are; to print one or write it as text, use `common.text.printable`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,6 @@ _CONTEXT: Any = multiprocessing.get_context("fork" if sys.platform == "linux" el
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def printable(name: str) -> str:
-    r"""A file name as text that can be written anywhere.
-
-    Bytes that are not UTF-8 stand as `\xe9`, and so does what would move a terminal's cursor.
-    """
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:

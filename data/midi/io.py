@@ -14,7 +14,7 @@ import pretty_midi
 import symusic
 from numpy.typing import NDArray
 
-from common.files import written_beside
+from common.files import write_atomically
 from data.midi.quantize import Events, MidiError, score_from_events
 from data.midi.repair import has_hanging, without_hanging
 from data.score import DRUMS, Grid, GridChanges, Score
@@ -119,7 +119,7 @@ def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
 
 def write_midi(score: Score, path: str | Path) -> None:
     """Writes the Score as a MIDI file; `read_midi` on the same grid gives it back unchanged."""
-    with written_beside(path) as beside:
+    with write_atomically(path) as beside:
         beside.write_bytes(midi_bytes(score))
 
 

@@ -1,10 +1,12 @@
 """Files are whole or not there."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
-from common.files import check_writable, write_json
+from common.files import UNFINISHED, check_writable, replace_folder, write_atomically, write_json
 
 
 def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
@@ -26,3 +28,67 @@ def test_whether_a_file_can_be_written_is_known_before(tmp_path):
     assert there.read_text() == "before"
     with pytest.raises(OSError, match=r"b\.html: cannot be written \("):
         check_writable(there / "b.html")  # below a file
+
+
+def left_by_a_killed_process(path):
+    """What a process that is no more was writing to `path`."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    name = f".{path.name}.{os.uname().nodename}-{child.pid}{UNFINISHED}{path.suffix}"
+    path.with_name(name).write_bytes(b"half")
+
+
+def fail_half_way(path):
+    path.write_text("half")
+    raise KeyError
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_text("old")
+    left_by_a_killed_process(path)
+    with pytest.raises(KeyError), write_atomically(path) as temporary:
+        fail_half_way(temporary)
+    assert path.read_text() == "old"
+    with write_atomically(path) as temporary:
+        assert temporary.suffix == ".wav"
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "a"
+    left_by_a_killed_process(path)
+    for content in ("first", "second"):
+        with pytest.raises(KeyError), replace_folder(path) as temporary:
+            fail_half_way(temporary / "b")
+        with replace_folder(path) as temporary:
+            (temporary / content).write_text(content)
+        assert [file.name for file in path.iterdir()] == [content]
+    with replace_folder(path) as slower:
+        (slower / "slower").touch()
+        path.rename(tmp_path / "moved")
+        path.mkdir()
+        (path / "quicker").touch()
+    assert [file.name for file in path.iterdir()] == ["quicker"]
+    assert {file.name for file in tmp_path.iterdir()} == {"a", "moved"}
+
+
+def test_what_cannot_take_its_place_leaves_the_old_folder(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.mkdir()
+    (path / "old").touch()
+    replace = type(path).replace
+
+    def full(source, target):
+        if target == path and not source.name.startswith(".old"):
+            raise OSError(28, "No space left on device")
+        return replace(source, target)
+
+    monkeypatch.setattr(type(path), "replace", full)
+    with pytest.raises(OSError, match="No space left"), replace_folder(path) as temporary:
+        (temporary / "new").touch()
+    assert [file.name for file in path.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [path]

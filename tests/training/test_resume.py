@@ -78,7 +78,7 @@ def killed_in_validation():
 
 def killed_as_a_checkpoint_takes_its_place():
     def is_time(path, *_):
-        return path.name == "last.ckpt.part" and path.with_suffix("").exists()
+        return path.name.startswith(".last.ckpt.") and (path.parent / "last.ckpt").exists()
 
     when(type(Path()), "replace", is_time, signalled(signal.SIGKILL))
 
@@ -152,7 +152,7 @@ def assert_nothing_happened(folder, whole):
     assert one[1:] == other[1:]  # vocabulary and summary
     assert charts(folder) == charts(whole)
     assert [path.name for path in folder.glob("run*")] == ["run"]
-    assert not list(folder.rglob("*.part"))
+    assert not list(folder.rglob("*.unfinished*"))
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_a_full_disk_is_told_and_the_checkpoint_before_stays_whole(folder, whole
     assert len(lines) == 1
     assert "best.ckpt cannot be written (File too large)" in lines[0]
     assert last.read_bytes() == before
-    assert not list(folder.rglob("*.part"))
+    assert not list(folder.rglob("*.unfinished*"))
     train.main(arguments("run"))
     assert_nothing_happened(folder, whole)
 

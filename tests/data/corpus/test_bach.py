@@ -287,7 +287,7 @@ def test_other_peoples_files_are_never_replaced(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         bach.main()
     assert stopped.value.code == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    assert capsys.readouterr().err.startswith("bach: ")
     assert files(tmp_path) == {"song.mid": b"mine"}
 
 
@@ -313,7 +313,7 @@ def test_the_whole_corpus_as_make_music_builds_it(tmp_path):
     assert report["losses"]["merged"] == report["losses"]["cut"] == 0
 
     # The chorale that the Makefile continues must be one that the model has not seen.
-    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    makefile = (Path(__file__).parents[3] / "Makefile").read_text()
     chorale = re.search(r"datasets/bach/midi/(\S+\.mid)", makefile)
     assert chorale[1] in built.split("test").names
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common import files
 from data.corpus import build as build_module
 from data.corpus import scratch as batch_of_scores
 from data.corpus import store
@@ -24,7 +25,7 @@ from data.tokens.tokenizer import encode
 from tests.folders import tune, write_tunes
 from tests.music import GRID, piece, scores, vocabulary_for
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 
 # Both scripts fork, for a process that has all imported is quicker than one that begins.
 KILLED = """
@@ -33,6 +34,7 @@ from pathlib import Path
 from data.corpus import build
 from data.corpus import corpus
 from data.corpus import scratch as medley
+from common import files
 from data.corpus import store
 
 def mortal(owner, name):
@@ -73,7 +75,7 @@ def clean():
     for path in Path(out).glob("[!.]*"):
         if path.is_dir():  # killed after all was done
             corpus.Corpus.open(path)
-            assert (path / "evaluation.html_report.txt").is_file()
+            assert (path / "report.txt").is_file()
             shutil.rmtree(path)
 
 left = 0
@@ -150,8 +152,8 @@ def test_two_builds_at_once_leave_one_whole_corpus(folder, tmp_path):
 
 def test_what_living_processes_and_other_machines_are_writing_is_left_alone(folder, tmp_path):
     out = tmp_path / "out"
-    parent = f".tunes.{os.uname().nodename}-{os.getppid()}{store.UNFINISHED}"
-    elsewhere = f".tunes.another-machine-1{store.UNFINISHED}"
+    parent = f".tunes.{os.uname().nodename}-{os.getppid()}{files.UNFINISHED}"
+    elsewhere = f".tunes.another-machine-1{files.UNFINISHED}"
     for name in (parent, elsewhere, ".cache"):
         (out / name).mkdir(parents=True)
     open_corpus(folder, out, progress=False)
@@ -194,15 +196,16 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatc
 def test_a_limit_on_files_is_told_by_the_command(folder, tmp_path, most):
     script = f"""
 import resource, sys
-from data.corpus.corpus import main
+from data.corpus.__main__ import main
 resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
-sys.exit(main())
+sys.argv[0] = "corpus"
+main()
 """
     out = tmp_path / "out"
     command = [sys.executable, "-c", script, folder, "--datasets", out]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
+    assert done.stderr.startswith("corpus: ")
     assert done.stderr.endswith("the corpus cannot be written (File too large)\n")
     assert done.stderr.count("\n") == 1
     assert list(out.iterdir()) == []

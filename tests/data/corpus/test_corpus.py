@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.text import printable
 from data.corpus import corpus as corpus_module
 from data.corpus import reader as pieces
-from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, main, open_corpus
+from data.corpus.__main__ import main
+from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.duplicates import fingerprint
 from data.corpus.report import report_text
-from data.corpus.worker_pool import printable
 from data.midi.io import read_midi, write_midi
 from data.score import DRUMS, NOTE, Score
 from data.tokens.tokenizer import bar_indices, decode, window_head
@@ -24,9 +25,9 @@ from data.tokens.vocabulary import Kind
 from tests.folders import transposed, tune, write_tunes
 from tests.music import GRID, piece, scores
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 
-NOTTINGHAM = Path(__file__).parents[1] / "../shared/corpora/nottingham"
+NOTTINGHAM = Path(__file__).parents[3] / "../shared/corpora/nottingham"
 
 
 def names(corpus):
@@ -80,7 +81,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
     report = corpus.report()
-    assert report == json.loads((corpus.folder / "evaluation.html_report.json").read_text())
+    assert report == json.loads((corpus.folder / "report.json").read_text())
     assert report["files"] == 16
     assert [entry["file"] for entry in report["left_out"]] == ["a.mid", "b.mid", "c.mid"]
     assert report["left_out"][0]["reason"] == "not a MIDI file (it does not begin with MThd)"
@@ -97,7 +98,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
         assert report["splits"][split]["notes"] == corpus.split(split).note_counts.sum()
         assert report["splits"][split]["bars"] == len(corpus.split(split).bar_offsets)
     assert report["losses"]["moved"] == 0
-    text = corpus.folder.joinpath("evaluation.html_report.txt").read_text()
+    text = corpus.folder.joinpath("report.txt").read_text()
     assert "tunes: 12 pieces out of 16 MIDI files" in text
     assert "Copies: 1, left out; 0 exact, 1 transposed\n  tune0.mid is tune0 in E.mid, -4" in text
     assert "Left out: 3\n  1 not a MIDI file (it does not begin with MThd): a.mid" in text
@@ -111,7 +112,7 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
     drums = tune(0).notes[tune(0).notes["program"] == DRUMS]
     write_midi(Score(drums, tune(0).bars, tune(0).tempo_bpm, GRID), source / "drums.mid")
     corpus = open_corpus(source, tmp_path / "out", progress=False)
-    page = (corpus.folder / "evaluation.html_report.txt").read_text()
+    page = (corpus.folder / "report.txt").read_text()
     assert "\\xe9t\\xe9.mid" in page
     assert os.fsdecode(b"tune\xff.mid") in sum(names(corpus).values(), ())
     assert Corpus.open(corpus.folder) == corpus
@@ -120,9 +121,7 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
         notes = drums[: number + 2]
         piece = Score(notes, tune(0).bars, tune(0).tempo_bpm, GRID)
         write_midi(piece, tmp_path / "drums" / f"{number}.mid")
-    page = (
-        open_corpus(tmp_path / "drums", tmp_path / "out", progress=False).folder
-    ) / "evaluation.html_report.txt"
+    page = (open_corpus(tmp_path / "drums", tmp_path / "out", progress=False).folder) / "report.txt"
     assert "pitches       drums alone" in page.read_text()
 
 
@@ -325,13 +324,14 @@ def test_damage_is_told(folder, tmp_path):
 def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch, capsys):
     datasets = str(tmp_path / "out")
     monkeypatch.setattr(sys, "argv", ["corpus", str(folder), "--datasets", datasets])
-    assert main() == 0
+    main()
     (made,) = (tmp_path / "out").iterdir()
     printed = capsys.readouterr().out
-    assert printed == (made / "evaluation.html_report.txt").read_text() + f"\nin {made}\n"
+    assert printed == (made / "report.txt").read_text() + f"\nin {made}\n"
     monkeypatch.setattr(sys, "argv", ["corpus", "nowhere", "--datasets", datasets])
-    assert main() == 2
-    assert capsys.readouterr().err == "error: nowhere: no such folder\n"
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert capsys.readouterr().err == "corpus: nowhere: no such folder\n"
 
 
 def test_a_symbolic_link_loop_and_an_unreadable_entry_are_survived(folder, tmp_path):

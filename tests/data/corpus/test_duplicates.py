@@ -89,6 +89,6 @@ def test_the_report_names_the_piece_that_a_near_copy_is_like(tmp_path):
         "most_alike": [{"file": "valid/piece.mid", "share": 0.8333, "like": "train/4.mid"}],
     }
     assert told["test"] == {"windows": 6, "found": 0, "pieces_over_half": 0, "most_alike": []}
-    page = (corpus.folder / "evaluation.html_report.txt").read_text()
+    page = (corpus.folder / "report.txt").read_text()
     assert "valid  83.3% of 6; more than half in 1 of 1 pieces" in page
     assert "83%  valid/piece.mid (valid), most like train/4.mid" in page

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from common.text import printable
 from data.corpus import worker_pool as reading
-from data.corpus.worker_pool import Failed, find_midi_files, guarded, guarded_batches, printable
+from data.corpus.worker_pool import Failed, find_midi_files, guarded, guarded_batches
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 
 
 def touch(folder, *names):

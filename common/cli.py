@@ -1,0 +1,54 @@
+"""What all command lines share: errors of one line with exit code 2, and types of numbers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong and exit with code 2."""
+        fail(f"{message} (--help lists the options)")
+
+
+def fail(message: str) -> NoReturn:
+    """Print an error as one line and exit with code 2."""
+    print_error(message)
+    sys.exit(2)
+
+
+def print_error(message: str, program: str | None = None) -> None:
+    """Print an error to stderr as one line that begins with the program's name."""
+    print(f"{program or _program_name()}: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _program_name() -> str:
+    path = Path(sys.argv[0])
+    return path.parent.name if path.name == "__main__.py" else path.name
+
+
+def positive_integer(text: str) -> int:
+    """Parse an option's whole number from 1 up.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
+    return int(text)
+
+
+def random_seed(text: str) -> int:
+    """Parse an option's whole number that seeds a random generator: 0 to 2^63 - 1.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1, not {text!r}")
+    return int(text)
