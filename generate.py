@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.cli import Parser, fail, positive_integer, random_seed
-from data.keys import ConstraintError
 from data.midi.quantize import MidiError
 from generation.compose import (
     DEFAULT_LENGTH,
@@ -34,7 +33,7 @@ from generation.compose import (
     stream,
     write_piece,
 )
-from generation.constraints import Constraints
+from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
 from generation.model import DEFAULT_CHECKPOINT, Model, load
 from generation.note_text import SeedError

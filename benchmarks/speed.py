@@ -30,7 +30,8 @@ from data.score import Grid
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.length import ConstrainedState, Length
+from generation.constrained_state import ConstrainedState
+from generation.length import Length
 from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder

@@ -21,8 +21,9 @@ from data.score import Score
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
+from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, Constraints
-from generation.length import ConstrainedState, Length
+from generation.length import Length
 from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote
 from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
@@ -125,7 +126,7 @@ def harmonize(
     """
     model = _retimed(model, constraints)
     tune = _at_tempo(tune, model.vocabulary, constraints)
-    guide = ConstrainedGrammar(model.vocabulary, constraints=constraints, tune=tune.score)
+    guide = ConstrainedGrammar(model.vocabulary, constraints=constraints, given=tune.score)
     nothing = no_seed(model.vocabulary)
     pieces = _pieces(model, nothing, guide, sampling, samples, random_seed, progress)
     program = int(tune.score.notes["program"][0])
@@ -337,7 +338,7 @@ def _pieces(
         for column in _sampled(model, prompt, guide, state, sampling, random_seed):
             columns.append(column)
             if len(columns) % TOLD_EVERY == 0:
-                line.update(guide.horizon.progress(state) - line.n)
+                line.update(guide.plan.progress(state) - line.n)
     pieces = []
     for row in np.stack(columns, axis=1):  # (B, T)
         ids = np.concatenate([prompt, guide.ending(row)])

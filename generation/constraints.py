@@ -1,6 +1,6 @@
-"""What music is asked for, and what that leaves of a vocabulary.
+"""What is asked of new music, and what that leaves of a vocabulary.
 
-A wish that the vocabulary can never meet is found here, before anything is sampled.
+A constraint that a model can never meet is refused here, before anything is sampled.
 """
 
 from __future__ import annotations
@@ -13,21 +13,26 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
-from data.keys import ConstraintError, key_pitch_classes
+from data.keys import key_pitch_classes
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
 
 
+class ConstraintError(ValueError):
+    """Music that cannot be as it is asked for; the message is one line and says what to change."""
+
+
 @dataclass(frozen=True)
 class Constraints:
-    """What is asked of new music; None asks for nothing. Music that is kept stays as it is.
+    """What is asked of new music; None asks for nothing. A seed and given notes stay as they are.
 
     Attributes:
-        key: its notes belong to this key (see `key_pitch_classes`), but for drums.
-        pitch_range: and lie between these two, both included, but for drums: names such as "C3",
+        key: all notes but drums belong to this key, such as "D minor" (see `key_pitch_classes`).
+        pitch_range: all notes but drums lie between these two, both included: names such as "C3",
             or MIDI numbers.
-        programs: only these play; 128 is drums.
-        max_polyphony: so many notes may sound at once, those that are kept counted.
+        programs: only these General MIDI programs play; 128 is drums.
+        max_polyphony: so many notes at most sound at once, those of the seed and the given notes
+            counted.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
         time_signature: numerator and denominator of every new bar, each a whole one.
 
@@ -44,7 +49,7 @@ class Constraints:
 
     def __post_init__(self) -> None:
         if self.key is not None:
-            key_pitch_classes(self.key)
+            _key_pitch_classes(self.key)
         if self.pitch_range is not None:
             low, high = map(_pitch, self.pitch_range)
             if low > high:
@@ -58,20 +63,20 @@ class Constraints:
 
     @property
     def _range(self) -> str:
-        """The pitch range as it was written."""
+        """The pitch range as it was given, for messages."""
         return "{} to {}".format(*self.pitch_range) if self.pitch_range else ""
 
     def candidates(
-        self, vocabulary: Vocabulary, kept_program: int | None = None
+        self, vocabulary: Vocabulary, given_program: int | None = None
     ) -> NDArray[np.bool_]:
-        """(N,) whether each note of the vocabulary may be played.
+        """Return whether the model may play each note of the vocabulary, (N,).
 
         Args:
             vocabulary: of the model.
-            kept_program: the program of a voice that is kept, whose notes are not the model's.
+            given_program: the program of given notes, which the model does not play; None: none.
 
         Raises:
-            ConstraintError: no note is left.
+            ConstraintError: it may play no note.
         """
         if self.programs is not None:
             unknown = sorted({*self.programs} - {*vocabulary.programs})
@@ -81,16 +86,16 @@ class Constraints:
                     f"it knows {_listed(vocabulary.programs)}"
                 )
         asked = vocabulary.programs if self.programs is None else self.programs
-        playing = sorted({*asked} - {kept_program})
+        playing = sorted({*asked} - {given_program})
         if not playing:
             raise ConstraintError(
-                f"program {kept_program} is the voice that is kept, and no other is left to play "
+                f"program {given_program} plays the given notes, and no other is left to play "
                 f"beside it: the model knows {_listed(vocabulary.programs)}"
             )
         pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
         fits = np.ones(len(pitches), dtype=bool)
         if self.key is not None:
-            fits &= key_pitch_classes(self.key)[pitches % 12]
+            fits &= _key_pitch_classes(self.key)[pitches % 12]
         if self.pitch_range is not None:
             low, high = map(_pitch, self.pitch_range)
             fits &= (pitches >= low) & (pitches <= high)
@@ -109,9 +114,9 @@ class Constraints:
         return np.asarray(np.isin(programs, playing) & (fits | (programs == DRUMS))).ravel()
 
     def retimed(self, vocabulary: Vocabulary) -> Vocabulary:
-        """A vocabulary that knows but one tempo knows that which is asked for instead.
+        """Return the vocabulary, with its tempo replaced by the one asked for if it has only one.
 
-        To its model all music has the same tempo: at another it says the same.
+        A model of one tempo writes the same music at any.
 
         Raises:
             ConstraintError: a tempo that no vocabulary can have.
@@ -126,10 +131,10 @@ class Constraints:
         return replace(vocabulary, tempos=(int(nearest_level(TEMPO_LEVELS, self.tempo_bpm)),))
 
     def tempo_number(self, vocabulary: Vocabulary) -> int | None:
-        """The number of the Tempo asked for, the nearest that there is; None: any.
+        """Return the number of the nearest tempo to the one asked for; None: any tempo.
 
         Raises:
-            ConstraintError: it lies outside the vocabulary's, or there are none.
+            ConstraintError: it lies outside the vocabulary's tempi, or there are none.
         """
         if self.tempo_bpm is None:
             return None
@@ -145,7 +150,7 @@ class Constraints:
         return int(np.abs(tempos - self.tempo_bpm).argmin())
 
     def meter_number(self, vocabulary: Vocabulary) -> int | None:
-        """The number of the meter asked for; None: any.
+        """Return the number of the meter asked for; None: any meter.
 
         Raises:
             ConstraintError: the vocabulary does not have it.
@@ -162,8 +167,16 @@ class Constraints:
         return vocabulary.meters.index(self.time_signature)
 
 
+def _key_pitch_classes(name: str) -> NDArray[np.bool_]:
+    """Return whether each pitch class, (12,), belongs to a key."""
+    try:
+        return key_pitch_classes(name)
+    except ValueError as error:
+        raise ConstraintError(str(error)) from None
+
+
 def _pitch(name: str | int) -> int:
-    """The MIDI number of a note's name, or of a number."""
+    """Return the MIDI number of a note's name, or of a number as text."""
     text = str(name).strip()
     if text.isdecimal():
         pitch = int(text)

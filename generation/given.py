@@ -1,63 +1,59 @@
-"""A voice that is kept note for note while the model writes the others around it."""
+"""Given notes: notes that are kept as they are while the model writes others around them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.keys import ConstraintError
 from data.score import Score
-from data.tokens.grammar import GrammarState
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
+from generation.constrained_state import ConstrainedState
+from generation.constraints import ConstraintError, Constraints
 
-# What the tune alone decides: its bars' lengths and tempi, and how its notes go on.
-_ITS_OWN = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
-
-
-@dataclass
-class GivenState:
-    """How far each of B rows is through the tune.
-
-    Attributes:
-        at: (B,) which id of the tune comes next.
-        sounding: (B, S) how many notes sound in each step of the piece: those of the tune, which
-            are known in advance, and the model's so far.
-    """
-
-    at: NDArray[np.int64]
-    sounding: NDArray[np.int16]
+# What the given notes alone decide: lengths and tempi of bars, and how their notes go on.
+_GIVEN_ALONE = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
 
 
 class GivenNotes:
-    """The ids of a tune, forced through the grammar one by one, with the model's own between them.
+    """Notes of one program that are forced through the grammar, one id after the other.
+
+    Between their ids the model writes its own. The bars and tempi are theirs, and the piece ends
+    with their last bar.
 
     Args:
-        score: of one program that the vocabulary has; a chord may stand in it.
+        score: the notes, of one program that the vocabulary has; there may be chords.
         vocabulary: of the model.
-        tempo_bpm: one of the vocabulary's tempi, throughout; None: the tune's own.
+        constraints: of the piece; the tempo holds for the given notes too.
+
+    Attributes:
+        score: the notes, at that tempo.
+        program: who plays them.
+        end: the step at which the last bar ends.
+        sounding: (S,) how many of them sound in each step.
 
     Raises:
-        ConstraintError: there is no note in the score, or more than one program.
+        ConstraintError: no note, more than one program, or notes that the constraints rule out.
         VocabularyError: the vocabulary has no token for something in the score.
     """
 
-    def __init__(self, score: Score, vocabulary: Vocabulary, tempo_bpm: int | None = None) -> None:
+    def __init__(self, score: Score, vocabulary: Vocabulary, constraints: Constraints) -> None:
         programs = np.unique(score.notes["program"]).tolist()
-        if len(programs) != 1:
+        if not programs:
+            raise ConstraintError("there are no given notes to keep")
+        if len(programs) > 1:
             raise ConstraintError(
-                f"the tune to keep must be one voice: it has {len(programs)} programs, {programs}; "
-                "choose one of them"
-                if programs
-                else "there is no note in the tune to keep"
+                f"the given notes must be one voice: they have {len(programs)} programs, "
+                f"{programs}; choose one of them"
             )
-        if tempo_bpm is not None:
-            score = replace(score, tempo_bpm=np.full_like(score.tempo_bpm, tempo_bpm))
+        tempo = constraints.tempo_number(vocabulary)
+        if tempo is not None:
+            tempi = np.full_like(score.tempo_bpm, vocabulary.tempos[tempo])
+            score = replace(score, tempo_bpm=tempi)
         self.score = score
         self.program: int = programs[0]
-        self.bars = len(score.bars)
         self.end = int(score.bar_starts[-1])
         self._vocabulary = vocabulary
         self._ids = encode(score, vocabulary)
@@ -71,50 +67,63 @@ class GivenNotes:
         onset, duration = score.notes["onset"].astype(np.int64), score.notes["duration"]
         begun = np.searchsorted(np.sort(onset), steps, side="right")
         ended = np.searchsorted(np.sort(onset + duration), steps, side="right")
-        self.kept_sounding = (begun - ended).astype(np.int16)  # (S,)
+        self.sounding = (begun - ended).astype(np.int16)
+        self._check(constraints)
 
-    def start(self, batch: int) -> GivenState:
-        """After Start."""
-        return GivenState(np.ones(batch, np.int64), np.tile(self.kept_sounding, (batch, 1)))
+    def _check(self, constraints: Constraints) -> None:
+        """Refuse constraints that the given notes break, or that leave no room beside them."""
+        meters = {*map(tuple, self.score.bars[["numerator", "denominator"]].tolist())}
+        if constraints.time_signature and meters != {constraints.time_signature}:
+            raise ConstraintError(
+                "the given notes have bars of their own: ask for no time signature"
+            )
+        limit = constraints.max_polyphony
+        if limit and self.sounding.max() > limit:
+            raise ConstraintError(
+                f"of the given notes {self.sounding.max()} sound at once: "
+                f"a polyphony of {limit} is too few"
+            )
+        if limit and self.sounding.min() >= limit:
+            raise ConstraintError(
+                f"a polyphony of {limit} leaves no room beside the given notes: ask for more"
+            )
 
-    def narrow(self, mask: NDArray[np.bool_], place: GrammarState, state: GivenState) -> None:
-        """Leaves (B, V) what can come before the tune's next id, and that id where it is due."""
-        vocabulary = self._vocabulary
-        token = self._ids[state.at]
+    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Mask what would pass over the next given id; force that id where it is due."""
+        place, vocabulary = state.place, self._vocabulary
+        token = self._ids[state.next_given]  # (B,)
         kind = vocabulary.kind_of[token]
         rows, ids = np.arange(len(token)), np.arange(vocabulary.size)
 
-        # A bar is as in the tune, and nothing passes over what the tune has next of its kind.
-        for told in (Kind.LENGTH, Kind.TEMPO):
-            mask[:, vocabulary.ids(told)] = False
-        for ranked in (Kind.POSITION, Kind.NOTE):
-            among = vocabulary.ids(ranked)
-            mask[:, among] &= (ids[among] <= token[:, None]) | (kind != ranked)[:, None]
+        for own in (Kind.LENGTH, Kind.TEMPO):
+            mask[:, vocabulary.ids(own)] = False
+        for rising in (Kind.POSITION, Kind.NOTE):
+            among = vocabulary.ids(rising)
+            mask[:, among] &= (ids[among] <= token[:, None]) | (kind != rising)[:, None]
         bars = vocabulary.ids(Kind.BAR)
         mask[:, bars] &= (ids[bars] == token[:, None]) | (kind == Kind.END)[:, None]
         mask[:, vocabulary.first(Kind.END)] &= kind == Kind.END
         is_note = kind == Kind.NOTE
         mask[is_note, vocabulary.ids(Kind.POSITION)] = False
 
-        # The tune's own notes are not the model's to play; here they are due.
         is_due = is_note & self._takes_note[place.kind]
         is_due |= (kind == Kind.POSITION) & self._takes_position[place.kind]
         mask[rows[is_due], token[is_due]] = True
-        is_forced = np.isin(kind, _ITS_OWN)
+        is_forced = np.isin(kind, _GIVEN_ALONE)
         mask[is_forced] = ids == token[is_forced, None]
 
-    def advance(self, state: GivenState, ids: NDArray[np.int64]) -> None:
-        """Takes each row's next id, (B,)."""
-        state.at += ids == self._ids[state.at]
-        np.minimum(state.at, len(self._ids) - 1, out=state.at)
+    def advance(self, state: ConstrainedState, ids: NDArray[np.int64]) -> None:
+        """Take each row's next id, (B,), which may be the next given one."""
+        state.next_given += ids == self._ids[state.next_given]
+        np.minimum(state.next_given, len(self._ids) - 1, out=state.next_given)
 
     def add_sounding(
         self,
-        state: GivenState,
+        state: ConstrainedState,
         rows: NDArray[np.int64],
         begin: NDArray[np.int64],
         end: NDArray[np.int64],
     ) -> None:
-        """One more note of the model's sounds in these rows, (R,), from its begin to its end."""
+        """Count one more note of the model's in these rows, (R,), from its begin to its end."""
         step = np.arange(self.end)
         state.sounding[rows] += (step >= begin[:, None]) & (step < end[:, None])

@@ -8,12 +8,11 @@ import pretty_midi
 import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
-from data.keys import ConstraintError
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
 from generation.compose import compose, continue_midi, harmonize, harmonize_midi, ranked, stream
-from generation.constraints import Constraints
+from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
 from generation.model import load
 from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes

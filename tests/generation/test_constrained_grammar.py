@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.batches.windows import rebase
-from data.keys import ConstraintError, key_pitch_classes
+from data.keys import key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import Constraints
+from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
 from model.config import DecoderConfig
 from model.decoder import Decoder
@@ -504,12 +504,12 @@ def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, constraints, se
 @pytest.mark.parametrize(
     ("tune", "constraints", "length", "words"),
     [
-        (EMPTY, {}, Length(), "no note in the tune"),
+        (EMPTY, {}, Length(), "no given notes"),
         (tune_of([60, 62]), {}, Length(bars=2), "no length"),
         (tune_of([60, 62]), {"programs": (40,)}, Length(), "no other is left"),
-        (tune_of([60, 62], duration=6), {"max_polyphony": 1}, Length(), "2 notes at once"),
+        (tune_of([60, 62], duration=6), {"max_polyphony": 1}, Length(), "2 sound at once"),
         (tune_of([60, 62, 64, 65]), {"max_polyphony": 1}, Length(), "no room"),
-        (tune_of([60, 62]), {"time_signature": (3, 4)}, Length(), "bars of its own"),
+        (tune_of([60, 62]), {"time_signature": (3, 4)}, Length(), "bars of their own"),
     ],
 )
 def test_a_tune_that_cannot_be_kept_is_refused(tune, constraints, length, words):
@@ -525,13 +525,13 @@ def test_a_tune_of_two_programs_is_refused():
         COARSE,
     )[0]
     with pytest.raises(ConstraintError, match="one voice"):
-        ConstrainedGrammar(QUARTET, tune=two)
+        ConstrainedGrammar(QUARTET, given=two)
 
 
 def test_a_tune_has_no_other_beginning():
     tune = tune_of([60])
     with pytest.raises(ValueError, match="no other prompt"):
-        ConstrainedGrammar(QUARTET, tune=tune).begin(encode(tune, QUARTET)[:-1], 1)
+        ConstrainedGrammar(QUARTET, given=tune).begin(encode(tune, QUARTET)[:-1], 1)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from data.keys import ConstraintError, key_pitch_classes
+from data.keys import key_pitch_classes
 from data.tokens.vocabulary import Vocabulary
-from generation.constraints import Constraints
+from generation.constraints import ConstraintError, Constraints
 from tests.music import GRID, SMALL_SECONDS
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (40, 41, 128), 48, 72, (80,), GRID)
@@ -59,7 +59,7 @@ def test_wishes_are_composed():
     constraints = Constraints(key="C", pitch_range=("C4", "E4"), programs=(40,))
     assert notes(QUARTET, constraints.candidates(QUARTET)) == {(40, 60), (40, 62), (40, 64)}
     assert Constraints().candidates(QUARTET).all()
-    assert notes(QUARTET, Constraints(programs=(40, 41)).candidates(QUARTET, kept_program=40)) == {
+    assert notes(QUARTET, Constraints(programs=(40, 41)).candidates(QUARTET, given_program=40)) == {
         (41, pitch) for pitch in range(48, 73)
     }
 
@@ -121,9 +121,9 @@ def test_drums_alone_are_left_where_they_alone_are_asked_for():
 
 def test_the_voice_that_is_kept_leaves_another():
     with pytest.raises(ConstraintError, match="no other is left"):
-        Constraints(programs=(40,)).candidates(QUARTET, kept_program=40)
+        Constraints(programs=(40,)).candidates(QUARTET, given_program=40)
     with pytest.raises(ConstraintError, match="no other is left"):
-        Constraints().candidates(replace(QUARTET, programs=(40,)), kept_program=40)
+        Constraints().candidates(replace(QUARTET, programs=(40,)), given_program=40)
 
 
 def test_a_model_of_seconds_has_neither_tempo_nor_meter():

@@ -1,0 +1,44 @@
+"""The state of pieces that are written under constraints: one for all the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.tokens.grammar import GrammarState
+from data.tokens.step_features import StepState
+
+NEVER = 1 << 40  # a step that no piece reaches, and a number of bars or notes
+
+
+@dataclass
+class ConstrainedState:
+    """Where each of B rows stands. Times are in grid steps.
+
+    Attributes:
+        place: the grammar's state. A note that the model may not play is never free there.
+        note_ends: (B, N) when each note ended or will end, whether the model may play it or not.
+        last_end: (B,) the latest of them.
+        whole_bar: (B,) length of a whole bar of the meter in force.
+        limit: (B,) no note begins from this step on; NEVER: there is no limit, or not yet.
+        new_notes: (B,) notes begun after the prompt.
+        bar_notes, past_notes: (B,) notes begun in this bar, and in the bars before it.
+        next_given: (B,) index of the next id of the given notes.
+        sounding: (B, S) how many notes sound in each step of the piece: the given notes, known in
+            advance, and the model's so far. S is 0 where nothing is given.
+        step_states: where each row stands in what the decoder has read; None before it reads.
+    """
+
+    place: GrammarState
+    note_ends: NDArray[np.int64]
+    last_end: NDArray[np.int64]
+    whole_bar: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    new_notes: NDArray[np.int64]
+    bar_notes: NDArray[np.int64]
+    past_notes: NDArray[np.int64]
+    next_given: NDArray[np.int64]
+    sounding: NDArray[np.int16]
+    step_states: list[StepState] | None = None
