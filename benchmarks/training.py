@@ -16,7 +16,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import product, repeat
@@ -55,10 +55,11 @@ PRECISIONS = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 @dataclass(frozen=True)
 class Shape:
-    """Of four layers with four heads each, and of the batch."""
+    """Of four layers and of the batch."""
 
     width: int
     batch: int
+    heads: int = 4
     pitches: int = 90  # of four programs: 512 ids
 
     @property
@@ -135,9 +136,9 @@ class Step:
 PARTS = ("forward", "backward", "clipping", "optimizer")
 
 
-def ours(shape: Shape, dropout: float, precision: str) -> Step:
-    """A step of this project's decoder."""
-    return _ours(shape, dropout, precision, SideFeatures(shape.words).shape)
+def ours(shape: Shape, dropout: float, precision: str, without: Collection[str] = ()) -> Step:
+    """A step of this project's decoder, `without` pieces of model/cpu.py."""
+    return _ours(shape, dropout, precision, SideFeatures(shape.words).shape, without)
 
 
 def ids_alone(shape: Shape, dropout: float, precision: str) -> Step:
@@ -147,11 +148,19 @@ def ids_alone(shape: Shape, dropout: float, precision: str) -> Step:
     return step
 
 
-def _ours(shape: Shape, dropout: float, precision: str, its: dict[str, Any]) -> Step:
+def _ours(
+    shape: Shape,
+    dropout: float,
+    precision: str,
+    side_shape: dict[str, Any],
+    without: Collection[str] = (),
+) -> Step:
     torch.manual_seed(0)
-    config = DecoderConfig(shape.words.size, n_embd=shape.width, dropout=dropout, **its)
+    config = DecoderConfig(
+        shape.words.size, n_embd=shape.width, n_head=shape.heads, dropout=dropout, **side_shape
+    )
     decoder = Decoder(config).train()
-    speed_up(decoder)
+    speed_up(decoder, without)
     optimizer = MuonAdamW(decoder, 1e-4, 1e-3, 0.1, PRECISIONS[precision])
     return Step(decoder, optimizer, precision, shape)
 

@@ -34,16 +34,16 @@ def speed_up(decoder: Decoder, without: Collection[str] = ()) -> "RecordedSteps"
 
     Args:
         decoder: to train or to sample from; its weights stay the very same tensors.
-        without: names of pieces to leave out, of `PIECES`, for measuring them.
+        without: names of pieces to leave out, for measuring them.
 
     Returns:
         `decode_one` of this decoder, recorded: for weights that do not change any more.
     """
-    for name, swap in PIECES.items():
+    for name, swap in LAYER_PIECES.items():
         if name not in without:
             for module in list(decoder.modules()):
                 swap(module)
-    return RecordedSteps(decoder)
+    return RecordedSteps(decoder, without)
 
 
 def _swap_children(
@@ -294,13 +294,14 @@ def _on_cpu(x: Tensor) -> bool:
     return x.device.type == "cpu"
 
 
-PIECES: dict[str, Callable[[nn.Module], None]] = {
+LAYER_PIECES: dict[str, Callable[[nn.Module], None]] = {
     "attention": _swap_attention,
     "rotation": _swap_rotation,
     "norms": _swap_norms,
     "activation": _swap_activation,
     "dropout": _swap_dropout,
 }
+STEP_PIECES = ("recording", "columns", "packing", "step norms")
 
 
 # Steps of sampling
@@ -317,8 +318,8 @@ class RecordedSteps:
         decoder: in evaluation mode; later changes of its weights are not seen.
     """
 
-    def __init__(self, decoder: Decoder) -> None:
-        self.decoder = decoder
+    def __init__(self, decoder: Decoder, without: Collection[str] = ()) -> None:
+        self.decoder, self.without = decoder, without
         self.copies: dict[int, Decoder] = {}  # by rows
         self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
 
@@ -348,7 +349,7 @@ class RecordedSteps:
         """Record a step; `length` and the cache's tensors are arguments of what returns."""
         rows = len(cache.start)
         if rows not in self.copies:
-            self.copies[rows] = _for_few(self.decoder, rows)
+            self.copies[rows] = _for_few(self.decoder, rows, self.without)
         with warnings.catch_warnings():
             # that sizes become constants, and that trace gives way to compile (which needs g++)
             warnings.simplefilter("ignore")
@@ -462,7 +463,7 @@ class FewRowsRMSNorm(nn.Module):
         return x / norm.hypot(self.least) * self.gain  # sqrt(D) x / sqrt(|x|^2 + D eps)
 
 
-def _for_few(decoder: Decoder, rows: int) -> Decoder:
+def _for_few(decoder: Decoder, rows: int, without: Collection[str]) -> Decoder:
     """Return a copy whose layers are fast on so many rows of one token."""
     decoder = copy.deepcopy(decoder).requires_grad_(False)
     can_pack = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -470,10 +471,16 @@ def _for_few(decoder: Decoder, rows: int) -> Decoder:
         for name, layer in list(parent.named_children()):
             if isinstance(layer, nn.Dropout):
                 setattr(parent, name, nn.Identity())
-            elif isinstance(layer, nn.RMSNorm):
+            elif isinstance(layer, nn.RMSNorm) and "step norms" not in without:
                 setattr(parent, name, FewRowsRMSNorm(layer))
             elif isinstance(layer, nn.Linear) and rows == 1:
-                setattr(parent, name, ColumnLinear(layer))
-            elif isinstance(layer, nn.Linear) and can_pack and layer.weight.dtype == torch.float32:
+                if "columns" not in without:
+                    setattr(parent, name, ColumnLinear(layer))
+            elif (
+                isinstance(layer, nn.Linear)
+                and can_pack
+                and layer.weight.dtype == torch.float32
+                and "packing" not in without
+            ):
                 setattr(parent, name, PackedLinear(layer, rows))
     return decoder

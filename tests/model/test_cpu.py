@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from model.attention import causal_mask
 from model.config import DecoderConfig
-from model.cpu import PIECES, FastDropout, FastRMSNorm, fast_squared_relu, speed_up
+from model.cpu import LAYER_PIECES, FastDropout, FastRMSNorm, fast_squared_relu, speed_up
 from model.decoding import decode_one, prefill
 from tests.tensors import opinionated
 
@@ -143,7 +143,7 @@ def test_without_a_piece_the_plain_one_stays():
     config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, dropout=0.1)
     plain = opinionated(config, seed=0, std=0.3)
     before = [type(module) for module in plain.modules()]
-    speed_up(plain, without=PIECES)
+    speed_up(plain, without=LAYER_PIECES)
     assert [type(module) for module in plain.modules()] == before
 
 
