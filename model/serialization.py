@@ -30,10 +30,10 @@ class ModelFileError(ValueError):
 def save_model_file(
     path: str | Path, decoder: Decoder, vocabulary_json: str, summary: dict[str, Any]
 ) -> None:
-    """Write a bundle; whoever reads `path` meets the old file or the whole new one.
+    """Write a model file; equal models make files of equal bytes.
 
     Args:
-        path: of the file.
+        path: of the file; whoever reads it meets the old one or the whole new one.
         decoder: whose weights and config are kept.
         vocabulary_json: kept as it is.
         summary: of the training, anything that JSON can hold.
@@ -50,14 +50,22 @@ def save_model_file(
     }
     weights = {name: t.detach().cpu().contiguous() for name, t in decoder.state_dict().items()}
     with write_atomically(path) as temporary:
-        temporary.write_bytes(save(weights, metadata))
+        temporary.write_bytes(_with_sorted_header(save(weights, metadata)))
+
+
+def _with_sorted_header(content: bytes) -> bytes:
+    """Sort the keys of a safetensors header, whose order is random: length (8 bytes), JSON, data."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)  # the data begin at a multiple of 8
+    return len(header).to_bytes(8, "little") + header + content[end:]
 
 
 def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
-    """Read a bundle: the decoder in evaluation mode on the CPU, vocabulary JSON, summary.
+    """Read a model file: the decoder, in evaluation mode on the CPU, vocabulary JSON and summary.
 
     Raises:
-        ModelFileError: there is no such file, or it is not a bundle, or not a whole one.
+        ModelFileError: there is no such file, or it is not a model of this program, or not whole.
     """
     path = Path(path)
     if not path.is_file():
@@ -92,7 +100,7 @@ def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
 
 
 def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decoder:
-    """The decoder of `config` with `weights`."""
+    """Build the decoder of `config` with `weights`."""
     misfit = f"{path}: the weights do not fit the config beside them"
     # a header must not make us build a million layers, or huge ones
     if config.n_layer > len(weights):
