@@ -54,7 +54,7 @@ def save_model_file(
 
 
 def _with_sorted_header(content: bytes) -> bytes:
-    """Sort the keys of a safetensors header, whose order is random: length (8 bytes), JSON, data."""
+    """Sort the keys of a safetensors header, in random order: length (8 bytes), JSON, data."""
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.dumps(json.loads(content[8:end]), sort_keys=True).encode()
     header += b" " * (-len(header) % 8)  # the data begin at a multiple of 8
