@@ -7,7 +7,7 @@
 
 A run's folder holds config.yaml (all settings, resolved), checkpoints/ (to resume),
 model.safetensors (to generate from: the weights that did best on the validation pieces) and
-what TensorBoard shows. SIGTERM and Ctrl-C keep the step that is being made, and stop.
+what TensorBoard shows. SIGTERM and Ctrl-C let the current step end, save it, and stop.
 """
 
 from __future__ import annotations
@@ -36,25 +36,33 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from common.cli import print_error
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
-from training.callbacks import MusicMonitor, RunLogger, StepProgress
-from training.checkpoints import FOLDER, Checkpoints, StopError, WholeFiles, free_folder, steps_made
-from training.checks import RunError, told_if_memory_ran_out
+from training.callbacks import MusicMonitor, StepProgress
+from training.checkpoints import (
+    CHECKPOINTS,
+    AtomicCheckpointIO,
+    Checkpoints,
+    StopError,
+    read_step,
+    unused_folder,
+)
+from training.checks import RunError, out_of_memory_message
 from training.distributed import (
-    LeaveTogether,
+    ProcessGroupGuard,
+    check_node_numbers,
     check_nodes,
-    check_numbers,
     check_strategy,
     is_lost_process,
-    is_to_tell,
+    is_reporter,
 )
 from training.module import MusicModule
+from training.tensorboard import RunLogger
 
 
-class KeepConfig(SaveConfigCallback):
-    """Keeps the resolved settings of a training run; validating it later leaves them alone."""
+class SaveRunConfig(SaveConfigCallback):
+    """The saving of a training run's resolved settings; to validate it later leaves them alone."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Saves config.yaml of a run that begins, or goes on in another folder."""
+        """Save config.yaml of a run that begins, or that goes on in another folder."""
         is_there = (Path(trainer.default_root_dir) / self.config_filename).exists()
         if stage == "fit" and (self.config.ckpt_path is None or not is_there):
             super().setup(trainer, pl_module, stage)
@@ -64,7 +72,7 @@ class Parser(LightningArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str, *_: Any, **__: Any) -> NoReturn:
-        """Says what is wrong and leaves with exit code 2."""
+        """Report what is wrong and exit with code 2."""
         fail(f"{message} (--help lists the options)")
 
 
@@ -72,7 +80,7 @@ class EtudeCLI(LightningCLI):
     """LightningCLI with a folder a run and a precision that suits the machine."""
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Options beside Lightning's own."""
+        """Add the options that Lightning does not have, and our defaults for its own."""
         parser.add_argument("--run", default="runs/music", help="the folder of this run")
         parser.link_arguments("model.context_length", "data.context_length")
         parser.add_lightning_class_args(MusicMonitor, "monitor")
@@ -86,47 +94,48 @@ class EtudeCLI(LightningCLI):
 
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
-        """Lightning's, less predict: generate.py does that."""
+        """Return Lightning's subcommands without predict: generate.py does that."""
         commands = LightningCLI.subcommands()
         return {name: commands[name] for name in ("fit", "validate", "test")}
 
     def _parse_ckpt_path(self) -> None:
-        """Nothing: Lightning's would put a checkpoint's settings in place of those asked for."""
+        """Do nothing: Lightning's would override the given settings by those of a checkpoint."""
 
     def before_instantiate_classes(self) -> None:
-        """Settles what was left open: precision, the run's folder, what to resume."""
+        """Settle what was left open: the precision, the run's folder, the checkpoint to read."""
         config = self.config[self.subcommand]
         if config.trainer.precision is None:
             config.trainer.precision = fast_precision(config.trainer.accelerator)
         if self.subcommand == "fit" and config.ckpt_path is None:
-            folder = free_folder(Path(config.run))
+            folder = unused_folder(Path(config.run))
             if folder != Path(config.run):
                 rank_zero_only(print)(
                     f"{config.run} holds an earlier run, so this one goes to {folder}"
                 )
             config.run = str(folder)
-        checkpoints = Path(config.run) / FOLDER
         config.trainer.default_root_dir = config.run
         self.steps_made = 0
-        if self.subcommand != "fit" or config.ckpt_path is not None:
-            name = config.ckpt_path or "last"
-            path = checkpoints / f"{name}.ckpt" if name in ("last", "best") else Path(name)
-            if self.subcommand == "fit" and name == "last" and not path.exists():
-                config.ckpt_path = None  # nothing to resume: the run begins
-            else:
-                self.steps_made = steps_made(path)
-                config.ckpt_path = str(path)
+        if self.subcommand == "fit" and config.ckpt_path is None:
+            return
+        name = config.ckpt_path or "last"
+        is_of_run = name in ("last", "best")
+        path = Path(config.run) / CHECKPOINTS / f"{name}.ckpt" if is_of_run else Path(name)
+        if self.subcommand == "fit" and name == "last" and not path.exists():
+            config.ckpt_path = None  # nothing to resume: the run begins
+        else:
+            self.steps_made = read_step(path)
+            config.ckpt_path = str(path)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
-        """The trainer, with its callbacks, logging to the run's folder."""
+        """Return the trainer, with its callbacks and a logger to the run's folder."""
         config = self.config[self.subcommand]
         check_strategy(config.trainer.strategy)
-        check_numbers()
-        wished = self.config_init[self.subcommand].trainer.callbacks or []
-        callbacks = [*wished, LeaveTogether()]
+        check_node_numbers()
+        configured = self.config_init[self.subcommand].trainer.callbacks or []
+        callbacks = [*configured, ProcessGroupGuard()]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(StepProgress(refresh_rate=10))
-        if self.subcommand != "fit":  # judging a run leaves its folder alone
+        if self.subcommand != "fit":  # to validate or test a run leaves its folder alone
             kwargs["logger"] = False
         elif config.trainer.logger is None:
             kwargs["logger"] = RunLogger(Path(config.run), self.steps_made)
@@ -135,14 +144,14 @@ class EtudeCLI(LightningCLI):
         except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
             raise RunError(str(error)) from None
         check_nodes(trainer)
-        trainer.strategy.checkpoint_io = WholeFiles()
+        trainer.strategy.checkpoint_io = AtomicCheckpointIO()
         if isinstance(trainer.val_check_interval, int):  # steps, where Lightning counts batches
             trainer.val_check_interval *= trainer.accumulate_grad_batches
         return trainer
 
 
 def fast_precision(accelerator: str) -> str:
-    """bf16 where the processor, or the GPU if it is to be used, is fast in it; else fp32."""
+    """Return bf16 where the processor, or the GPU that is to be used, is fast in it; else fp32."""
     if torch.cuda.is_available() and accelerator != "cpu":
         is_fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
@@ -154,8 +163,8 @@ def fast_precision(accelerator: str) -> str:
     return "bf16-mixed" if is_fast else "32-true"
 
 
-def keep_memory() -> None:
-    """Have glibc keep what a step frees for the next, instead of mapping it anew each time."""
+def retain_freed_memory() -> None:
+    """Make glibc keep what a step frees for the next, instead of mapping it anew each time."""
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(-4, 0)  # M_MMAP_MAX: no block is a mapping of its own
@@ -164,28 +173,28 @@ def keep_memory() -> None:
 
 def fail(message: str) -> NoReturn:
     """Print an error as one line, from one process of the run, and exit with code 2."""
-    tell(message)
+    report(message)
     sys.exit(2)
 
 
-def tell(message: str) -> None:
+def report(message: str) -> None:
     """Print why a run ends, if no other process of the run does."""
-    if is_to_tell():
+    if is_reporter():
         print_error(message, "train.py")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Run the command."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
-    keep_memory()
+    retain_freed_memory()
     try:
         EtudeCLI(
             MusicModule,
             MusicDataModule,
             parser_class=Parser,
-            save_config_callback=KeepConfig,
+            save_config_callback=SaveRunConfig,
             save_config_kwargs={"overwrite": True},
             seed_everything_default=0,
             auto_configure_optimizers=False,
@@ -193,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             args=None if argv is None else list(argv),
         )
     except StopError as stop:
-        tell(f"{stop}; --ckpt_path last goes on")
+        report(f"{stop}; --ckpt_path last goes on")
         sys.exit(stop.exit_code)
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
         print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
@@ -203,9 +212,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and is_lost_process(error):
             fail("another process of the run is gone; --ckpt_path last goes on")
-        if (told := told_if_memory_ran_out(error)) is None:
+        if (message := out_of_memory_message(error)) is None:
             raise
-        fail(told)
+        fail(message)
 
 
 if __name__ == "__main__":

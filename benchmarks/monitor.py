@@ -19,7 +19,7 @@ from typing import Any
 
 import train
 from common.cli import Parser
-from training import showing
+from training import tensorboard
 from training.callbacks import MusicMonitor
 from training.module import MusicModule
 
@@ -53,7 +53,7 @@ def main() -> None:
     Parser(description=(__doc__ or "").splitlines()[0]).parse_args()
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
-    for shown in (showing.SHOWN_ONCE, showing.SHOWN):
+    for shown in (tensorboard.LOGGED_ONCE, tensorboard.LOGGED):
         for what, show in shown.items():
             holder = SimpleNamespace(show=show)
             timed(holder, "show", views, what)

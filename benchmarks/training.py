@@ -41,10 +41,11 @@ from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
-from train import keep_memory
-from training.callbacks import RunLogger, StepProgress
+from train import retain_freed_memory
+from training.callbacks import StepProgress
 from training.module import MusicModule, cross_entropy
 from training.optimizer import MuonAdamW
+from training.tensorboard import RunLogger
 
 PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
 DROPOUT = 0.2
@@ -356,7 +357,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
-    keep_memory()  # for all alike
+    retain_freed_memory()  # for all alike
     if "by transformers" not in MAKERS:
         print("to compare with transformers' GPT-2, too: pip install transformers")
     for shape, steps in ((DEFAULT, 8), (COMPARISON, 2)):

@@ -221,7 +221,7 @@ def test_every_shipped_config_is_read(config, capsys):
         (["--ckpt_path", "noise/a.mid"], ["noise/a.mid", "not a checkpoint"]),
         (["--ckpt_path", "best"], ["best.ckpt"]),
         (["--model.learning_rate", "-1"], ["-1"]),
-        (["--monitor.tokens", "0"], ["monitor.tokens must be 1 or more"]),
+        (["--monitor.times", "-1"], ["monitor.times must be 0 or more"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):

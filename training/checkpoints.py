@@ -1,12 +1,12 @@
-"""What is kept of a run, so that it can be stopped at any moment: checkpoints and the model.
+"""What is saved of a run, so that it can be stopped at any moment: checkpoints and the model.
 
-    RUN/checkpoints/last.ckpt   where training goes on: written after each validation, every few
-                                minutes, when the run is told to stop, and at its end
+    RUN/checkpoints/last.ckpt   from which training goes on: written after each validation, every
+                                few minutes, when the run is asked to stop, and at its end
     RUN/checkpoints/best.ckpt   the same of the step that did best on the validation pieces
     RUN/model.safetensors       what generate.py reads: the weights of that step
 
-Each is written beside the old one and takes its place when it is whole and on the disk. What
-stands in last.ckpt depends on the steps made alone, and so does all that follows from it.
+A file is replaced only when the new one is whole and on the disk. What last.ckpt holds depends on
+the steps made alone, and so does all that follows from it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from model.serialization import save_model_file
 from training.checks import RunError
 
 MODEL_NAME = "model.safetensors"
-FOLDER = "checkpoints"
+CHECKPOINTS = "checkpoints"  # the folder, inside the run's
 
 
 class StopError(BaseException):
-    """The run was told to stop, and has kept where it was; no failure, so nothing guards from it.
+    """A run that was asked to stop, and has saved where it was; no failure to be caught as one.
 
     Args:
-        signal_number: that told it.
-        step: after which it stopped.
+        signal_number: that asked for it.
+        step: after which the run stopped.
     """
 
     def __init__(self, signal_number: int, step: int) -> None:
@@ -50,36 +50,36 @@ class StopError(BaseException):
         self.exit_code = 128 + signal_number  # as a shell has it
 
 
-class WholeFiles(TorchCheckpointIO):
-    """Writes checkpoints beside the old ones, in the same folder and through to the disk.
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Files that are whole at any moment: written beside the old ones, in the same folder.
 
-    Lightning's own are staged in the system's temporary folder and copied from there, so that a
-    full disk leaves half of the new one in the place of the old.
+    Lightning stages its own in the system's temporary folder and copies them from there, so that
+    a full disk leaves half of the new one in the place of the old.
     """
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
     ) -> None:
-        """Writes a checkpoint; whoever reads `path` meets the old one or the whole new one.
+        """Write a checkpoint; whoever reads `path` meets the old one or the whole new one.
 
         Raises:
             RunError: it cannot be written; the message says why, and the old one is untouched.
         """
         path = Path(path)
-        whole = io.BytesIO()
-        torch.save(checkpoint, whole)
-        with _room_for(path), write_atomically(path) as temporary:
-            temporary.write_bytes(whole.getbuffer())
+        content = io.BytesIO()
+        torch.save(checkpoint, content)
+        with _explained(path), write_atomically(path) as temporary:
+            temporary.write_bytes(content.getbuffer())
 
 
 class Checkpoints(Checkpoint):
-    """Keeps a run in its folder, and stops it when SIGTERM or SIGINT (Ctrl-C) asks for that.
+    """The saving of a run in its folder, and its stop when SIGTERM or SIGINT (Ctrl-C) asks for it.
 
-    The last weights of a run are validated too, wherever they fall. What is told to stop ends at
-    the next whole step, kept; a second Ctrl-C ends it at once.
+    The last weights of a run are validated too, whatever its validation interval. A run that is
+    asked to stop makes the step whole, saves it and ends; a second Ctrl-C ends it at once.
 
     Args:
-        minutes: at most so long after the last time where training goes on is kept again.
+        minutes: a checkpoint is saved at the latest so long after the one before.
 
     Raises:
         RunError: a value out of range.
@@ -91,13 +91,13 @@ class Checkpoints(Checkpoint):
         self.minutes = minutes
         self.best = float("inf")  # nats per note, on the validation pieces
         self.is_due = self.is_best = self.is_validating = False
-        self.signal_number = 0
-        self.kept_step = 0
-        self.kept_at = 0.0  # seconds, by the monotonic clock
+        self.signal_number = 0  # of the signal that asked for a stop
+        self.saved_step = 0
+        self.saved_at = 0.0  # seconds, by the monotonic clock
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Starts the clock and listens to signals; Lightning undoes that at the end."""
-        self.kept_step, self.kept_at = trainer.global_step, time.monotonic()
+        """Start the clock and handle signals; Lightning restores their handlers at the end."""
+        self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
             signal.signal(signal.SIGINT, self._on_signal)
@@ -109,32 +109,32 @@ class Checkpoints(Checkpoint):
             print("\nstopping after this step; Ctrl-C again: at once", file=sys.stderr)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
-        """Between two steps, when all hooks of the first are done: keeps it where that is due."""
+        """Save the step before, all of whose hooks are done by now, if that is due."""
         if not _is_between_steps(trainer):
             return
-        is_due = self.is_due or time.monotonic() - self.kept_at >= 60 * self.minutes
+        is_due = self.is_due or time.monotonic() - self.saved_at >= 60 * self.minutes
         if _any_rank(trainer, is_due or self.signal_number > 0):
-            self._keep(trainer)
-            self._stop_if_told(trainer)
+            self._save(trainer)
+            self._stop_if_asked(trainer)
         # What Lightning counts as logged steps is one too many after some ways to resume.
         trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Has Lightning validate after the last step."""
+        """Make Lightning validate after the last step."""
         if trainer.global_step >= trainer.max_steps > 0:
             trainer.should_stop = True
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Keeps the run before a validation that the signal to stop would cut short."""
+        """Stop before a validation where that was asked for."""
         self.is_validating = trainer.state.fn == "fit" and not trainer.sanity_checking
-        self._leave_validation_if_told(trainer)
+        self._leave_validation_if_asked(trainer)
 
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Stops in the middle of a validation, which the resumed run makes again."""
-        self._leave_validation_if_told(trainer)
+        """Stop in the middle of a validation, which the resumed run makes again."""
+        self._leave_validation_if_asked(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Saves the model if its nats per note are the lowest so far."""
+        """Save the model if its nats per note are the lowest so far."""
         if not self.is_validating:
             return
         self.is_validating, self.is_due = False, True
@@ -144,38 +144,38 @@ class Checkpoints(Checkpoint):
             self._save_model(trainer, pl_module, {"valid_nats_per_note": nats})
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Keeps the end; and the last weights of a run that had nothing to validate on."""
+        """Save the end of the run, and the last model where there was nothing to validate on."""
         if self.best == float("inf"):
             self._save_model(trainer, pl_module, {})
-        self._keep(trainer)
+        self._save(trainer)
 
     def on_exception(self, trainer: Trainer, *_: Any) -> None:
-        """Ends the workers of training, which Lightning leaves waiting if it is validating."""
+        """End the workers that read batches, which Lightning leaves waiting in a validation."""
         trainer.fit_loop.teardown()
 
-    def _leave_validation_if_told(self, trainer: Trainer) -> None:
+    def _leave_validation_if_asked(self, trainer: Trainer) -> None:
         # Other processes may be at another batch; and what ends here anyway comes to its end.
         is_last = trainer.global_step >= trainer.max_steps > 0
         can_leave = trainer.world_size == 1 and not is_last and _is_between_steps(trainer)
         if self.signal_number and self.is_validating and can_leave:
-            self._keep(trainer)
-            self._stop_if_told(trainer)
+            self._save(trainer)
+            self._stop_if_asked(trainer)
 
-    def _stop_if_told(self, trainer: Trainer) -> None:
+    def _stop_if_asked(self, trainer: Trainer) -> None:
         if _any_rank(trainer, self.signal_number > 0):
             raise StopError(self.signal_number or signal.SIGTERM, trainer.global_step)
 
-    def _keep(self, trainer: Trainer) -> None:
-        """Writes best.ckpt, if it is one, before last.ckpt, which knows that it was."""
-        if trainer.global_step > self.kept_step or self.is_due:
+    def _save(self, trainer: Trainer) -> None:
+        """Write best.ckpt, if this step is the best, before last.ckpt, which holds its figure."""
+        if trainer.global_step > self.saved_step or self.is_due:
             for log in trainer.loggers:
-                log.save()  # what was logged up to here must not be lost when that goes on
-            folder = Path(trainer.default_root_dir) / FOLDER
+                log.save()  # a run that goes on from here logs nothing before it
+            folder = Path(trainer.default_root_dir) / CHECKPOINTS
             if self.is_best:
                 trainer.save_checkpoint(folder / "best.ckpt")
             trainer.save_checkpoint(folder / "last.ckpt")
         self.is_due = self.is_best = False
-        self.kept_step, self.kept_at = trainer.global_step, time.monotonic()
+        self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
 
     def _save_model(
         self, trainer: Trainer, pl_module: LightningModule, figures: dict[str, float]
@@ -186,20 +186,20 @@ class Checkpoints(Checkpoint):
         summary = {
             "step": trainer.global_step,
             **figures,
-            "model": settings(pl_module.hparams),
-            "data": settings(trainer.datamodule.hparams),  # type: ignore[attr-defined]
+            "model": public_settings(pl_module.hparams),
+            "data": public_settings(trainer.datamodule.hparams),  # type: ignore[attr-defined]
         }
         path = Path(trainer.default_root_dir) / MODEL_NAME
-        with _room_for(path):
+        with _explained(path):
             save_model_file(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Counts the batches that are done and no other; a validation cut short is begun anew.
+        """Correct Lightning's counts: of batches that are done only; a validation begins anew.
 
-        Lightning's counts tell in which hook they were saved, and some of those it resumes
-        without the validation, or a step further on.
+        Lightning's depend on the hook in which they are saved, and from some of them it would
+        resume without the validation, or a step further on.
         """
         loops = checkpoint["loops"]["fit_loop"]
         for counts in _counts(loops["epoch_loop.batch_progress"]):
@@ -211,33 +211,33 @@ class Checkpoints(Checkpoint):
         current.update(ready=0, started=0, processed=0, completed=0)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run has to know."""
+        """Return what a resumed run has to know."""
         return {"best": self.best}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The inverse of `state_dict`."""
+        """Restore what `state_dict` gave."""
         self.best = state_dict["best"]
 
 
 def _counts(progress: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """Of a Lightning loop: of the whole run, and of this epoch."""
+    """Return the counts of a Lightning loop, of the whole run and of this epoch."""
     return progress["total"], progress["current"]
 
 
 def _is_between_steps(trainer: Trainer) -> bool:
-    """Whether no gradients are accumulated that the next step would need."""
+    """Return whether no gradients are accumulated for the next step."""
     done = trainer.fit_loop.epoch_loop.batch_progress.current.completed  # batches
     return done % int(trainer.accumulate_grad_batches) == 0
 
 
 def _any_rank(trainer: Trainer, mine: bool) -> bool:
-    """Whether any process says so; all get the same answer."""
+    """Return whether this holds in any process; all get the same answer."""
     return bool(trainer.strategy.reduce_boolean_decision(mine, all=False))
 
 
 @contextmanager
-def _room_for(path: Path) -> Iterator[None]:
-    """Tells a file that cannot be written in a line that says what to do."""
+def _explained(path: Path) -> Iterator[None]:
+    """Turn the error of a file that cannot be written into a line that says what to do."""
     try:
         yield
     except OSError as error:
@@ -247,13 +247,13 @@ def _room_for(path: Path) -> Iterator[None]:
         ) from None
 
 
-def settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, without Lightning's own notes."""
+def public_settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return hyper-parameters without those that Lightning adds for itself."""
     return {name: value for name, value in hyper_parameters.items() if not name.startswith("_")}
 
 
-def steps_made(path: Path) -> int:
-    """The steps that a checkpoint stands for.
+def read_step(path: Path) -> int:
+    """Return the number of steps that a checkpoint was saved after; nothing in it is run.
 
     Raises:
         RunError: there is none, or not a whole one.
@@ -272,10 +272,10 @@ def steps_made(path: Path) -> int:
         raise RunError(f"{path}: not a checkpoint that train.py wrote; {advice}") from None
 
 
-def free_folder(run: Path) -> Path:
-    """`run`, or with a number after it where a run is already kept there."""
+def unused_folder(run: Path) -> Path:
+    """Return `run`, with a number after it where that folder already holds a run."""
     folder, number = run, 1
-    while (folder / MODEL_NAME).exists() or any(folder.glob(f"{FOLDER}/*.ckpt")):
+    while (folder / MODEL_NAME).exists() or any(folder.glob(f"{CHECKPOINTS}/*.ckpt")):
         number += 1
         folder = run.with_name(f"{run.name}-{number}")
     return folder

@@ -1,4 +1,4 @@
-"""What a run is refused for, or stopped: each in a line that says what, where, and what to do."""
+"""Why a run is refused or stopped, each in one line that says what, where, and what to do."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,18 +16,18 @@ RANGES = (
     ("warm_up", 0, 1),
     ("cool_down", 0, 1),
 )
-SHOWN = 8  # windows of a batch in an error's line
+MOST_WINDOWS = 8  # of a batch that a message lists
 
 
 class RunError(ValueError):
-    """A run that cannot go as it was asked to; the message is one line, for people."""
+    """A run that cannot go on, or not as it was asked to; the message is one line."""
 
 
 def check_ranges(settings: Mapping[str, Any]) -> None:
-    """Refuse rates and the like out of any sense, nan among them.
+    """Refuse settings of the optimizer that are out of range, nan among them.
 
     Raises:
-        RunError: which.
+        RunError: the first of them.
     """
     for name, least, most in RANGES:
         if not least <= settings[name] <= most:
@@ -35,16 +35,16 @@ def check_ranges(settings: Mapping[str, Any]) -> None:
 
 
 def check_weights(weights: Iterable[tuple[str, Tensor]], step: int) -> None:
-    """Refuse to keep weights that are no numbers.
+    """Refuse to save weights that are not finite.
 
     Args:
         weights: with their names.
         step: that made them.
 
     Raises:
-        RunError: the first that is not finite.
+        RunError: the first of them.
     """
-    if name := _broken(weights):
+    if name := _first_not_finite(weights):
         raise RunError(
             f"step {step} made {name} no longer finite: the checkpoint before is untouched; "
             f"train afresh with lower rates"
@@ -56,7 +56,7 @@ def check_checkpoint(
     settings: Mapping[str, Any],
     data: MusicDataModule,
 ) -> None:
-    """Refuse weights of another model, or that were trained on other tokens.
+    """Refuse a checkpoint of another model, or of one that was trained on other tokens.
 
     Args:
         checkpoint: as it was read.
@@ -68,11 +68,11 @@ def check_checkpoint(
     """
     if "vocabulary" not in checkpoint:
         raise RunError("the checkpoint is not one that train.py wrote")
-    kept = checkpoint["hyper_parameters"]
+    saved = checkpoint["hyper_parameters"]
     changed = [
-        f"{name} {kept.get(name)}, not {value}"
+        f"{name} {saved.get(name)}, not {value}"
         for name, value in settings.items()
-        if kept.get(name) != value
+        if saved.get(name) != value
     ]
     if changed:
         raise RunError(
@@ -93,7 +93,7 @@ def check_checkpoint(
         )
 
 
-def broken_loss(
+def loss_error(
     step: int,
     loss: Tensor,
     logits: Tensor,
@@ -101,37 +101,37 @@ def broken_loss(
     rates: Sequence[float],
     windows: Sequence[str],
 ) -> RunError:
-    """What is told where the loss is no number.
+    """Return the error of a loss that is not finite, with what may explain it.
 
     Args:
         step: that was to be made.
         loss: float ().
-        logits: float (B, T, V), of which it is.
-        weights: that gave them, with their names.
-        rates: of the optimizer, for the step.
+        logits: float (B, T, V), whose loss it is.
+        weights: that gave the logits, with their names.
+        rates: learning rates of the step.
         windows: where each of the batch comes from.
     """
-    rest = f" and {len(windows) - SHOWN} more" if len(windows) > SHOWN else ""
-    name = _broken(weights)
-    told = f"{name} is not finite" if name else "all weights are finite"
+    rest = f" and {len(windows) - MOST_WINDOWS} more" if len(windows) > MOST_WINDOWS else ""
+    name = _first_not_finite(weights)
+    cause = f"{name} is not finite" if name else "all weights are finite"
     return RunError(
         f"step {step}: the loss is {loss.item()} (largest logit {logits.abs().max().item():.3g}; "
-        f"{told}; rates {' and '.join(f'{rate:.3g}' for rate in rates)}); in the batch: "
-        f"{', '.join(windows[:SHOWN])}{rest}. The checkpoint before is untouched: train afresh "
-        f"with lower rates, or look at these pieces"
+        f"{cause}; rates {' and '.join(f'{rate:.3g}' for rate in rates)}); in the batch: "
+        f"{', '.join(windows[:MOST_WINDOWS])}{rest}. The checkpoint before is untouched: train "
+        f"afresh with lower rates, or look at these pieces"
     )
 
 
-def _broken(weights: Iterable[tuple[str, Tensor]]) -> str | None:
+def _first_not_finite(weights: Iterable[tuple[str, Tensor]]) -> str | None:
     return next((name for name, weight in weights if not weight.isfinite().all()), None)
 
 
-def told_if_memory_ran_out(error: BaseException) -> str | None:
-    """A line for torch's own errors of memory; None where an error is another."""
+def out_of_memory_message(error: BaseException) -> str | None:
+    """Return what to do where an error is one of memory; None for other errors."""
     first = str(error).strip().splitlines()[0] if str(error).strip() else ""
     signs = ("out of memory", "can't allocate memory", "not enough memory")
-    is_it = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    if not is_it and not any(sign in first for sign in signs):
+    is_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    if not is_memory and not any(sign in first for sign in signs):
         return None
     return (
         f"the memory ran out ({first or 'of this machine'}): lower data.batch_size, "

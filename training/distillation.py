@@ -1,4 +1,4 @@
-"""Trained decoders for others to learn from, or to begin with."""
+"""Trained decoders whose expectations, or whose weights, a run takes over."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +15,10 @@ from training.checks import RunError
 
 
 class Teachers(nn.Module):
-    """Decoders that share the windows of each batch, drawn by lot: each window is told by one.
+    """Decoders that share the windows of each batch at random: each window has one teacher.
 
-    A loss that is linear in what is expected has on average the gradient that the mean of their
-    probabilities would give it, at the cost of one of them.
+    A loss that is linear in the expected probabilities then has, on average, the gradient that
+    the mean of all teachers would give it, at the cost of one of them.
 
     Args:
         decoders: of one vocabulary, at least one.
@@ -32,35 +32,35 @@ class Teachers(nn.Module):
 
     @torch.no_grad()
     def forward(self, ids: Tensor, side: Tensor) -> Tensor:
-        """Logits (B, T, V) of int64 ids (B, T), with the side input (B, T, S) beside them."""
+        """Return logits (B, T, V) for int64 ids (B, T) and their side input (B, T, S)."""
         count = len(self.decoders)
         places = -(-len(ids) // count) * count  # the windows, and more for equal shares
-        whose = torch.randperm(places)[: len(ids)].to(ids.device) % count  # (B,)
-        told = [
-            decoder(ids[whose == number], side=side[whose == number])
+        teacher = torch.randperm(places)[: len(ids)].to(ids.device) % count  # (B,)
+        logits = [
+            decoder(ids[teacher == number], side=side[teacher == number])
             for number, decoder in enumerate(self.decoders)
-            if (whose == number).any()
+            if (teacher == number).any()
         ]
-        order = whose.argsort(stable=True)
-        return torch.cat(told)[order.argsort()]
+        order = teacher.argsort(stable=True)
+        return torch.cat(logits)[order.argsort()]
 
 
 def read_teachers(
     paths: Sequence[str | Path], data: MusicDataModule, context_length: int
 ) -> Teachers:
-    """Trained models, for one that reads what they read.
+    """Read trained models that can teach one that learns from the given data.
 
     Args:
-        paths: of a `model.safetensors` each, at least one.
+        paths: of a model.safetensors each, at least one.
         data: that is learned from.
         context_length: of the windows.
 
     Raises:
-        RunError: a file is no model, or its model does not read such windows.
+        RunError: a file is no model, or its model cannot read such windows.
     """
     decoders = []
     for path in paths:
-        decoder = _read("model.teachers", path, data)
+        decoder = _read_model("model.teachers", path, data)
         if decoder.config.context_length < context_length:
             raise RunError(
                 f"model.teachers: {path} reads {decoder.config.context_length} tokens at once, not "
@@ -74,29 +74,31 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
     """Give a decoder the weights of a trained one.
 
     Args:
-        decoder: to be trained.
-        path: of a `model.safetensors`.
+        decoder: that is to be trained.
+        path: of a model.safetensors.
         data: that is to be learned from.
 
     Raises:
         RunError: the file is no model, or one of another shape or of other data.
     """
-    trained = _read("model.begin_with", path, data)
+    trained = _read_model("model.begin_with", path, data)
     pairs = {name: (getattr(trained.config, name), getattr(decoder.config, name)) for name in SHAPE}
-    told = [f"{name} {its}, not {mine}" for name, (its, mine) in pairs.items() if its != mine]
-    if told:
-        raise RunError(f"model.begin_with: {path} has {', '.join(told)}: give the run what it has")
+    differing = [f"{name} {its}, not {ours}" for name, (its, ours) in pairs.items() if its != ours]
+    if differing:
+        raise RunError(
+            f"model.begin_with: {path} has {', '.join(differing)}: give the run the same settings"
+        )
     decoder.load_state_dict(trained.state_dict())
 
 
-def _read(option: str, path: str | Path, data: MusicDataModule) -> Decoder:
-    """The trained decoder that an option asks for, of just such data."""
+def _read_model(option: str, path: str | Path, data: MusicDataModule) -> Decoder:
+    """Read the trained decoder that an option names; it must be of the vocabulary of the data."""
     try:
-        decoder, its_vocabulary, _ = load_model_file(path)
+        decoder, vocabulary, _ = load_model_file(path)
     except ModelFileError as error:
         raise RunError(f"{option}: {error}") from None
-    told = {name: getattr(decoder.config, name) for name in data.side_shape}
-    if its_vocabulary != data.vocabulary.to_json() or told != data.side_shape:
+    side_shape = {name: getattr(decoder.config, name) for name in data.side_shape}
+    if vocabulary != data.vocabulary.to_json() or side_shape != data.side_shape:
         raise RunError(
             f"{option}: {path} has another vocabulary than the data; have it learn data with the "
             f"same pitches, instruments and lengths, and the same data.transpose"

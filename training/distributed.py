@@ -1,4 +1,4 @@
-"""Many processes that train one model: they stop together, and one of them says why."""
+"""Several processes that train one model: they start and stop together, and one reports why."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torch import distributed
 
 from training.checks import RunError
 
-GRACE = 3.0  # seconds in which processes that meet the same error meet it
-TOLD = "etude/told"
-SHARDED = ("fsdp", "deepspeed", "modelparallel")  # in the names of Lightning's strategies
+GRACE_SECONDS = 3.0  # in which all processes meet an error that is everybody's
+REPORTS = "etude/reports"  # the counter that processes share
+SHARDING = ("fsdp", "deepspeed", "modelparallel")  # in the names of Lightning's strategies
 NODE_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
 
 
 def check_strategy(strategy: object) -> None:
-    """Refuses strategies that cut matrices up in ways of their own.
+    """Refuse strategies that shard matrices, which Muon needs whole.
 
     Args:
         strategy: as it is given to the trainer: a name, or what names a class.
@@ -33,18 +33,18 @@ def check_strategy(strategy: object) -> None:
         RunError: it is one of those.
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", "")
-    if any(word in name.lower() for word in SHARDED):
+    if any(word in name.lower() for word in SHARDING):
         raise RunError(
-            f"trainer.strategy {name} cuts up matrices, which Muon needs whole: ddp is the "
+            f"trainer.strategy {name} shards matrices, which Muon needs whole: ddp is the "
             f"strategy for several devices"
         )
 
 
-def check_numbers() -> None:
-    """Refuses what nodes are told where it cannot be read.
+def check_node_numbers() -> None:
+    """Refuse environment variables of nodes that should be numbers and are not.
 
     Raises:
-        RunError: it is no whole number.
+        RunError: the first of them.
     """
     for name in ("MASTER_PORT", "NODE_RANK"):
         if not (value := os.environ.get(name, "0")).isdecimal():
@@ -52,10 +52,10 @@ def check_numbers() -> None:
 
 
 def check_nodes(trainer: Trainer) -> None:
-    """Refuses to wait for nodes that cannot find each other.
+    """Refuse to wait for other nodes where they cannot find each other.
 
     Raises:
-        RunError: what they have to be told is missing.
+        RunError: the environment variables that are missing.
     """
     strategy = trainer.strategy
     missing = [name for name in NODE_VARIABLES if name not in os.environ]
@@ -71,11 +71,11 @@ def check_nodes(trainer: Trainer) -> None:
         )
 
 
-class LeaveTogether(Callback):
-    """Sees that the processes of a run begin together, and that none stays behind."""
+class ProcessGroupGuard(Callback):
+    """Checks that the processes of a run begin at one step, and that none outlives the others."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Sees that all begin at the same step, or they would wait for each other for ever.
+        """Check that all begin at the same step, or they would wait for each other for ever.
 
         Raises:
             RunError: this one does not.
@@ -88,50 +88,50 @@ class LeaveTogether(Callback):
             )
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Has SIGTERM stop at once what only judges a model, and so has nothing to keep.
+        """Let SIGTERM stop a validation or test at once, for it has nothing to save.
 
         Lightning's handler begins a broadcast, which may meet another collective of the others.
         """
         if trainer.world_size > 1 and trainer.state.fn != "fit":
-            signal.signal(signal.SIGTERM, _leave)
+            signal.signal(signal.SIGTERM, _raise_sigterm)
 
     on_test_start = on_validation_start
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
-        """Has the processes that this one began end with it: on a GPU they would wait for it."""
+        """End the processes that this one started; on a GPU they would wait for it."""
         if trainer.strategy.launcher is not None:
-            # Not yet: Lightning ends this one, whatever it has still to say, when it misses them.
+            # Only at exit: Lightning kills this one, before it has reported, once they are gone.
             atexit.register(trainer.strategy.launcher.kill, signal.SIGKILL)
 
 
-def _leave(*_: object) -> None:
+def _raise_sigterm(*_: object) -> None:
     raise SIGTERMException
 
 
 def is_lost_process(error: RuntimeError) -> bool:
-    """Whether an error means that another process of the run is gone; Gloo's have no class."""
+    """Return whether an error means that another process is gone; Gloo's have no class."""
     return isinstance(error, distributed.DistError) or "gloo/transport" in str(error)
 
 
-def is_to_tell() -> bool:
-    """Whether this process is the one to say why the run ends.
+def is_reporter() -> bool:
+    """Return whether this process is the one to report why the run ends.
 
-    It is the first process, unless another has told; another only tells what the first has not
-    told within GRACE.
+    The first process reports, unless another has. Another does only if the first has not within
+    GRACE_SECONDS.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
         return os.environ.get("RANK", "0") == "0"  # torchrun sets it, and starts all at once
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     try:
-        end = time.monotonic() + (GRACE if distributed.get_rank() > 0 else 0)
-        while time.monotonic() < end:  # torch would write pages where it cannot connect
-            socket.create_connection((address, port), GRACE).close()
+        end = time.monotonic() + (GRACE_SECONDS if distributed.get_rank() > 0 else 0)
+        while time.monotonic() < end:  # torch would print pages where it cannot connect
+            socket.create_connection((address, port), GRACE_SECONDS).close()
             time.sleep(0.2)
         store = distributed.TCPStore(  # type: ignore[attr-defined]  # it is public
-            address, port, timeout=timedelta(seconds=GRACE), wait_for_workers=False
+            address, port, timeout=timedelta(seconds=GRACE_SECONDS), wait_for_workers=False
         )
-        return bool(store.add(TOLD, 1) == 1)
-    except (OSError, distributed.DistError):  # the first process kept it: it is gone, and has told
+        return bool(store.add(REPORTS, 1) == 1)
+    except (OSError, distributed.DistError):  # the first process held it: it has reported and left
         return False

@@ -1,4 +1,4 @@
-"""What is logged of training beside the loss: accuracy by kind, gradients by layer, rates."""
+"""What is logged of a step's optimizer beside the loss: gradient norms and learning rates."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from torch.nn.utils import get_total_norm
 
 
 def gradient_norms(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
-    """The L2 norm of all gradients together, `all`, and of those of each part of a decoder.
+    """Return the L2 norm of the gradients of each part of a decoder, and of `all` together.
 
     Args:
-        weights: with their names in a decoder; of `blocks` each is a part, `layer_1` and so on.
+        weights: with their names in a decoder; each of its `blocks` is a part, `layer_1` and on.
     """
     parts: dict[str, list[Tensor]] = defaultdict(list)
     for name, weight in weights:
@@ -24,5 +24,5 @@ def gradient_norms(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Ten
 
 
 def learning_rates(groups: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Of `muon` and of `adamw`, whose groups share theirs, by the groups of `MuonAdamW`."""
+    """Return the rates of `muon` and of `adamw`, from the parameter groups of `MuonAdamW`."""
     return {"muon" if "ns_steps" in group else "adamw": group["lr"] for group in groups}

@@ -21,14 +21,14 @@ from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
 from training.checks import (
     RunError,
-    broken_loss,
     check_checkpoint,
     check_ranges,
     check_weights,
+    loss_error,
 )
 from training.distillation import Teachers, begin_with, read_teachers
 from training.metrics import gradient_norms, learning_rates
-from training.optimizer import MuonAdamW, warm_hold_fall
+from training.optimizer import MuonAdamW, trapezoid
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 
@@ -36,42 +36,43 @@ TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in 
 class MusicModule(LightningModule):
     """A decoder in training.
 
-    The vocabulary comes from the datamodule, so the decoder is built in `configure_model`.
+    The datamodule knows the vocabulary, so the decoder is built in `configure_model`.
 
     Args:
-        n_layer: blocks, one after the other.
+        n_layer: number of blocks.
         n_head: attention heads in each block.
         n_embd: width of the residual stream; n_head times an even number.
-        context_length: the most tokens that are seen at once.
-        dropout: share of numbers zeroed after embedding and sub-layers, while training.
-        side_dropout: share of the side input's blocks zeroed beside each token, while training.
-        n_attention: attention sub-layers a block, 1 or 2 (one in the place of an encoder's).
-        positions: sinusoidal or learned, added to the embeddings; rotary; or rotary_time, by place
-            and by musical time.
+        context_length: the most tokens that the model sees at once.
+        dropout: share of activations zeroed in training, after the embedding and each sub-layer.
+        side_dropout: share of the side input's blocks zeroed in training, for each token.
+        n_attention: attention sub-layers a block, 1 or 2. The second stands where the 2017 paper
+            looks at its encoder.
+        positions: sinusoidal or learned, added to the embeddings; rotary; or rotary_time, which
+            rotates by place and by musical time.
         norm: layer or rms.
         norm_position: pre, before each sub-layer, or post, after each residual sum.
         activation: relu, gelu or squared_relu, inside the feed-forward layer.
-        qk_norm: whether queries and keys are brought to RMS 1.
+        qk_norm: whether queries and keys are scaled to a root mean square of 1.
         bias: whether the feed-forward layer has biases.
-        interval_head: whether notes have logits by their distance from notes heard, too.
-        learning_rate: of AdamW (embeddings, head, gains), at its highest.
-        muon_learning_rate: of Muon (the matrices inside the blocks), at its highest.
+        interval_head: whether a note's logit also depends on its intervals from notes heard.
+        learning_rate: the highest rate of AdamW (embedding, head and gains).
+        muon_learning_rate: the highest rate of Muon (the matrices inside the blocks).
         weight_decay: decoupled, times the rate; gains have none.
         warm_up: share of the run in which the rates rise from 0.
         cool_down: share of the run, at its end, in which the rates fall to 0.
-        teachers: the model.safetensors of trained models; what they expect, the mean of their
-            probabilities, is then learned, and not what follows.
-        begin_with: the model.safetensors of a trained model of this shape, whose weights are the
-            first; None: random ones.
+        teachers: paths of trained models, a model.safetensors each. The targets are then the
+            mean of their probabilities, and not the tokens that follow.
+        begin_with: path of a trained model of this shape, whose weights the run begins with;
+            None: random weights.
 
     Raises:
         RunError: a value that no decoder can have, or that nothing can be learned with.
     """
 
     decoder: Decoder
-    kind_of: Tensor  # int64 (V,)
-    tallies: list[Tally]  # one a temperature
-    hits: Tensor  # int64 (2, K), as `hits_by_kind` counts them
+    kind_of: Tensor  # int64 (V,), the kind of each id
+    tallies: list[Tally]  # of the pieces scored so far, one for each temperature
+    hits: Tensor  # int64 (2, K), of the same pieces, as `hits_by_kind` counts them
 
     def __init__(
         self,
@@ -99,16 +100,16 @@ class MusicModule(LightningModule):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        try:  # a mistake is told before the data is read
+        try:  # a mistake is reported before the data is read
             self._config(vocabulary_size=1, side_shape={"n_side": 1})
         except ValueError as error:
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
         self.seed: int | None = None
-        self.teachers: list[Teachers] = []  # one at most; in a list it is no part of the weights
-        # Trained on since `since`, in seconds: for the rates that are logged.
+        self.teachers: list[Teachers] = []  # one at most; in a list, its weights are not ours
+        # Trained on since `clock_start`: for the rates that are logged.
         self.tokens, self.notes = 0, torch.zeros(())
-        self.since = self.paused = 0.0
+        self.clock_start = self.paused_at = 0.0  # seconds
 
     @property
     def data(self) -> MusicDataModule:
@@ -117,7 +118,7 @@ class MusicModule(LightningModule):
         return data
 
     def _is_logged(self, step: int) -> bool:
-        """Whether figures of the step of this number, from 1, are kept."""
+        """Return whether figures of this step, counted from 1, are logged."""
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return step % interval == 0
 
@@ -126,7 +127,11 @@ class MusicModule(LightningModule):
         return DecoderConfig(vocabulary_size, **side_shape, **shape)
 
     def configure_model(self) -> None:
-        """Build the decoder, once the datamodule knows the vocabulary; a second call is idle."""
+        """Build the decoder, now that the datamodule knows the vocabulary; only once.
+
+        Raises:
+            RunError: a decoder cannot have this shape, or `begin_with` is another model.
+        """
         if hasattr(self, "decoder"):
             return
         vocabulary = self.data.vocabulary
@@ -142,14 +147,14 @@ class MusicModule(LightningModule):
         self.register_buffer("kind_of", kind_of, persistent=False)
 
     def forward(self, ids: Tensor, side: Tensor | None = None) -> Tensor:
-        """Logits (B, T, V) of int64 ids (B, T), and of the side input beside them, if any."""
+        """Return logits (B, T, V) for int64 ids (B, T) and their side input (B, T, S), if any."""
         logits: Tensor = self.decoder(ids, side=side)
         return logits
 
     # Training
 
     def on_fit_start(self) -> None:
-        """Remember the seed of the run, from which that of every step follows; read teachers."""
+        """Keep the run's seed, from which each step's is derived, and read the teachers."""
         if self.seed is None:  # a run that goes on has it from its checkpoint
             self.seed = torch.initial_seed()
         if paths := self.hparams["teachers"]:
@@ -161,21 +166,24 @@ class MusicModule(LightningModule):
         self._restart_clock()
 
     def _restart_clock(self) -> None:
-        self.tokens, self.notes, self.since = 0, torch.zeros(()), time.perf_counter()
+        self.tokens, self.notes, self.clock_start = 0, torch.zeros(()), time.perf_counter()
 
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
         part = batch_idx % self.trainer.accumulate_grad_batches  # of the batches of one step
         assert self.seed is not None
-        place = [self.seed, self.global_step, part, self.global_rank]
-        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
+        entropy = [self.seed, self.global_step, part, self.global_rank]
+        torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
-        """Cross-entropy in nats, mean over the scored tokens of the batch.
+        """Return the cross-entropy in nats, (), a mean over the scored tokens of the batch.
 
-        Of what follows, or of what teachers expect. The batches of all ranks count together: then
-        the mean of the ranks' gradients, which ddp takes, is the gradient that one process
-        has of them as one batch.
+        The targets are the tokens that follow, or what teachers expect. The batches of all ranks
+        count together: the mean of the ranks' gradients, which ddp takes, is then the gradient
+        that one process would have of them as one batch.
+
+        Raises:
+            RunError: the loss is not finite.
         """
         logits, targets = self(batch["ids"], batch["side"]), batch["targets"]
         if self.teachers:
@@ -185,7 +193,7 @@ class MusicModule(LightningModule):
             total = cross_entropy(logits, targets)
         scored = targets != NOT_SCORED
         if not total.isfinite():
-            raise self._broken_loss(total, logits, batch_idx)
+            raise self._loss_error(total, logits, batch_idx)
         is_note = self.kind_of[targets.clamp(min=0)] == self.data.vocabulary.note_kind
         notes = (is_note & scored).sum()
         sums = torch.stack((total.detach(), scored.sum(), notes))
@@ -202,22 +210,22 @@ class MusicModule(LightningModule):
 
     @torch.no_grad()
     def _log_hits(self, logits: Tensor, targets: Tensor) -> None:
-        """Log the accuracy of logits (N, V) for targets (N,), those of other ranks with them."""
+        """Log the accuracy of logits (N, V) for targets (N,), of all ranks together."""
         is_right = logits.argmax(dim=-1) == targets
         hits = hits_by_kind(is_right, self.kind_of[targets], len(self._kind_names))
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(hits)
         self._log_accuracy("train", hits)
 
-    def _broken_loss(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
-        each = self.trainer.accumulate_grad_batches
-        windows = self.data.describe(self.global_step * each + batch_idx % each)
+    def _loss_error(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
+        accumulate = self.trainer.accumulate_grad_batches
+        windows = self.data.describe(self.global_step * accumulate + batch_idx % accumulate)
         rates = [group["lr"] for group in self.trainer.optimizers[0].param_groups[:2]]
         weights = self.named_parameters()
-        return broken_loss(self.global_step + 1, loss, logits, weights, rates, windows)
+        return loss_error(self.global_step + 1, loss, logits, weights, rates, windows)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the norms of gradients, before they are clipped, and the rates."""
+        """Log the norms of gradients, before they are clipped, and the learning rates."""
         if self._is_logged(self.global_step + 1):
             norms = gradient_norms(self.decoder.named_parameters())
             rates = learning_rates(optimizer.param_groups)
@@ -225,9 +233,9 @@ class MusicModule(LightningModule):
             self.log_dict({f"learning_rate/{of}": rate for of, rate in rates.items()})
 
     def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
-        """Log how much a second went by since this was last logged, and the memory in use."""
+        """Log tokens and notes a second since this was last logged, and the memory in use."""
         if self._is_logged(self.global_step):
-            seconds = time.perf_counter() - self.since
+            seconds = time.perf_counter() - self.clock_start
             tokens = self.tokens * self.trainer.world_size
             self.log("machine/tokens_per_second", tokens / seconds)
             self.log("machine/notes_per_second", float(self.notes) / seconds)
@@ -235,13 +243,20 @@ class MusicModule(LightningModule):
             self._restart_clock()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """Muon and AdamW; rates rise, hold and fall to 0 at the last step of the run."""
-        wish = self.hparams
-        rates = (wish["learning_rate"], wish["muon_learning_rate"], wish["weight_decay"])
+        """Return Muon and AdamW, with rates that rise, hold and fall to 0 at the run's last step.
+
+        Raises:
+            RunError: a value that torch refuses, or a run without an end.
+        """
+        settings = self.hparams
         is_mixed = "mixed" in str(self.trainer.precision)
         try:
             optimizer = MuonAdamW(
-                self.decoder, *rates, torch.bfloat16 if is_mixed else torch.float32
+                self.decoder,
+                settings["learning_rate"],
+                settings["muon_learning_rate"],
+                settings["weight_decay"],
+                torch.bfloat16 if is_mixed else torch.float32,
             )
         except ValueError as error:
             raise RunError(str(error)) from None
@@ -250,7 +265,7 @@ class MusicModule(LightningModule):
             raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
         schedule = LambdaLR(
             optimizer,
-            lambda step: warm_hold_fall(step, total, wish["warm_up"], wish["cool_down"]),
+            lambda step: trapezoid(step, total, settings["warm_up"], settings["cool_down"]),
         )
         return {
             "optimizer": optimizer,
@@ -261,65 +276,21 @@ class MusicModule(LightningModule):
 
     def on_validation_start(self) -> None:
         """Stop the clock of training."""
-        self.paused = time.perf_counter()
+        self.paused_at = time.perf_counter()
 
     def on_validation_epoch_start(self) -> None:
         """Forget the pieces that were scored before, and the temperature found with them."""
         if self._is_fitting:
             self.decoder.temperature.fill_(1)
-        self._forget()
-
-    def validation_step(self, batch: PieceBatch, batch_idx: int) -> None:
-        """Score whole pieces."""
-        self._score(batch)
-
-    def on_validation_epoch_end(self) -> None:
-        """Log exact averages: totals over totals; while fitting, at the best temperature.
-
-        What has learned few pieces by heart is too sure of itself. One number, by which logits are
-        divided outside of training, mends that (Guo et al. 2017, section 4.2).
-        """
-        temperature = self._log_tally("valid")
-        if self._is_fitting:
-            self.decoder.temperature.fill_(temperature)
-            self.log("valid/temperature", temperature, sync_dist=True)
-
-    @property
-    def _is_fitting(self) -> bool:
-        """Whether this is a validation of a run, not of what one left."""
-        return self.trainer.state.fn == TrainerFn.FITTING
-
-    @property
-    def _temperatures(self) -> tuple[float, ...]:
-        return TEMPERATURES if self._is_fitting else (1.0,)
-
-    def on_validation_end(self) -> None:
-        """Take validation, and what callbacks show there, out of the tokens a second."""
-        self.since += time.perf_counter() - self.paused
-
-    def on_test_epoch_start(self) -> None:
-        """Forget the pieces that were scored before."""
-        self._forget()
-
-    def test_step(self, batch: PieceBatch, batch_idx: int) -> None:
-        """Score whole pieces."""
-        self._score(batch)
-
-    def on_test_epoch_end(self) -> None:
-        """Log exact averages: totals over totals."""
-        self._log_tally("test")
-
-    @property
-    def _kind_names(self) -> tuple[str, ...]:
-        return self.data.vocabulary.kind_names
-
-    def _forget(self) -> None:
         n_kinds = len(self._kind_names)
         empty = Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
         self.tallies = [empty] * len(self._temperatures)
         self.hits = torch.zeros(2, n_kinds, dtype=torch.int64)
 
-    def _score(self, batch: PieceBatch) -> None:
+    on_test_epoch_start = on_validation_epoch_start
+
+    def validation_step(self, batch: PieceBatch, batch_idx: int) -> None:
+        """Score whole pieces."""
         tallies, hits = tally_pieces(
             self.decoder,
             **batch,
@@ -332,20 +303,61 @@ class MusicModule(LightningModule):
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         self.hits += hits
 
-    def _log_tally(self, split: str) -> float:
-        """Sums over all ranks, then one division: the figures of one process, to rounding.
+    test_step = validation_step
 
-        Those at the temperature at which the split is likeliest, which is given back.
+    def on_validation_epoch_end(self) -> None:
+        """Log exact averages, totals over totals; while fitting, at the best temperature.
+
+        A model that has learned few pieces by heart is overconfident. One number, by which logits
+        are divided outside of training, mends that (Guo et al. 2017, section 4.2).
         """
-        nats_at = [tally.nats for tally in self.tallies]
-        mine = (*nats_at, *self.hits.numpy(), [self.tallies[0].notes])
+        temperature = self._log_tally("valid")
+        if self._is_fitting:
+            self.decoder.temperature.fill_(temperature)
+            self.log("valid/temperature", temperature, sync_dist=True)
+
+    @property
+    def _is_fitting(self) -> bool:
+        """Whether this is a validation within a run, and not of a finished one."""
+        return self.trainer.state.fn == TrainerFn.FITTING
+
+    @property
+    def _temperatures(self) -> tuple[float, ...]:
+        return TEMPERATURES if self._is_fitting else (1.0,)
+
+    def on_validation_end(self) -> None:
+        """Take validation, and what callbacks did in it, out of the tokens a second."""
+        self.clock_start += time.perf_counter() - self.paused_at
+
+    def on_test_epoch_end(self) -> None:
+        """Log exact averages: totals over totals."""
+        self._log_tally("test")
+
+    @property
+    def _kind_names(self) -> tuple[str, ...]:
+        return self.data.vocabulary.kind_names
+
+    def _log_tally(self, split: str) -> float:
+        """Log the figures of a split at the temperature at which it is likeliest.
+
+        Sums are taken over all ranks and then divided once: the figures are those of one process,
+        to rounding.
+
+        Returns:
+            That temperature.
+        """
+        mine = (
+            *(tally.nats for tally in self.tallies),
+            *self.hits.numpy(),
+            [self.tallies[0].notes],
+        )
         sums = torch.from_numpy(np.concatenate(mine))
         if self.trainer.world_size > 1:  # a single device need not know float64: Apple's do not
             sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum").cpu()
         names = self._kind_names
-        *each, right, counts = sums[:-1].reshape(-1, len(names))  # ((S + 2) K,) -> (S + 2, K)
-        best = int(torch.stack([nats.sum() for nats in each]).argmin())
-        nats = each[best]
+        *nats_at, right, counts = sums[:-1].reshape(-1, len(names))  # ((S + 2) K,) -> (S + 2, K)
+        best = int(torch.stack([nats.sum() for nats in nats_at]).argmin())
+        nats = nats_at[best]
         tally = Tally(nats.numpy(), counts.numpy().astype(np.int64), int(sums[-1]))
         self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
         self.log(f"{split}/loss", tally.per_token, sync_dist=True)
@@ -356,7 +368,7 @@ class MusicModule(LightningModule):
         return self._temperatures[best]
 
     def _log_accuracy(self, split: str, hits: Tensor) -> None:
-        """Of the kinds that there are; `hits`, (2, K), are those of all ranks."""
+        """Log the accuracy of each kind that occurs; `hits`, (2, K), are of all ranks."""
         for name, (right, count) in zip(self._kind_names, hits.T.tolist(), strict=True):
             if count:
                 self.log(f"{split}/accuracy_{name}", right / count, sync_dist=split != "train")
@@ -364,10 +376,10 @@ class MusicModule(LightningModule):
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what the data told, without which the weights mean nothing, and the seed.
+        """Add the seed, and the vocabulary and side input that the weights are for.
 
         Raises:
-            RunError: the weights are no numbers; the checkpoint before stays.
+            RunError: a weight is not finite; the checkpoint before stays.
         """
         check_weights(self.named_parameters(), self.global_step)
         checkpoint["seed"] = self.seed
@@ -377,8 +389,8 @@ class MusicModule(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another model, or that were trained on other tokens.
 
-        A run that goes on must have all the settings that it began with; one that is only judged,
-        those that give the decoder its shape.
+        A run that goes on must have all the settings that it began with; one that is only
+        validated or tested, those that give the decoder its shape.
 
         Raises:
             RunError: what differs.

@@ -1,4 +1,4 @@
-"""The optimizer and the schedule of its rate."""
+"""The optimizer, Muon and AdamW as one, and the schedule of its learning rates."""
 
 import math
 from collections import defaultdict
@@ -13,12 +13,12 @@ from model.decoder import Decoder
 
 
 class BatchedMuon(Muon):
-    """torch's, with matrices of like shape taken to orthogonal ones in one product.
+    """torch's Muon, with matrices of one shape orthogonalized in one batched product.
 
     Args:
         matrices: that are trained.
-        iterate_in: of the iteration that makes them orthogonal, bfloat16, as torch's, or float32:
-            the faster of the two in training is the faster here.
+        iterate_in: dtype of the iteration, bfloat16 as in torch, or float32: whichever is faster
+            in training is faster here.
         options: torch's.
     """
 
@@ -34,32 +34,33 @@ class BatchedMuon(Muon):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every matrix that has a gradient once."""
-        loss = _recomputed(closure)
+        loss = _evaluate(closure)
         for group in self.param_groups:
-            alike: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
+            by_shape: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
             for weight in group["params"]:
                 if weight.grad is not None:
-                    alike[tuple(sorted(weight.shape))].append(weight)
-            for weights in alike.values():
+                    by_shape[tuple(sorted(weight.shape))].append(weight)
+            for weights in by_shape.values():
                 self._update(weights, group)
         return loss
 
     def _update(self, weights: list[nn.Parameter], group: dict[str, Any]) -> None:
-        rate, inertia = group["lr"], group["momentum"]
+        rate, momentum = group["lr"], group["momentum"]
         updates = []
         for weight in weights:
             assert weight.grad is not None
             state = self.state[weight]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = torch.zeros_like(weight.grad)
-            momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - inertia)
-            update = weight.grad.lerp(momentum, inertia)  # Nesterov's
-            updates.append(_lying(update.to(self.iterate_in)))
+            average = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
+            update = weight.grad.lerp(average, momentum)  # Nesterov's
+            update = update if len(update) <= update.shape[1] else update.mT
+            updates.append(update.to(self.iterate_in))
         matrices = torch.stack(updates)
         matrices /= torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
-        iterate = _orthogonal_bf16 if self.iterate_in == torch.bfloat16 else _orthogonal
-        even = iterate(matrices, group["ns_coefficients"], group["ns_steps"])
-        for weight, update in zip(weights, even, strict=True):
+        iterate = _orthogonalize_bf16 if self.iterate_in == torch.bfloat16 else _orthogonalize
+        orthogonal = iterate(matrices, group["ns_coefficients"], group["ns_steps"])
+        for weight, update in zip(weights, orthogonal, strict=True):
             rows, columns = weight.shape
             weight.mul_(1 - rate * group["weight_decay"])
             stretch = math.sqrt(max(1, rows / columns))
@@ -67,41 +68,24 @@ class BatchedMuon(Muon):
             weight.add_(update, alpha=-rate * stretch)
 
 
-def _recomputed(closure: Callable[[], float] | None) -> float | None:
-    """What the closure of a step gives, gradients and all."""
+def _evaluate(closure: Callable[[], float] | None) -> float | None:
+    """Return the loss that a step's closure computes anew, with its gradients; None without one."""
     if closure is None:
         return None
     with torch.enable_grad():
         return closure()
 
 
-def _lying(matrix: Tensor) -> Tensor:
-    """The matrix, or its transpose if it is higher than wide."""
-    return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
+def _orthogonalize_bf16(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
+    """Move matrices near the closest orthogonal ones, by Newton and Schulz (Jordan 2024).
 
+    A step is x <- (a + b G + c G^2) x, where G = x x^T.
 
-def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
-    """Newton and Schulz's iteration (Jordan 2024): float32 (N, m, n), m <= n -> the same shape.
-
-    A step puts x <- (a + b G + c G^2) x, G = x x^T; at first each x has norm 1. All factors
-    commute, so that they and G go on without x: half of the work, for which bf16 has too few
-    digits.
+    Args:
+        x: bfloat16 (N, m, n), m <= n, each of norm 1.
+        coefficients: a, b and c.
+        steps: of the iteration.
     """
-    return _factors(x.bmm(x.mT), coefficients, steps).bmm(x)
-
-
-def _factors(gram: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
-    """The product of the factors of all steps: (N, m, m) -> (N, m, m)."""
-    a, b, c = coefficients
-    factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-    factor.diagonal(dim1=-2, dim2=-1).add_(a)
-    if steps == 1:
-        return factor
-    return _factors(factor.bmm(gram).bmm(factor), coefficients, steps - 1).bmm(factor)
-
-
-def _orthogonal_bf16(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
-    """The same step by step: bf16 (N, m, n), m <= n -> the same shape."""
     a, b, c = coefficients
     for _ in range(steps):
         gram = x.bmm(x.mT)
@@ -109,19 +93,41 @@ def _orthogonal_bf16(x: Tensor, coefficients: tuple[float, float, float], steps:
     return x
 
 
+def _orthogonalize(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
+    """Do the same in float32, with half of the products.
+
+    The factors of all steps commute, so that they and G are computed without x, m by m; for this
+    bfloat16 has too few digits.
+    """
+    return _product_of_factors(x.bmm(x.mT), coefficients, steps).bmm(x)
+
+
+def _product_of_factors(
+    gram: Tensor, coefficients: tuple[float, float, float], steps: int
+) -> Tensor:
+    """Return the product of a + b G + c G^2 of all steps, (N, m, m), from the first step's G."""
+    a, b, c = coefficients
+    factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+    factor.diagonal(dim1=-2, dim2=-1).add_(a)
+    if steps == 1:
+        return factor
+    following = factor.bmm(gram).bmm(factor)
+    return _product_of_factors(following, coefficients, steps - 1).bmm(factor)
+
+
 class MuonAdamW(Optimizer):
     """Muon for the matrices inside the blocks, AdamW for everything else, as one Optimizer.
 
-    Muon (Jordan 2024) takes the momentum of a matrix to the nearest orthogonal one; embeddings
-    and head, whose rows are looked up one by one, and gains go to AdamW (Loshchilov & Hutter
-    2019). The two share this object's `param_groups` and `state`, so that clipping, schedulers,
+    Muon (Jordan 2024) steps along the orthogonal matrix nearest to a matrix's momentum. AdamW
+    (Loshchilov & Hutter 2019) updates embedding and head, whose rows are looked up one by one,
+    and gains. The two share this object's `param_groups` and `state`, so that clipping, schedulers,
     accumulation and checkpoints see one ordinary optimizer.
 
     Args:
         decoder: whose parameters are trained.
         learning_rate: of AdamW.
         muon_learning_rate: of Muon.
-        weight_decay: decoupled, times the rate, for all that has two axes; gains have none.
+        weight_decay: decoupled, times the rate, of everything but gains.
         iterate_in: `BatchedMuon`'s.
     """
 
@@ -136,12 +142,7 @@ class MuonAdamW(Optimizer):
         matrices, tables, gains = split_parameters(decoder)
         muon = BatchedMuon(matrices, iterate_in, lr=muon_learning_rate, weight_decay=weight_decay)
         groups: list[dict[str, Any]] = [{"params": tables}, {"params": gains, "weight_decay": 0.0}]
-        adamw = AdamW(
-            groups,
-            lr=learning_rate,
-            betas=(0.9, 0.95),
-            weight_decay=weight_decay,
-        )
+        adamw = AdamW(groups, lr=learning_rate, betas=(0.9, 0.95), weight_decay=weight_decay)
         self._parts: tuple[Optimizer, Optimizer] = (muon, adamw)
         super().__init__([*muon.param_groups, *adamw.param_groups], {})
         self._share()
@@ -155,13 +156,13 @@ class MuonAdamW(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every parameter once; `closure` recomputes loss and gradients before that."""
-        loss = _recomputed(closure)
+        loss = _evaluate(closure)
         for part in self._parts:
             part.step()
         return loss
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """As in torch; loading replaces groups and state, so they are shared anew."""
+        """Load what `state_dict` gave; that replaces groups and state, so share them anew."""
         super().load_state_dict(dict(state_dict))
         self._share()
 
@@ -169,7 +170,7 @@ class MuonAdamW(Optimizer):
 def split_parameters(
     decoder: Decoder,
 ) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
-    """Parameters in three: matrices inside blocks; embedding and head; gains."""
+    """Return the parameters in three lists: matrices inside blocks; embedding and head; gains."""
     inside = {id(weight) for weight in decoder.blocks.parameters()}
     weights = list(decoder.parameters())
     matrices = [w for w in weights if w.ndim == 2 and id(w) in inside]
@@ -177,10 +178,10 @@ def split_parameters(
     return matrices, tables, [w for w in weights if w.ndim != 2]
 
 
-def warm_hold_fall(step: int, total: int, warm_up: float, cool_down: float) -> float:
-    """Factor on the learning rate: a linear rise, a plateau, a linear fall to 0.
+def trapezoid(step: int, total: int, warm_up: float, cool_down: float) -> float:
+    """Return the factor on the learning rate: a linear rise, a plateau, a linear fall to 0.
 
-    The trapezoid of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5).
+    It is the schedule of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5).
 
     Args:
         step: updates made so far, from 0.

@@ -182,6 +182,6 @@ def test_memory_that_runs_out_is_told(folder):
     ],
 )
 def test_errors_of_memory_are_known_by_kind_or_words(error, is_memory):
-    line = checks.told_if_memory_ran_out(error)
+    line = checks.out_of_memory_message(error)
     assert (line is not None) == is_memory
     assert line is None or ("\n" not in line and "the memory ran out" in line)

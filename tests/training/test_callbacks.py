@@ -13,7 +13,7 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 import train
 from evaluation.embeddings import COLUMNS
 from tests.folders import enter_same_tunes, run_of_tunes
-from training import showing
+from training import tensorboard
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
@@ -28,8 +28,6 @@ OPTIONS = {
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
     "monitor.times": TIMES,
-    "monitor.bars": 2,
-    "monitor.tokens": 8,
 }
 
 
@@ -157,13 +155,13 @@ def test_the_page_changes_no_weight(whole, folder, monkeypatch):
 
 
 def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
-    def fail(moment):
+    def fail(snapshot):
         torch.rand(1)  # as if it had used the run's random numbers
-        moment.model.decoder.head.weight.data.zero_()  # as if it had spoilt the model
+        snapshot.model.decoder.head.weight.data.zero_()  # as if it had spoilt the model
         raise OSError("no\nfont")
 
     failing = dict.fromkeys(("the sound of samples", "the attention maps"), fail)
-    monkeypatch.setattr("training.callbacks.SHOWN", {**showing.SHOWN, **failing})
+    monkeypatch.setattr("training.callbacks.LOGGED", {**tensorboard.LOGGED, **failing})
     fit("--run", "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     assert lines == [
@@ -196,7 +194,7 @@ def test_what_stops_a_run_is_not_passed_over(folder, stop):
     monitor = train.MusicMonitor()
     with pytest.raises(type(stop)), monitor._guarded("a picture", torch.device("cpu")):
         raise stop
-    assert not monitor.told
+    assert not monitor.failed
 
 
 def test_random_numbers_are_as_if_nothing_had_been_shown():

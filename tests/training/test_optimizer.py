@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from training.optimizer import BatchedMuon, MuonAdamW, split_parameters, warm_hold_fall
+from training.optimizer import BatchedMuon, MuonAdamW, split_parameters, trapezoid
 
 IDS = torch.arange(12).remainder(7).view(2, 6)
 
@@ -87,11 +87,11 @@ def test_matrices_in_a_batch_are_updated_as_torch_updates_each():
 
 def test_a_run_resumed_from_its_state_goes_on_exactly():
     decoder, optimizer = make()
-    schedule = LambdaLR(optimizer, lambda step: warm_hold_fall(step, 10, 0.2, 0.5))
+    schedule = LambdaLR(optimizer, lambda step: trapezoid(step, 10, 0.2, 0.5))
     train(decoder, optimizer, 3)
     schedule.step()
     other, resumed = make()
-    again = LambdaLR(resumed, lambda step: warm_hold_fall(step, 10, 0.2, 0.5))
+    again = LambdaLR(resumed, lambda step: trapezoid(step, 10, 0.2, 0.5))
     other.load_state_dict(decoder.state_dict())
     resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     again.load_state_dict(schedule.state_dict())
@@ -129,15 +129,15 @@ def test_a_closure_is_called_with_gradients():
 
 
 def test_the_schedule_rises_holds_and_falls():
-    factors = [warm_hold_fall(step, 10, 0.2, 0.4) for step in range(12)]
+    factors = [trapezoid(step, 10, 0.2, 0.4) for step in range(12)]
     assert factors == pytest.approx([0.5, 1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0, 0])
 
 
 @given(st.integers(1, 500), st.floats(0, 1), st.floats(0, 1))
 def test_the_schedule_stays_between_nothing_and_the_whole(total, warm_up, cool_down):
-    factors = [warm_hold_fall(step, total, warm_up, cool_down) for step in range(total)]
+    factors = [trapezoid(step, total, warm_up, cool_down) for step in range(total)]
     assert all(0 < factor <= 1 for factor in factors)
-    assert warm_hold_fall(total, total, warm_up, cool_down) == 0
+    assert trapezoid(total, total, warm_up, cool_down) == 0
     peak = factors.index(max(factors))
     assert factors[:peak] == sorted(factors[:peak])
     assert factors[peak:] == sorted(factors[peak:], reverse=True)

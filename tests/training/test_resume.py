@@ -35,8 +35,6 @@ SETTINGS = {
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
     "monitor.times": 1,
-    "monitor.bars": 1,
-    "monitor.tokens": 4,
 }
 
 
@@ -219,13 +217,13 @@ def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, m
 
 def test_a_run_is_kept_between_validations_too(folder, monkeypatch):
     kept = []
-    save_checkpoint = checkpoints.WholeFiles.save_checkpoint
+    save_checkpoint = checkpoints.AtomicCheckpointIO.save_checkpoint
 
     def noted(self, checkpoint, path, storage_options=None):
         kept.append((path.name, checkpoint["global_step"]))
         save_checkpoint(self, checkpoint, path)
 
-    monkeypatch.setattr(checkpoints.WholeFiles, "save_checkpoint", noted)
+    monkeypatch.setattr(checkpoints.AtomicCheckpointIO, "save_checkpoint", noted)
     often = {"checkpoint__minutes": 0, "trainer__val_check_interval": 100, "trainer__max_steps": 4}
     train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1, **often))
     between = [("last.ckpt", 1), ("last.ckpt", 2), ("last.ckpt", 3)]
