@@ -3,10 +3,11 @@
 An indented block is commands, one a line; a block fenced as python is run; one fenced as text is
 not. A command that no rule here covers fails. Commands run as they stand, in this process and in
 a folder that has what they name: a few chorales, tunes, and small models that were trained for
-some steps. Two kinds are not run to their end:
+some steps. These are cut short, or not run:
 
 - `train.py` makes four steps with a small model (options are appended, none is taken away). Where
   it asks for several devices, its options are only parsed: `tests/training` runs those.
+- `evaluate.py music` and `all` write four pieces.
 - `benchmarks` and `make` would take minutes. Of a benchmark's options each must be in its --help;
   of `make` the target must be there, and what it would train or write with is parsed.
 """
@@ -19,6 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,15 +30,19 @@ import generate
 import train
 from data.corpus import bach
 from tests.folders import write_tunes
+from tests.models import tune
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"runs", "datasets"}
 PYTHON = ".venv/bin/python"
 SMALL = shlex.split(
     "--model.n_layer 1 --model.n_head 2 --model.n_embd 16 --model.context_length 128"
     " --trainer.enable_progress_bar false --monitor.times 0"
 )
 SOME_STEPS = [*SMALL, "--trainer.max_steps", "4", "--trainer.val_check_interval", "4"]
+FEW_PIECES = ["--count", "4"]
+EVERYDAY = {"generate.py": generate, "evaluate.py": evaluate}
 CHORALES = ("bwv153.5", "bwv10.7", "bwv14.5", "bwv16.6", "bwv17.7", "bwv20.7", "bwv26.6", "bwv28.6")
 
 
@@ -89,7 +95,7 @@ def workplace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     (folder / "configs").symlink_to(ROOT / "configs")
     tunes = write_tunes(folder / "my_midi_files", 8)
-    shutil.copy(tunes / "tune3.mid", folder / "tune.mid")
+    tune(folder / "tune.mid")
     (folder / "steps.jsonl").write_text(
         "".join(f"{list(range(n, n + 90))}\n" for n in range(200)), encoding="utf-8"
     )
@@ -116,16 +122,22 @@ def at_work(workplace, monkeypatch):
     monkeypatch.chdir(workplace)
 
 
+def run_to_the_end(run: Callable[..., object], *arguments: object, **options: object) -> None:
+    """Calls what may leave with exit code 0, as --help does, and with no other."""
+    try:
+        run(*arguments, **options)
+    except SystemExit as stop:
+        if stop.code:
+            raise
+
+
 def run_module(name: str, arguments: list[str]) -> str:
     """Runs `python -m name`, and returns what it prints."""
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
         patch.setattr(sys, "argv", [name, *arguments])
         patch.delitem(sys.modules, f"{name}.__main__", raising=False)
-        try:
-            runpy.run_module(name, run_name="__main__")
-        except SystemExit as stop:
-            assert not stop.code, name
+        run_to_the_end(runpy.run_module, name, run_name="__main__")
     return said.getvalue()
 
 
@@ -146,16 +158,13 @@ def check_benchmark(name: str, arguments: list[str]) -> None:
 def run_python(words: list[str], only_parse: bool = False) -> None:
     """Runs what follows `.venv/bin/python` on a command line."""
     program, *arguments = words
-    if program == "generate.py":
+    if program in EVERYDAY:
+        command = EVERYDAY[program]
         if only_parse:
-            generate.command_line().parse_args(arguments)
+            command.command_line().parse_args(arguments)
         else:
-            generate.main(arguments)
-    elif program == "evaluate.py":
-        if only_parse:
-            evaluate.command_line().parse_args(arguments)
-        else:
-            evaluate.main(arguments)
+            is_long = program == "evaluate.py" and arguments[0] in ("all", "music")
+            run_to_the_end(command.main, [*arguments, *(FEW_PIECES if is_long else [])])
     elif program == "train.py":
         if only_parse or "--print_config" in arguments or "--trainer.devices" in arguments:
             parse_training([word for word in arguments if word != "--print_config"])
@@ -171,7 +180,7 @@ def run_python(words: list[str], only_parse: bool = False) -> None:
 
 def check_make(target: str) -> None:
     """Checks that make has a target, and parses what it would train and write with."""
-    command = ["make", "--dry-run", "--always-make", target]
+    command = ["make", "--dry-run", "--always-make", f"PYTHON={sys.executable}", target]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for line in said.replace("\\\n", "").splitlines():
         if line.startswith(PYTHON) and "-m" not in line.split():
@@ -213,9 +222,8 @@ def test_a_page_names_what_is_there(page):
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (page.parent / link).is_file(), link
     for name in re.findall(r"`([\w/]+/[\w.-]*)`", text):
-        if name.split("/")[0] in ("runs", "datasets"):
-            continue
-        assert (ROOT / name).exists() or name in ("train/", "valid/", "test/", "checkpoints/"), name
+        if name.split("/")[0] in FOLDERS:
+            assert (ROOT / name).exists(), name
 
 
 def test_the_readme_is_short():
