@@ -29,7 +29,7 @@ from generation.compose import (
     continue_midi,
     harmonize,
     harmonize_midi,
-    ranked,
+    rank_by_likelihood,
     stream,
     write_piece,
 )
@@ -62,7 +62,7 @@ __all__ = [  # the Python API
     "harmonize_midi",
     "load",
     "no_seed",
-    "ranked",
+    "rank_by_likelihood",
     "seed_from_midi",
     "seed_from_notes",
     "stream",
@@ -303,9 +303,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         constraints = _constraints(given)
         model = load(given.checkpoint)
         seed = _seed(model, given, constraints)
-        if seed.told:
+        if seed.changes:
             what = "seed" if given.harmonize is None else "tune"
-            print(f"the {what} was fitted to the model: {'; '.join(seed.told)}")
+            print(f"the {what} was fitted to the model: {'; '.join(seed.changes)}")
         how = {
             "sampling": sampling,
             "samples": given.best_of or given.num_samples,
@@ -319,7 +319,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             pieces = compose(
                 model, seed, DEFAULT_LENGTH if length == Length() else length, constraints, **how
             )
-        _write(given, ranked(model, pieces) if given.best_of else pieces, stems)
+        _write(given, rank_by_likelihood(model, pieces) if given.best_of else pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, OSError) as error:
         fail(str(error))
 

@@ -1,6 +1,6 @@
-"""Where a trained model meets music: pieces continued, harmonized, ranked, and heard as they come.
+"""Pieces that a trained model writes: continued, harmonized, ranked, or heard note by note.
 
-generate.py is its command, and where Python programs import it from.
+Python programs import these from generate.py, the command that uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from tqdm import tqdm
 from data.midi.io import to_pretty_midi, write_midi
 from data.score import Score
 from data.tokens.tokenizer import decode, encode
-from data.tokens.vocabulary import Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, Constraints
@@ -33,46 +32,46 @@ from rendering.audio import write_wav
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 
-DEFAULT_SAMPLING = SamplingOptions(
-    temperature=0.75, top_p=0.95
-)  # at 1, pieces stray from their keys
+# At temperature 1 pieces stray from their keys.
+DEFAULT_SAMPLING = SamplingOptions(temperature=0.75, top_p=0.95)
 DEFAULT_LENGTH = Length(bars=8)
 ENDLESS = Length(endless=True)
 
-TOLD_EVERY = 16  # tokens
+PROGRESS_EVERY = 16  # tokens
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What a model wrote, with what it was given.
+    """A piece that a model wrote, and which of its notes were given.
 
     Attributes:
         ids: (T,) its tokens, from Start to End.
-        score: what they spell.
-        prompt_tokens: so many ids were given.
-        seed_steps: notes with an onset before this step were given: the seed.
-        kept_program: so were those of this program: a tune that was harmonized.
-        nats_per_note: how unlikely the model finds what it wrote, in nats a note (`ranked` tells).
+        score: the music that they encode.
+        prompt_tokens: how many of the ids were given.
+        seed_steps: notes with an onset before this grid step are the seed's.
+        given_program: notes of this program were given too; None: there are none.
+        nats_per_note: how unlikely the model finds the new notes, in nats per note; nan before
+            `rank_by_likelihood`.
     """
 
     ids: NDArray[np.int64]
     score: Score
     prompt_tokens: int
     seed_steps: int = 0
-    kept_program: int | None = None
+    given_program: int | None = None
     nats_per_note: float = float("nan")
 
     def without_seed(self) -> Piece:
-        """What the model wrote alone, from the bar on in which it begins."""
+        """Return the piece with the model's own notes alone, from the bar in which they begin."""
         score = self.score
-        if self.kept_program is None:
+        if self.given_program is None:
             is_new = score.notes["onset"] >= self.seed_steps
         else:
-            is_new = score.notes["program"] != self.kept_program
+            is_new = score.notes["program"] != self.given_program
         bar = np.searchsorted(score.bar_starts, self.seed_steps, side="right") - 1
         new = dataclasses.replace(score, notes=score.notes[is_new])
         new = new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
-        return dataclasses.replace(self, score=new, seed_steps=0, kept_program=None)
+        return dataclasses.replace(self, score=new, seed_steps=0, given_program=None)
 
 
 def compose(
@@ -86,28 +85,28 @@ def compose(
     random_seed: int = 0,
     progress: bool = False,
 ) -> list[Piece]:
-    """Pieces that begin with a seed and go on as asked, written side by side.
+    """Write pieces, side by side, that begin with a seed and go on as asked.
 
     Args:
         model: from `load`.
-        seed: what they begin with (see generation/seeds.py); None: the model begins.
+        seed: the beginning of every piece (see generation/seeds.py); None: the model begins.
         length: of what is written after the seed.
-        constraints: key, range, instruments and so on of what is written.
-        choice: temperature and filters.
+        constraints: key, pitch range, instruments and so on of what is written.
+        sampling: temperature and filters.
         samples: how many pieces, at least 1.
-        random_seed: the same seed gives the same pieces.
-        progress: whether a line on stderr tells how far they are.
+        random_seed: the same number gives the same pieces.
+        progress: whether to show a progress bar on stderr.
 
     Raises:
         ConstraintError: something that can never be; before anything is written.
     """
-    model, seed, guide = _guided(model, seed, length, constraints)
-    return _pieces(model, seed, guide, sampling, samples, random_seed, progress)
+    model, seed, grammar = _prepare(model, seed, length, constraints)
+    return _write(model, seed, grammar, sampling, samples, random_seed, progress)
 
 
 def harmonize(
     model: Model,
-    tune: Seed,
+    given: Seed,
     constraints: Constraints = UNCONSTRAINED,
     *,
     sampling: SamplingOptions = DEFAULT_SAMPLING,
@@ -115,37 +114,36 @@ def harmonize(
     random_seed: int = 0,
     progress: bool = False,
 ) -> list[Piece]:
-    """Pieces that keep every note of a tune, with other voices around it that the model writes.
+    """Write pieces that keep every given note, with other voices around them.
 
     Args:
-        tune: of one voice (`given_from_midi` and `voice_of` of generation/seeds.py).
-        model, constraints, choice, samples, random_seed, progress: as in `compose`.
+        given: the notes of one voice (`given_from_midi`, or `voice_of` in generation/seeds.py).
+        model, constraints, sampling, samples, random_seed, progress: as in `compose`.
 
     Raises:
         ConstraintError: something that can never be; before anything is written.
     """
-    model = _retimed(model, constraints)
-    tune = _at_tempo(tune, model.vocabulary, constraints)
-    guide = ConstrainedGrammar(model.vocabulary, constraints=constraints, given=tune.score)
+    model = model.retimed(constraints)
+    grammar = ConstrainedGrammar(model.vocabulary, constraints=constraints, given=given.score)
     nothing = no_seed(model.vocabulary)
-    pieces = _pieces(model, nothing, guide, sampling, samples, random_seed, progress)
-    program = int(tune.score.notes["program"][0])
-    return [dataclasses.replace(piece, kept_program=program) for piece in pieces]
+    pieces = _write(model, nothing, grammar, sampling, samples, random_seed, progress)
+    program = int(given.score.notes["program"][0])
+    return [dataclasses.replace(piece, given_program=program) for piece in pieces]
 
 
-def ranked(model: Model, pieces: list[Piece]) -> list[Piece]:
-    """The pieces, the likeliest first, each with its nats per note.
+def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces, the likeliest first, each with its nats per note.
 
-    That is the model's own likelihood of what comes after the prompt, as model/scoring.py has
-    it: under the grammar alone, whatever was asked for.
+    The likelihood is the model's own of what follows the prompt, as model/scoring.py defines it:
+    under the grammar alone, whatever was asked for.
     """
     nats = model.token_nats([piece.ids for piece in pieces])
-    judged = []
+    scored = []
     for piece, each in zip(pieces, nats, strict=True):
         notes = int((piece.score.notes["onset"] >= piece.seed_steps).sum())
         per_note = float(each[piece.prompt_tokens - 1 :].sum()) / notes
-        judged.append(dataclasses.replace(piece, nats_per_note=per_note))
-    return sorted(judged, key=lambda piece: piece.nats_per_note)
+        scored.append(dataclasses.replace(piece, nats_per_note=per_note))
+    return sorted(scored, key=lambda piece: piece.nats_per_note)
 
 
 def stream(
@@ -157,24 +155,24 @@ def stream(
     sampling: SamplingOptions = DEFAULT_SAMPLING,
     random_seed: int = 0,
 ) -> Iterator[StreamedNote]:
-    """The notes of one piece as they are written, each as soon as it is whole.
+    """Yield the notes of one piece while it is written, each as soon as it is complete.
 
     The seed's notes are not among them, but times count from its beginning.
 
     Args:
-        length: of what is written; without one it goes on for as long as one listens.
-        model, seed, constraints, choice, random_seed: as in `compose`.
+        length: of what is written; by default the music never ends.
+        model, seed, constraints, sampling, random_seed: as in `compose`.
 
     Raises:
         ConstraintError: something that can never be; before the first note.
     """
-    model, seed, guide = _guided(model, seed, length, constraints)
-    listener = NoteStream(model.vocabulary)
-    prompt, state = _begin(model, seed, guide, samples=1)
+    model, seed, grammar = _prepare(model, seed, length, constraints)
+    notes = NoteStream(model.vocabulary)
+    prompt, state = _begin(model, seed, grammar, samples=1)
     for token in prompt.tolist():
-        listener.hear(token)
-    for ids in _sampled(model, prompt, guide, state, sampling, random_seed):
-        note = listener.hear(int(ids[0]))
+        notes.add(token)
+    for ids in _sample(model, prompt, grammar, state, sampling, random_seed):
+        note = notes.add(int(ids[0]))
         if note is not None:
             yield note
 
@@ -189,12 +187,12 @@ def continue_midi(
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """Music that begins with all of `midi`, and goes on: `compose` for pretty_midi.
+    """Return music that begins with all of `midi` and goes on: `compose` for pretty_midi.
 
     Args:
-        midi: or seed notes such as "C4 E4 G4 C5"; None: the model begins.
-        best_of: writes so many pieces and gives the likeliest (`ranked`).
-        model, length, constraints, choice, random_seed: as in `compose`.
+        midi: the beginning, or seed notes such as "C4 E4 G4 C5"; None: the model begins.
+        best_of: write so many pieces and return the likeliest (`rank_by_likelihood`).
+        model, length, constraints, sampling, random_seed: as in `compose`.
 
     Raises:
         MidiError, SeedError: no music in it.
@@ -214,12 +212,12 @@ def continue_midi(
         samples=best_of,
         random_seed=random_seed,
     )
-    return to_pretty_midi(ranked(model, pieces)[0].score)
+    return to_pretty_midi(rank_by_likelihood(model, pieces)[0].score)
 
 
 def harmonize_midi(
     model: Model,
-    tune: pretty_midi.PrettyMIDI,
+    midi: pretty_midi.PrettyMIDI,
     constraints: Constraints = UNCONSTRAINED,
     *,
     voice: int = 1,
@@ -227,88 +225,74 @@ def harmonize_midi(
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """A tune with the voices that the model writes around it: `harmonize` for pretty_midi.
+    """Return a voice of `midi` with other voices around it: `harmonize` for pretty_midi.
 
     Args:
-        tune: a voice, or several of which one is kept (see `voice_of` of generation/seeds.py).
-        voice: which of the model's instruments it is, from 1.
-        model, constraints, choice, best_of, random_seed: as in `continue_midi`.
+        midi: a voice, or several of which one is kept (see `voice_of` in generation/seeds.py).
+        voice: which of the model's instruments plays it, from 1.
+        model, constraints, sampling, best_of, random_seed: as in `continue_midi`.
 
     Raises:
         MidiError: no such voice in it.
         ConstraintError: something that can never be.
     """
-    kept = given_from_midi(tune, model.vocabulary, voice=voice)
+    given = given_from_midi(midi, model.vocabulary, voice=voice)
     pieces = harmonize(
-        model, kept, constraints, sampling=sampling, samples=best_of, random_seed=random_seed
+        model, given, constraints, sampling=sampling, samples=best_of, random_seed=random_seed
     )
-    return to_pretty_midi(ranked(model, pieces)[0].score)
+    return to_pretty_midi(rank_by_likelihood(model, pieces)[0].score)
 
 
 def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
-    """Writes `stem`.mid, .wav and .png, each whole or not at all; gives their paths."""
+    """Write `stem`.mid, .wav and .png, each whole or not at all, and return their paths."""
     stem = Path(stem)
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
-    write_png(draw_piano_roll(piece.score, piece.seed_steps, piece.kept_program), picture)
+    write_png(draw_piano_roll(piece.score, piece.seed_steps, piece.given_program), picture)
     return [midi, wav, picture]
 
 
-def _guided(
+def _prepare(
     model: Model, seed: Seed | None, length: Length, constraints: Constraints
 ) -> tuple[Model, Seed, ConstrainedGrammar]:
-    """Model and seed at the tempo that is asked for, and the guide to what comes after the seed."""
-    model = _retimed(model, constraints)
-    seed = _at_tempo(seed or no_seed(model.vocabulary), model.vocabulary, constraints)
-    return model, seed, ConstrainedGrammar(model.vocabulary, _after(seed, length), constraints)
-
-
-def _retimed(model: Model, constraints: Constraints) -> Model:
-    """The model at the tempo that is asked for, where it knows but one."""
-    vocabulary = constraints.retimed(model.vocabulary)
-    if vocabulary == model.vocabulary:
-        return model
-    return dataclasses.replace(model, vocabulary=vocabulary)
-
-
-def _at_tempo(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> Seed:
-    """The seed at the tempo that is asked for."""
-    number = constraints.tempo_number(vocabulary)
-    return seed if number is None else seed.at_tempo(vocabulary.tempos[number])
-
-
-def _after(seed: Seed, length: Length) -> Length:
-    """The length of a whole piece of which so much comes after the seed; notes are the new."""
-    bars, seconds = length.bars, length.seconds
+    """Return model and seed at the tempo asked for, and the grammar of what follows the seed."""
+    model = model.retimed(constraints)
+    vocabulary = model.vocabulary
+    seed = seed or no_seed(vocabulary)
+    tempo = constraints.tempo_number(vocabulary)
+    if tempo is not None:
+        seed = seed.at_tempo(vocabulary.tempos[tempo])
+    bars, seconds = length.bars, length.seconds  # of the whole piece; notes are the new ones
     if bars is not None:
         bars += len(seed.score.bars)
     if seconds is not None:
         seconds += float(seed.score.step_seconds(seed.end_step))
-    return dataclasses.replace(length, bars=bars, seconds=seconds)
+    length = dataclasses.replace(length, bars=bars, seconds=seconds)
+    return model, seed, ConstrainedGrammar(vocabulary, length, constraints)
 
 
 def _begin(
-    model: Model, seed: Seed, guide: ConstrainedGrammar, samples: int
+    model: Model, seed: Seed, grammar: ConstrainedGrammar, samples: int
 ) -> tuple[NDArray[np.int64], ConstrainedState]:
-    """The prompt, and the state after it."""
+    """Return the prompt, (T,), and the state after it."""
     prompt = encode(seed.score, model.vocabulary)[:-1]  # the music goes on where End stood
-    return prompt, guide.begin(prompt, samples, seed.end_step)
+    return prompt, grammar.begin(prompt, samples, seed.end_step)
 
 
-def _sampled(
+def _sample(
     model: Model,
     prompt: NDArray[np.int64],
-    guide: ConstrainedGrammar,
+    grammar: ConstrainedGrammar,
     state: ConstrainedState,
     sampling: SamplingOptions,
     random_seed: int,
 ) -> Iterator[Ids]:
-    """What comes after the prompt, (B,) ids at a time; the state goes along."""
+    """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
     return sample(
         model.decoder,
         [prompt] * len(state.place.kind),
-        guide,
+        grammar,
         state,
         generator=torch.Generator().manual_seed(random_seed),
         sampling=sampling,
@@ -317,30 +301,30 @@ def _sampled(
     )
 
 
-def _pieces(
+def _write(
     model: Model,
     seed: Seed,
-    guide: ConstrainedGrammar,
+    grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
     samples: int,
     random_seed: int,
     progress: bool,
 ) -> list[Piece]:
-    """Pieces written side by side."""
+    """Write pieces side by side."""
     if samples < 1:
         raise ValueError(f"samples must be 1 or more, not {samples}")
-    prompt, state = _begin(model, seed, guide, samples)
+    prompt, state = _begin(model, seed, grammar, samples)
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(
         total=1.0, desc="Writing ", bar_format=layout, disable=None if progress else True
     ) as line:  # None: shown on a terminal alone
-        for column in _sampled(model, prompt, guide, state, sampling, random_seed):
+        for column in _sample(model, prompt, grammar, state, sampling, random_seed):
             columns.append(column)
-            if len(columns) % TOLD_EVERY == 0:
-                line.update(guide.plan.progress(state) - line.n)
+            if len(columns) % PROGRESS_EVERY == 0:
+                line.update(grammar.plan.progress(state) - line.n)
     pieces = []
     for row in np.stack(columns, axis=1):  # (B, T)
-        ids = np.concatenate([prompt, guide.ending(row)])
+        ids = np.concatenate([prompt, grammar.ending(row)])
         pieces.append(Piece(ids, decode(ids, model.vocabulary), len(prompt), seed.end_step))
     return pieces

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from data.batches.windows import masks_of_pieces, rebase, unpacked
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary, VocabularyError
+from generation.constraints import Constraints
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import Ids, Step
@@ -48,6 +49,11 @@ class Model:
     def rebase(self, history: Ids) -> Ids:
         """Return the shorter prompt with which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
+
+    def retimed(self, constraints: Constraints) -> Model:
+        """Return the model at the tempo asked for, if it has only one tempo of its own."""
+        vocabulary = constraints.retimed(self.vocabulary)
+        return self if vocabulary == self.vocabulary else replace(self, vocabulary=vocabulary)
 
     def token_nats(
         self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None

@@ -1,4 +1,4 @@
-"""Notes as they are sampled: ids in, pretty_midi notes out, each as soon as it is whole."""
+"""Notes while they are sampled: ids in, pretty_midi notes out, each as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from data.tokens.vocabulary import Kind, Vocabulary
 
 
 class StreamedNote(NamedTuple):
-    """A note and who plays it."""
+    """A note and the program that plays it."""
 
     program: int  # of General MIDI, from 0; 128 is drums
     note: pretty_midi.Note  # its times in seconds from the beginning of the piece
 
 
 class NoteStream:
-    """Hears a piece id by id.
+    """The notes of a piece whose ids come one by one.
 
-    A note ends by the tempo in force where it begins: no later one is known yet.
+    A note's end is computed from the tempo where it begins: no later one is known yet.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -29,8 +29,8 @@ class NoteStream:
         self.step_seconds = self._step_seconds(vocabulary.tempos[0])
         self.position = self.extends = self.program = self.pitch = self.duration_steps = 0
 
-    def hear(self, token: int) -> StreamedNote | None:
-        """The note that this id makes whole, if it does."""
+    def add(self, token: int) -> StreamedNote | None:
+        """Take the next id and return the note that it completes, if it completes one."""
         vocabulary = self.vocabulary
         kind = Kind(int(vocabulary.kind_of[token]))
         value = token - vocabulary.first(kind)

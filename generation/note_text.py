@@ -1,4 +1,4 @@
-"""Seed notes as text: "C4:1 E4:.5 [C4 E4 G4]:2" to a Score.
+"""The language of seed notes: text such as "C4:1 E4:.5 [C4 E4 G4]:2" to a Score.
 
     C4 F#3 Bb5 E♭4 F##3   a note; C4 is middle C, octaves run from -1 to 9
     [C4 E4 G4]            notes together; inside brackets everything is a note
@@ -23,7 +23,7 @@ import numpy as np
 
 from data.score import BAR, NOTE, Grid, Score, canonical
 
-MAX_QUARTERS = 4096  # a voice longer than this is taken for a mistake
+MAX_QUARTERS = 4096  # a longer voice is refused as a mistake
 
 _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 _ALTERATIONS = {"#": 1, "♯": 1, "x": 2, "𝄪": 2, "b": -1, "♭": -1, "𝄫": -2}
@@ -56,12 +56,12 @@ _TOKEN = re.compile(r"(\[[^\[\]]*\]|[^:\s]+)(?::(\S*))?|\S+")
 
 
 class SeedError(ValueError):
-    """Seed text that cannot be read; the message is one line."""
+    """Seed notes that cannot be used; the message is one line."""
 
 
 @dataclass(frozen=True)
 class _Sound:
-    """What one token says: pitches from the top down (none: a rest), times in grid steps."""
+    """A note, chord or rest of the text: pitches from the top down, times in grid steps."""
 
     voice: int
     onset: int
@@ -77,19 +77,21 @@ def parse_seed_notes(
     meter: tuple[int, int] = (4, 4),
     velocity: int = 80,
 ) -> Score:
-    """The Score that the text says (the module's docstring has the language).
+    """Return the Score that a text describes (this module's docstring has the language).
+
+    Onsets and ends are rounded to the nearest grid step. Rests at the end leave no trace.
 
     Args:
-        programs: at least one. The voices of the text take them in order, and those past the last
-            share it. Where the text has one voice, its chords are dealt out over the programs from
-            the top note down instead: [C4 E4 G4] with two programs is G4 in the first, the others
-            in the second.
-        tempo_bpm: quarter notes a minute, brought to the nearest that a Score can hold; exact on
+        text: the notes.
+        grid: of the Score.
+        programs: at least one. The voices of the text take them in order, and voices beyond the
+            last share it. Where the text has one voice, its chords are dealt out over the
+            programs from the top note down instead: [C4 E4 G4] with two programs is G4 in the
+            first, the others in the second.
+        tempo_bpm: quarter notes a minute, rounded to the nearest that a Score can hold; exact on
             a grid of seconds.
-        meter: numerator and denominator of every bar; without effect on a grid of seconds.
+        meter: numerator and denominator of every bar; no effect on a grid of seconds.
         velocity: 1-127, of every note.
-
-    Onsets and ends go to the nearest grid step, half way up. Rests at the end leave no trace.
 
     Raises:
         SeedError: text that cannot be read, or holds no note.
@@ -110,12 +112,12 @@ def parse_seed_notes(
 
 
 def _step(quarters: Fraction, steps_per_quarter: Fraction) -> int:
-    """The nearest grid step, half way up."""
+    """Return the nearest grid step, halves rounded up."""
     return int((2 * quarters * steps_per_quarter + 1) // 2)
 
 
 def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
-    """Every token's sound, voice by voice."""
+    """Parse the text, voice by voice."""
     sounds: list[_Sound] = []
     count = 0
     voice = -1
@@ -143,7 +145,7 @@ def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
 
 
 def _pitches(name: str, where: str) -> list[int]:
-    """Pitches from the top down of a note, a chord in brackets, a chord symbol or a rest."""
+    """Return the pitches, from the top down, of a note, a chord or a rest."""
     if name in ("R", "r"):
         return []
     if ("[" in name) != ("]" in name):
@@ -179,7 +181,7 @@ def _alteration(accidental: str) -> int:
 
 
 def _length(written: str, where: str) -> Fraction:
-    """A length in quarter notes, its dots reckoned in."""
+    """Return a length in quarter notes, dots included."""
     match = _LENGTH.fullmatch(written)
     if not match or (match["bottom"] and int(match["bottom"]) == 0):
         raise SeedError(

@@ -1,4 +1,4 @@
-"""What a piece begins with, or a voice that it keeps, in a vocabulary that a model speaks."""
+"""Seeds: notes that a person brings, from text or MIDI, fitted to a model's vocabulary."""
 
 from __future__ import annotations
 
@@ -23,41 +23,42 @@ Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in t
 
 @dataclass(frozen=True)
 class Seed:
-    """A beginning that a vocabulary can spell.
+    """The beginning of a piece, or notes to keep, with tokens for everything in it.
 
     Attributes:
-        score: its notes; none: begin from nothing.
-        end_step: the new music begins here, in the last bar of the seed or at its end.
-        told: a clause for each thing that was changed to bring it into the vocabulary.
+        score: the notes; it may be empty.
+        end_step: the grid step at which new music begins, in the seed's last bar or at its end.
+        changes: a clause for each thing that was changed to fit the vocabulary.
     """
 
     score: Score
     end_step: int
-    told: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
     def at_tempo(self, tempo_bpm: int) -> Seed:
-        """The same at another tempo, one that the vocabulary has."""
+        """Return the seed at another tempo, which the vocabulary must have."""
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
         return replace(self, score=replace(self.score, tempo_bpm=tempi))
 
 
 def no_seed(vocabulary: Vocabulary) -> Seed:
-    """Nothing to begin with: the model begins."""
+    """Return an empty seed: the model begins."""
     return Seed(canonical(np.empty(0, NOTE), np.empty(0, BAR), [], vocabulary.grid)[0], 0)
 
 
 def seed_from_notes(
     text: str, vocabulary: Vocabulary, constraints: Constraints = UNCONSTRAINED
 ) -> Seed:
-    """A seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see generation/note_text.py).
+    """Return a seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see generation/note_text.py).
 
     Args:
         text: the notes.
-        vocabulary: what it is brought into.
-        constraints: of which programs (of its voices, in their order), time signature and tempo
-            count
-            for the seed too; else these are the vocabulary's without drums, 4/4, and its middle
-            tempo, or 120 where it has none. Loudness is its middle one.
+        vocabulary: of the model.
+        constraints: their programs (one a voice of the text, in order), time signature and tempo
+            hold for the seed too. Without: the vocabulary's programs but drums, 4/4, and the
+            middle one of its tempi, or 120 where it has none.
+
+    The velocity is the middle one of the vocabulary's.
 
     Raises:
         SeedError: the text cannot be read.
@@ -75,23 +76,23 @@ def seed_from_notes(
         meter=constraints.time_signature or (4, 4),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
-    score, told = adapt_score(score, vocabulary)
+    score, changes = adapt_score(score, vocabulary)
     if not len(score.notes):
         raise SeedError("the seed holds no notes that the model has an instrument for")
     ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]
-    return Seed(score, min(int(ends.max()), int(score.bar_starts[-1])), tuple(told))
+    return Seed(score, min(int(ends.max()), int(score.bar_starts[-1])), tuple(changes))
 
 
 def seed_from_midi(
     midi: Midi, vocabulary: Vocabulary, *, bars: int | None = None, from_bar: int = 1
 ) -> Seed:
-    """Some bars of a MIDI file, or of a pretty_midi object, as a seed.
+    """Return bars of a MIDI file, or of a pretty_midi object, as a seed.
 
     Args:
         midi: the path of a file, or the object.
-        vocabulary: what it is brought into.
-        bars: how many; an upbeat before bar 1 comes on top. None: all.
-        from_bar: the first of them, from 1; where that is bar 1, its upbeat comes with it.
+        vocabulary: of the model.
+        bars: how many, an upbeat before bar 1 not counted; None: all.
+        from_bar: number of the first, from 1; bar 1 brings its upbeat.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
@@ -107,17 +108,17 @@ def seed_from_midi(
     if not len(part.notes):
         where = f"its first {bars} bars" if from_bar == 1 else f"{bars} bars from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
-    fitted, told = adapt_score(part, vocabulary)
+    fitted, changes = adapt_score(part, vocabulary)
     end = begin + len(part.bars) - upbeat  # the number of its last bar
     if end < min(from_bar + bars - 1, last):
-        told.append(f"it ends with bar {end}, the last with a note")
+        changes.append(f"it ends with bar {end}, the last with a note")
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
-    return Seed(fitted, int(fitted.bar_starts[-1]), tuple(told))
+    return Seed(fitted, int(fitted.bar_starts[-1]), tuple(changes))
 
 
 def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voice: int = 1) -> Seed:
-    """One voice of a MIDI file, or of a pretty_midi object, as a whole (see `voice_of`).
+    """Return one whole voice of a MIDI file or a pretty_midi object, to keep (see `voice_of`).
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such voice, or no music in it.
@@ -130,13 +131,13 @@ def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voice: int = 1) -> Se
 
 
 def voice_of(score: Score, vocabulary: Vocabulary, voice: int = 1) -> Seed:
-    """One voice of a piece, as an instrument of the vocabulary, from the piece's beginning on.
+    """Return one whole voice of a piece, played by an instrument of the vocabulary.
 
     Args:
-        score: of one voice, which is taken whatever its instrument; or of several: of these the
-            one with the vocabulary's own instrument, or else the `voice`-th.
-        vocabulary: what it is brought into.
-        voice: which of the vocabulary's instruments it is, from 1; drums do not count.
+        score: a single voice, which is taken whatever its instrument; or several, of which the
+            one with that instrument is taken, or else the `voice`-th.
+        vocabulary: of the model.
+        voice: which of the vocabulary's instruments plays it, from 1; drums do not count.
 
     Raises:
         SeedError: the vocabulary, or the piece, has no such voice.
@@ -145,26 +146,26 @@ def voice_of(score: Score, vocabulary: Vocabulary, voice: int = 1) -> Seed:
     if voice > len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     program = programs[voice - 1]
-    mine = _pitched(np.unique(score.notes["program"]).tolist())
-    if not mine:
+    there = _pitched(np.unique(score.notes["program"]).tolist())
+    if not there:
         raise SeedError("there is no voice in it that has pitches")
-    if len(mine) > 1 and program not in mine and voice > len(mine):
-        raise SeedError(f"there are {len(mine)} voices in it, no voice {voice}")
-    kept = program if program in mine else mine[voice - 1 if len(mine) > 1 else 0]
+    if len(there) > 1 and program not in there and voice > len(there):
+        raise SeedError(f"there are {len(there)} voices in it, no voice {voice}")
+    kept = program if program in there else there[voice - 1 if len(there) > 1 else 0]
     notes = score.notes[score.notes["program"] == kept].copy()
     notes["program"] = program
-    tune = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
-    fitted, told = adapt_score(tune, vocabulary)
-    return Seed(fitted, fitted.end_step, tuple(told))
+    alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
+    fitted, changes = adapt_score(alone, vocabulary)
+    return Seed(fitted, fitted.end_step, tuple(changes))
 
 
 def _pitched(programs: Sequence[int]) -> list[int]:
-    """Without drums."""
+    """Return the programs without drums."""
     return [program for program in programs if program != DRUMS]
 
 
 def _read(midi: Midi, grid: Grid) -> tuple[Score, str]:
-    """A Score with notes in it, and what to call where it comes from."""
+    """Return a Score with at least one note, and the name of its source for messages."""
     if isinstance(midi, pretty_midi.PrettyMIDI):
         score, name = from_pretty_midi(midi, grid)[0], "the pretty_midi object"
     else:

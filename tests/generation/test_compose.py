@@ -11,7 +11,14 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
-from generation.compose import compose, continue_midi, harmonize, harmonize_midi, ranked, stream
+from generation.compose import (
+    compose,
+    continue_midi,
+    harmonize,
+    harmonize_midi,
+    rank_by_likelihood,
+    stream,
+)
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
 from generation.model import load
@@ -106,7 +113,7 @@ def test_a_model_that_knows_one_tempo_plays_at_any(model):
         compose(model, constraints=Constraints(tempo_bpm=9))
 
 
-def test_wishes_reach_the_music(model):
+def test_constraints_reach_the_music(model):
     constraints = Constraints(
         key="D minor",
         pitch_range=("C3", "C5"),
@@ -148,7 +155,7 @@ def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, 
     kept = given_from_midi(tmp_path / "tune.mid", QUARTET, voice=voice)
     for piece in harmonize(model, kept, Constraints(key="C"), samples=3):
         program = QUARTET.programs[voice - 1]
-        assert piece.kept_program == program
+        assert piece.given_program == program
         mine = piece.score.notes["program"] == program
         for name in ("onset", "duration", "pitch"):
             assert np.array_equal(piece.score.notes[mine][name], score.notes[name])
@@ -158,10 +165,10 @@ def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, 
         assert program not in piece.without_seed().score.notes["program"]
 
 
-def test_the_likeliest_comes_first_and_each_is_told(model):
+def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
     pieces = compose(model, seed, Length(bars=2), samples=4)
-    judged = ranked(model, pieces)
+    judged = rank_by_likelihood(model, pieces)
     assert sorted(map(id, (p.score for p in judged))) == sorted(map(id, (p.score for p in pieces)))
     figures = [piece.nats_per_note for piece in judged]
     assert figures == sorted(figures)
@@ -237,7 +244,7 @@ def test_the_pieces_of_a_batch_do_not_depend_on_each_other(model):
 
 
 def test_a_seed_is_retimed_whole(model):
-    seed = replace(no_seed(QUARTET), told=("x",)).at_tempo(100)
-    assert seed.told == ("x",)
+    seed = replace(no_seed(QUARTET), changes=("x",)).at_tempo(100)
+    assert seed.changes == ("x",)
     longer = seed_from_notes("C4:8", QUARTET).at_tempo(100)
     assert set(longer.score.tempo_bpm.tolist()) == {100}

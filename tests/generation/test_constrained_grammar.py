@@ -1,4 +1,4 @@
-"""The guide: whatever is asked for, in any combination, and whoever chooses the tokens."""
+"""ConstrainedGrammar: any combination of what is asked for, whoever chooses the tokens."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -63,12 +63,12 @@ CHOOSERS = {
 }
 
 
-def walk(guide, state, choosers, most=MOST_TOKENS):
+def write(constrained, state, choosers, most=MOST_TOKENS):
     """(B, T) ids that the choosers take, a chooser a row, until every row has ended."""
-    pad = guide.vocabulary.first(Kind.PAD)
+    pad = constrained.vocabulary.first(Kind.PAD)
     columns = []
     while len(columns) < most:
-        mask = guide.allowed(state)
+        mask = constrained.allowed(state)
         assert mask.any(axis=1).all(), "a state without a way on"
         if mask[:, pad].all():
             assert mask.sum() == len(mask)
@@ -77,7 +77,7 @@ def walk(guide, state, choosers, most=MOST_TOKENS):
             [c(row) if not row[pad] else pad for c, row in zip(choosers, mask, strict=True)]
         )
         assert mask[np.arange(len(ids)), ids].all()
-        guide.advance(state, ids)
+        constrained.advance(state, ids)
         columns.append(ids)
     return np.array(columns).T.reshape(len(choosers), -1)
 
@@ -114,7 +114,7 @@ class Case:
     seed: Score
     end_step: int
 
-    def guide(self):
+    def grammar(self):
         return ConstrainedGrammar(self.vocabulary, self.length, self.constraints, self.tune)
 
     @property
@@ -231,10 +231,10 @@ def check(case, ids):
 
 
 def begun(case):
-    """The guide and its state after the prompt, or None where the case is refused."""
+    """The constrained grammar and its state after the prompt, or None where the case is refused."""
     try:
-        guide = case.guide()
-        return guide, guide.begin(case.prompt, len(CHOOSERS), case.end_step)
+        constrained = case.grammar()
+        return constrained, constrained.begin(case.prompt, len(CHOOSERS), case.end_step)
     except ConstraintError:
         return None
 
@@ -244,16 +244,16 @@ def choosers(vocabulary, seed):
 
 
 def run_case(seed):
-    """Whether a case of that number is taken; if so it is walked through and checked."""
+    """Whether a case of that number is taken; if so it is written and checked."""
     case = a_case(seed)
     ready = begun(case)
     if ready is None:
         return False
-    guide, state = ready
-    rows = walk(guide, state, choosers(case.vocabulary, seed))
+    constrained, state = ready
+    rows = write(constrained, state, choosers(case.vocabulary, seed))
     assert rows.shape[1] < MOST_TOKENS, "no end"
     for row in rows:
-        check(case, np.concatenate([case.prompt, guide.ending(row)]))
+        check(case, np.concatenate([case.prompt, constrained.ending(row)]))
     return True
 
 
@@ -269,10 +269,10 @@ def test_a_row_is_as_it_would_be_alone(seed):
     case = a_case(seed)
     ready = begun(case)
     assume(ready)
-    guide, state = ready
-    together = walk(guide, state, choosers(case.vocabulary, seed))
+    constrained, state = ready
+    together = write(constrained, state, choosers(case.vocabulary, seed))
     for row, choose in zip(together, choosers(case.vocabulary, seed), strict=True):
-        alone = walk(guide, guide.begin(case.prompt, 1, case.end_step), [choose])[0]
+        alone = write(constrained, constrained.begin(case.prompt, 1, case.end_step), [choose])[0]
         assert np.array_equal(row[: len(alone)], alone)
         assert not row[len(alone) :].any(), "nothing but Pad after the end"
 
@@ -283,11 +283,11 @@ PIANIST = VOCABULARIES[3]
 
 def pieces(constraints=None, length=None, tune=None, vocabulary=QUARTET, count=4, seed=None):
     """What choosers make of it, as Scores."""
-    guide = ConstrainedGrammar(vocabulary, length or Length(bars=3), constraints, tune)
+    constrained = ConstrainedGrammar(vocabulary, length or Length(bars=3), constraints, tune)
     prompt = encode(seed, vocabulary)[:-1] if seed else [vocabulary.first(Kind.START)]
-    state = guide.begin(prompt, count, int(seed.bar_starts[-1]) if seed else 0)
-    rows = walk(guide, state, [by_kind(vocabulary, number) for number in range(count)])
-    return [decode(np.concatenate([prompt, guide.ending(row)]), vocabulary) for row in rows]
+    state = constrained.begin(prompt, count, int(seed.bar_starts[-1]) if seed else 0)
+    rows = write(constrained, state, [by_kind(vocabulary, number) for number in range(count)])
+    return [decode(np.concatenate([prompt, constrained.ending(row)]), vocabulary) for row in rows]
 
 
 def tune_of(pitches, duration=3, program=40, bars=((4, 4, 12),), tempo=80):
@@ -327,7 +327,7 @@ def lies_between_c4_and_g4(score):
     ],
     ids=["key", "range", "programs", "polyphony", "tempo", "meter"],
 )
-def test_a_wish_is_met_and_would_not_be_without_it(constraints, holds):
+def test_a_constraint_is_met_and_would_not_be_without_it(constraints, holds):
     met = pieces(constraints)
     assert all(holds(score) for score in met)
     assert any(len(score.notes) > 3 for score in met)
@@ -388,24 +388,24 @@ def test_a_piece_ends_with_the_note_asked_for(notes):
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_without_end_there_is_always_more(vocabulary, name):
     """Also for who would Extend, or begin empty bars, as long as it may."""
-    guide = ConstrainedGrammar(vocabulary, Length(endless=True))
-    rows = walk(guide, guide.start(1), [CHOOSERS[name](vocabulary, 3)], most=3000)
+    constrained = ConstrainedGrammar(vocabulary, Length(endless=True))
+    rows = write(constrained, constrained.start(1), [CHOOSERS[name](vocabulary, 3)], most=3000)
     assert rows.shape == (1, 3000)
-    score = decode(np.append(vocabulary.first(Kind.START), guide.ending(rows[0])), vocabulary)
+    score = decode(np.append(vocabulary.first(Kind.START), constrained.ending(rows[0])), vocabulary)
     assert len(score.notes) > 20
 
 
 def test_where_nothing_is_asked_for_the_grammar_alone_decides():
-    guide = ConstrainedGrammar(QUARTET)
-    state, choose = guide.start(1), by_kind(QUARTET, 1)
-    plain = guide.grammar.start(1)
+    constrained = ConstrainedGrammar(QUARTET)
+    state, choose = constrained.start(1), by_kind(QUARTET, 1)
+    plain = constrained.grammar.start(1)
     ended = False
     while not ended:
-        mask = guide.allowed(state)
-        assert np.array_equal(mask, guide.grammar.allowed(plain))
+        mask = constrained.allowed(state)
+        assert np.array_equal(mask, constrained.grammar.allowed(plain))
         ids = np.array([choose(mask[0])])
-        guide.advance(state, ids)
-        guide.grammar.advance(plain, ids)
+        constrained.advance(state, ids)
+        constrained.grammar.advance(plain, ids)
         ended = ids[0] == QUARTET.first(Kind.END)
 
 
@@ -433,23 +433,27 @@ def test_a_tune_takes_the_tempo_asked_for():
     assert (score.tempo_bpm == 96).all()
 
 
-def test_the_model_is_told_how_many_bars_follow():
+def test_the_side_input_has_how_many_bars_follow():
     bars = MAX_BARS_TO_FOLLOW + 4
-    guide = ConstrainedGrammar(QUARTET, Length(bars=bars))
-    state, choose = guide.start(1), by_kind(QUARTET, 5)
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=bars))
+    state, choose = grammar.start(1), by_kind(QUARTET, 5)
     ids = [QUARTET.first(Kind.START)]
-    told = follow(guide.side(state, np.array([ids])), QUARTET)[0].tolist()
-    while not guide.allowed(state)[0, 0]:
-        ids.append(choose(guide.allowed(state)[0]))
-        guide.advance(state, np.array(ids[-1:]))
-        told += follow(guide.side(state, np.array([ids[-1:]])), QUARTET)[0].tolist()  # one by one
+    columns = follow(grammar.side(state, np.array([ids])), QUARTET)[0].tolist()
+    while not grammar.allowed(state)[0, 0]:
+        ids.append(choose(grammar.allowed(state)[0]))
+        grammar.advance(state, np.array(ids[-1:]))
+        columns += follow(grammar.side(state, np.array([ids[-1:]])), QUARTET)[
+            0
+        ].tolist()  # one by one
     bar = np.cumsum(QUARTET.kind_of[ids] == Kind.BAR)
     expected = np.clip(
         bars - bar, 0, MAX_BARS_TO_FOLLOW
     )  # the Bar that stands for End follows the last
-    assert told == expected.tolist()
-    assert follow(guide.side(state, np.array([ids])), QUARTET)[0].tolist() == told  # all at once
-    assert {0, 1, MAX_BARS_TO_FOLLOW} <= {*told}
+    assert columns == expected.tolist()
+    assert (
+        follow(grammar.side(state, np.array([ids])), QUARTET)[0].tolist() == columns
+    )  # all at once
+    assert {0, 1, MAX_BARS_TO_FOLLOW} <= {*columns}
 
 
 def test_the_bars_of_other_lengths_are_reckoned():
@@ -464,18 +468,18 @@ def test_the_bars_of_other_lengths_are_reckoned():
         (Length(endless=True), [-1] * 11),
         (Length(), [-1] * 11),
     ):
-        guide = ConstrainedGrammar(PIANIST, length)
-        state = guide.start(1)
+        constrained = ConstrainedGrammar(PIANIST, length)
+        state = constrained.start(1)
         for token in ids[0, 1:]:
-            guide.advance(state, np.array([token]))
-        assert follow(guide.side(state, ids), PIANIST)[0].tolist() == expected
+            constrained.advance(state, np.array([token]))
+        assert follow(constrained.side(state, ids), PIANIST)[0].tolist() == expected
 
 
 def test_what_was_begun_when_sampling_stopped_is_left_out():
-    guide = ConstrainedGrammar(QUARTET, Length(endless=True))
+    constrained = ConstrainedGrammar(QUARTET, Length(endless=True))
     ids = encode(tune_of([60, 62, 64]), QUARTET)[1:-1]
     for size in range(len(ids) + 1):
-        ended = guide.ending(ids[:size])
+        ended = constrained.ending(ids[:size])
         assert ended[-1] == QUARTET.first(Kind.END)
         score = decode(np.append(QUARTET.first(Kind.START), ended), QUARTET)
         assert len(score.notes) == (QUARTET.kind_of[ids[:size]] == Kind.DURATION).sum()
@@ -496,9 +500,9 @@ LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two b
     ],
 )
 def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, constraints, seed, words):
-    guide = ConstrainedGrammar(QUARTET, length, Constraints(**constraints))
+    constrained = ConstrainedGrammar(QUARTET, length, Constraints(**constraints))
     with pytest.raises(ConstraintError, match=words):
-        guide.begin(encode(seed, QUARTET)[:-1], 2, int(seed.bar_starts[-1]))
+        constrained.begin(encode(seed, QUARTET)[:-1], 2, int(seed.bar_starts[-1]))
 
 
 @pytest.mark.parametrize(
@@ -562,18 +566,18 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
     generator = torch.Generator().manual_seed(0)
     start = np.array([vocabulary.first(Kind.START)])
     for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
-        guide = ConstrainedGrammar(vocabulary, length)
+        constrained = ConstrainedGrammar(vocabulary, length)
         steps = sample(
             decoder,
             [start] * batch,
-            guide,
-            guide.start(batch),
+            constrained,
+            constrained.start(batch),
             generator=generator,
             sampling=SamplingOptions(temperature=2.0),
             rebase=partial(rebase, context_length=context, vocabulary=vocabulary),
         )
         for row in np.stack(list(steps), axis=1):
-            score = decode(np.append(start, guide.ending(row)), vocabulary)
+            score = decode(np.append(start, constrained.ending(row)), vocabulary)
             canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
             assert canon == score
             assert (losses.merged, losses.cut) == (0, 0)

@@ -55,7 +55,7 @@ def test_a_range_takes_names_and_numbers_and_leaves_drums_alone(low, high):
     }
 
 
-def test_wishes_are_composed():
+def test_constraints_are_combined():
     constraints = Constraints(key="C", pitch_range=("C4", "E4"), programs=(40,))
     assert notes(QUARTET, constraints.candidates(QUARTET)) == {(40, 60), (40, 62), (40, 64)}
     assert Constraints().candidates(QUARTET).all()
@@ -107,7 +107,7 @@ def test_what_no_model_can_meet_is_refused_at_once(fields, words):
         ({"time_signature": (5, 4)}, Constraints.meter_number, ["5/4", "3/4, 4/4"]),
     ],
 )
-def test_what_this_model_can_never_meet_is_refused_and_told(fields, resolve, words):
+def test_what_this_model_can_never_meet_is_refused_in_words(fields, resolve, words):
     with pytest.raises(ConstraintError) as refused:
         resolve(Constraints(**fields), QUARTET)
     assert all(word in str(refused.value) for word in words)

@@ -1,4 +1,4 @@
-"""The listener: what it hears id by id is what the whole piece says."""
+"""NoteStream: the notes that come id by id are those of the whole piece."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 
 def heard(ids, vocabulary):
-    listener = NoteStream(vocabulary)
-    return [note for note in map(listener.hear, ids.tolist()) if note is not None]
+    stream = NoteStream(vocabulary)
+    return [note for note in map(stream.add, ids.tolist()) if note is not None]
 
 
 @given(scores(*BOTH))

@@ -122,7 +122,7 @@ def test_meter_tempo_and_velocity():
         *(("am", "cannot read"), ("x" * 500, "cannot read")),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line(text, says):
+def test_what_cannot_be_read_is_refused_in_one_line(text, says):
     with pytest.raises(SeedError, match=says) as caught:
         parse_seed_notes(text, GRID)
     assert len(str(caught.value).splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Seeds and tunes: what is taken of a file, and what is told of it."""
+"""Seeds and notes to keep: what is taken from a file, and which changes are reported."""
 
 import numpy as np
 import pretty_midi
@@ -18,7 +18,7 @@ from tests.music import GRID, piece
 def test_bars_are_counted_without_the_upbeat(tmp_path, upbeat):
     score = tune(tmp_path / "tune.mid", upbeat)
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
-    assert seed.told == ()
+    assert seed.changes == ()
     assert len(seed.score.bars) == 2 + upbeat
     assert seed.end_step == seed.score.bar_starts[-1]
     later = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2, from_bar=2)
@@ -39,14 +39,14 @@ def test_a_pretty_midi_object_is_read_as_the_file_that_it_came_from(tmp_path):
     )
 
 
-def test_a_seed_that_rests_before_its_bars_are_over_is_told(tmp_path):
+def test_a_seed_that_rests_before_its_bars_are_over_says_so(tmp_path):
     notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
     score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
     write_midi(score, tmp_path / "rests.mid")
     seed = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=3)
-    assert seed.told == ("it ends with bar 1, the last with a note",)
+    assert seed.changes == ("it ends with bar 1, the last with a note",)
     later = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=2, from_bar=4)
-    assert later.told == ()
+    assert later.changes == ()
     assert later.score.notes["onset"].tolist() == [48]
 
 
