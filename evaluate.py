@@ -67,6 +67,7 @@ from evaluation.tables import (
     surprise_line,
 )
 from generation.model import DEFAULT_CHECKPOINT, Model, load
+from model.decoding import side_tensors
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
@@ -203,7 +204,7 @@ def opening_ids(
 
 def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None:
     """The attention maps of all layers and heads over `ids`, as a picture."""
-    side = torch.from_numpy(model.side(ids[None]))
+    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
     maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, first_bar)
     write_png(draw_attention(maps.numpy(), labels, model.decoder.attention_names), out)

@@ -35,6 +35,7 @@ from torch import Tensor, nn
 import train
 from common.cli import Parser, fail, positive_integer
 from common.files import replace_folder
+from common.interface import SideInput
 from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import midi_bytes, write_midi
@@ -185,7 +186,7 @@ class Mean(nn.Module):
         self.decoders = nn.ModuleList(decoders)
         self.config, self.head = decoders[0].config, decoders[0].head
 
-    def forward(self, ids: Tensor, side: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
         """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
         each = [decoder(ids, side=side).log_softmax(dim=-1) for decoder in self.decoders]
         return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)

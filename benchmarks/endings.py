@@ -60,8 +60,8 @@ def features(score: Score) -> dict[str, float]:
 def untold(model: Model) -> Model:
     """The model with every count of bars to follow read as unknown."""
     decoder = copy.deepcopy(model.decoder)
-    assert decoder.beside is not None
-    decoder.beside.weight.data[:, model.features.blocks["follow"]] = 0
+    assert decoder.side is not None
+    decoder.side.weight.data[:, model.features.blocks["follow"]] = 0
     return replace(model, decoder=decoder)
 
 

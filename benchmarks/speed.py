@@ -27,7 +27,7 @@ from benchmarks.gpt2 import of_transformers
 from common.cli import Parser, positive_integer
 from data.batches.windows import rebase
 from data.score import Grid
-from data.tokens.features import SideFeatures
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
@@ -132,7 +132,7 @@ class Timed:
         self.grammar.advance(state, ids)
         self.seconds += time.perf_counter() - began
 
-    def side(self, state: ConstrainedState, ids: Ids) -> NDArray[np.int16]:
+    def side(self, state: ConstrainedState, ids: Ids) -> SideArrays:
         """As the grammar's."""
         began = time.perf_counter()
         side = self.grammar.side(state, ids)

@@ -68,16 +68,12 @@ class Shape:
         """Its vocabulary."""
         return vocabulary(self.pitches)
 
-    @property
-    def columns(self) -> int:
-        """Of the side input."""
-        return SideFeatures(self.words).size
-
     def batches(self) -> TrainingBatch:
         """Random ids, the next one wanted in every place."""
         ids = torch.randint(self.words.size, (self.batch, CONTEXT + 1))
-        bits = torch.rand(self.batch, CONTEXT, self.columns) < COLUMNS_SET / self.columns
-        side = bits.short()
+        features = SideFeatures(self.words)
+        side = features.empty(self.batch, CONTEXT).map(torch.from_numpy)
+        side.bits[:] = torch.rand(side.bits.shape) < COLUMNS_SET / features.size
         return {"ids": ids[:, :-1], "targets": ids[:, 1:], "side": side}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.score import Score
-from data.tokens.features import SideFeatures
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -198,8 +198,8 @@ class ConstrainedGrammar:
         size = int(notes[-1]) + 1 if len(notes) else 0
         return np.append(ids[:size], self.vocabulary.first(Kind.END))
 
-    def side(self, state: ConstrainedState, ids: ArrayLike) -> NDArray[np.int16]:
-        """Return the side input (B, T, S) of the ids that the decoder reads next.
+    def side(self, state: ConstrainedState, ids: ArrayLike) -> SideArrays:
+        """Return the side input of the ids that the decoder reads next.
 
         It holds how many bars follow, where the length tells. One id a row, T = 1, follows those
         of the calls since the last with more.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batches.windows import masks_of_pieces, rebase, unpacked
-from data.tokens.features import SideFeatures
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from generation.constraints import Constraints
 from model.cpu import speed_up
@@ -42,8 +42,8 @@ class Model:
         """What computes the decoder's side input from ids."""
         return SideFeatures(self.vocabulary)
 
-    def side(self, ids: Ids) -> NDArray[np.int16]:
-        """Return the side input (B, T, S) of windows of ids (B, T), the piece's end unknown."""
+    def side(self, ids: Ids) -> SideArrays:
+        """Return the side input of windows of ids (B, T), the piece's end unknown."""
         return self.features.of(ids)
 
     def rebase(self, history: Ids) -> Ids:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from model.interval_head import reference_count
-
 Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
 Norm = Literal["layer", "rms"]
 NormPosition = Literal["post", "pre"]
@@ -45,16 +43,15 @@ class DecoderConfig:
     qk_norm: bool = True  # queries and keys are brought to RMS 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
     interval_head: bool = True  # logits of notes by interval, too, where the side input has them
-    n_side: int = 0  # S, columns of a side input: bits, references, time; 0: there is none
-    side_blocks: tuple[int, ...] = ()  # widths of the blocks of its bits, where they are known
+    side_blocks: tuple[int, ...] = ()  # widths of the side input's blocks of bits; (): it has none
     side_dropout: float = 0.0  # share of these blocks zeroed, token by token, while training
-    n_programs: int = 0  # P, whose notes the references are for (`IntervalHead`); 0: none
+    n_programs: int = 0  # P, programs with references in the side input (`IntervalHead`)
     n_pitches: int = 0  # N, pitches a program
     first_note: int = 0  # id of the first of these P N notes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "side_blocks", tuple(self.side_blocks))  # JSON has lists
-        for name in ("n_side", "n_programs", "n_pitches", "first_note"):
+        for name in ("n_programs", "n_pitches", "first_note"):
             self._check_integer(name, 0)
         for name in ("vocabulary_size", "n_layer", "n_head", "n_embd", "context_length"):
             self._check_integer(name, 1)
@@ -83,14 +80,13 @@ class DecoderConfig:
 
     def _check_side(self) -> None:
         """Refuse a side input that does not fit the rest."""
-        if self.side_blocks and sum(self.side_blocks) != self.n_bits:
-            raise ValueError(f"side_blocks must add up to {self.n_bits}: {self.side_blocks}")
-        if self.n_programs and self.n_bits < 0:
-            raise ValueError(f"a side input of {self.n_side} columns has no room for references")
+        for width in self.side_blocks:
+            if type(width) is not int or not 0 <= width <= _MOST:
+                raise ValueError(f"side_blocks must be whole numbers up to {_MOST}, not {width!r}")
         if self.first_note + self.n_programs * self.n_pitches > self.vocabulary_size:
             raise ValueError("the notes with logits by interval go beyond the vocabulary")
         if self.positions == "rotary_time":
-            if not self.n_side:
+            if not self.side_blocks:
                 raise ValueError(
                     "rotary_time needs the time of each token, and there is none: try rotary"
                 )
@@ -103,18 +99,17 @@ class DecoderConfig:
     @property
     def has_interval_head(self) -> bool:
         """Whether there is an `IntervalHead`."""
-        return self.interval_head and self.n_programs > 0
+        return self.interval_head and bool(self.side_blocks) and self.n_programs > 0
 
     @property
     def n_bits(self) -> int:
-        """The number of columns of the side input that are zeros and ones."""
-        return self.n_side - 1 - reference_count(self.n_programs) if self.n_side else 0
+        """S, the columns of the side input that are zeros and ones."""
+        return sum(self.side_blocks)
 
 
 DROPOUTS = ("dropout", "side_dropout")
 _FROM_THE_DATA = (
     "vocabulary_size",
-    "n_side",
     "side_blocks",
     "n_programs",
     "n_pitches",

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.jit import trace
 
+from common.interface import SideInput
 from model.attention import (
     KVCache,
     MultiHeadAttention,
@@ -24,7 +25,7 @@ from model.attention import (
     scaled_dot_product_attention,
 )
 from model.decoder import Decoder
-from model.decoding import Ids, SideArray, decode_one
+from model.decoding import Ids, SideArrays, decode_one
 from model.layers import FeedForward, squared_relu
 from model.positions import rotate
 
@@ -324,20 +325,13 @@ class RecordedSteps:
         self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
 
     @torch.inference_mode()
-    def __call__(self, ids: Ids, cache: KVCache, side: SideArray | None = None) -> Tensor:
+    def __call__(self, ids: Ids, cache: KVCache, side: SideArrays | None = None) -> Tensor:
         """Decode one token a row, as `decode_one` does; the cache must not be full."""
         if cache.start.device.type != "cpu":
             return decode_one(self.decoder, ids, cache, side)
         column = torch.from_numpy(np.asarray(ids, dtype=np.int64))[:, None]
-        side_input = torch.empty(len(column), 1, 0) if side is None else torch.from_numpy(side)
-        inputs = (
-            column,
-            side_input,
-            torch.tensor(cache.length),
-            cache.key,
-            cache.value,
-            cache.start,
-        )
+        tensors = () if side is None else side.map(torch.from_numpy)
+        inputs = (column, torch.tensor(cache.length), cache.key, cache.value, cache.start, *tensors)
         variant = (len(column), cache.padded)
         if variant not in self.recorded:
             self.recorded[variant] = self._record(cache, inputs)
@@ -376,14 +370,20 @@ class _Step(nn.Module):
             self.register_buffer(f"packed_{number}", weight)
 
     def forward(
-        self, ids: Tensor, side: Tensor, length: Tensor, key: Tensor, value: Tensor, start: Tensor
+        self,
+        ids: Tensor,
+        length: Tensor,
+        key: Tensor,
+        value: Tensor,
+        start: Tensor,
+        *side: Tensor,
     ) -> Tensor:
-        """Return logits (B, V) after ids (B, 1)."""
+        """Return logits (B, V) after ids (B, 1); `side` has a `SideInput`'s tensors, or none."""
         decoder, cache = self.hidden
         cache = copy.copy(cache)
         cache.key, cache.value, cache.start = key, value, start
         cache.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-        logits: Tensor = decoder(ids, cache, side=side)  # (B, 1, V)
+        logits: Tensor = decoder(ids, cache, side=SideInput(*side) if side else None)  # (B, 1, V)
         return logits[:, -1]
 
 

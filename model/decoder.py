@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.interface import SideInput
 from model.attention import KVCache, MultiHeadAttention, causal_mask
 from model.config import DecoderConfig
 from model.interval_head import IntervalHead
@@ -56,7 +57,7 @@ class Decoder(nn.Module):
         ids: Tensor,
         cache: KVCache | None = None,
         mask: Tensor | None = None,
-        side: Tensor | None = None,
+        side: SideInput[Tensor] | None = None,
     ) -> Tensor:
         """Logits of the token after each of `ids`.
 
@@ -65,8 +66,7 @@ class Decoder(nn.Module):
             cache: what came before; `ids` are appended to it.
             mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
                 True = may look. None = causal.
-            side: int (B, T, n_side), the side input of a decoder that has one: zeros and ones,
-                then references (`IntervalHead`), and last the time of the token, in steps.
+            side: the side input of a decoder that has one.
 
         Returns:
             float (B, T, V).
@@ -89,18 +89,18 @@ class Decoder(nn.Module):
                 is_token = cache.not_padding(T)  # (B, 1, 1, S)
                 mask = is_token if mask is None else mask & is_token  # (B, 1, T, S)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
-        width = 0 if side is None else side.shape[-1]
-        if width != self.config.n_side:
-            raise ValueError(f"the side input has {width} columns, not {self.config.n_side}")
+        width = 0 if side is None else side.bits.shape[-1]
+        if width != self.config.n_bits:
+            raise ValueError(f"the side input has {width} columns, not {self.config.n_bits}")
         if self.side is not None and side is not None:
-            bits = side[..., : self.config.n_bits].to(x.dtype)
+            bits = side.bits.to(x.dtype)
             x = x + self.side(self.side_dropout(bits))  # (B, T, bits) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)
         elif isinstance(self.positions, RotaryTime):
             assert side is not None  # as the config asks for
-            rotation = self.positions(positions, side[..., -1])
+            rotation = self.positions(positions, side.time)
         else:
             x = x + self.positions(positions)  # (T, D) or (B, T, D)
         x = self.dropout(x)
@@ -111,8 +111,7 @@ class Decoder(nn.Module):
         x = self.norm(x)
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
         if self.interval_head is not None and side is not None:
-            references = side[..., self.config.n_bits : -1].long()
-            by_distance = self.interval_head(x, references)  # (B, T, P N)
+            by_distance = self.interval_head(x, side.references, side.moves)  # (B, T, P N)
             first = self.config.first_note
             after = self.config.vocabulary_size - first - by_distance.shape[-1]
             logits = logits + functional.pad(by_distance, (first, after))
@@ -140,7 +139,7 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def attention_maps(
-        self, ids: Tensor, mask: Tensor | None = None, side: Tensor | None = None
+        self, ids: Tensor, mask: Tensor | None = None, side: SideInput[Tensor] | None = None
     ) -> Tensor:
         """Who looks at whom: the weights of every attention layer while it reads `ids`.
 

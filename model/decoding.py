@@ -8,27 +8,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from common.interface import PAD, SideInput
 from model.attention import KVCache
 from model.decoder import Decoder
 
-PAD = 0  # the id that fills the places without a token
-
 Ids = NDArray[np.integer[Any]]
-SideArray = NDArray[np.int16]
-# `decode_one` of some decoder: ids (B,), the cache, side input (B, 1, S) -> logits (B, V)
-Step = Callable[[Ids, KVCache, SideArray | None], Tensor]
+SideArrays = SideInput[NDArray[np.integer[Any]]]
+# `decode_one` of some decoder: ids (B,), the cache, side input beside (B, 1) -> logits (B, V)
+Step = Callable[[Ids, KVCache, SideArrays | None], Tensor]
 
 
 @torch.inference_mode()
 def prefill(
-    decoder: Decoder, prompts: Sequence[Ids], side: SideArray | None = None
+    decoder: Decoder, prompts: Sequence[Ids], side: SideArrays | None = None
 ) -> tuple[Tensor, KVCache]:
     """Read prompts of any lengths in one pass.
 
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty, none longer than the context.
-        side: int16 (B, T, S), the side input beside `right_aligned(prompts)`, if there is one.
+        side: the side input beside `right_aligned(prompts)`, if there is one.
 
     Returns:
         Logits (B, V) of the token after each prompt, and the cache that holds them.
@@ -44,7 +43,7 @@ def prefill(
     cache = decoder.empty_cache(max(lengths) - torch.tensor(lengths))
     device = cache.start.device
     ids = torch.from_numpy(right_aligned(prompts)).to(device)  # (B, T)
-    logits: Tensor = decoder(ids, cache, side=_on(device, side))
+    logits: Tensor = decoder(ids, cache, side=side_tensors(side, device))
     return logits[:, -1], cache  # (B, T, V) -> (B, V)
 
 
@@ -58,19 +57,22 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def decode_one(decoder: Decoder, ids: Ids, cache: KVCache, side: SideArray | None = None) -> Tensor:
+def decode_one(
+    decoder: Decoder, ids: Ids, cache: KVCache, side: SideArrays | None = None
+) -> Tensor:
     """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
 
-    `side`, int16 (B, 1, S), is the side input of a decoder that has one.
+    `side` is what stands beside the ids as (B, 1), for a decoder that has a side input.
 
     Raises:
         ValueError: the cache is full.
     """
     device = cache.start.device
     column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]  # (B, 1)
-    logits: Tensor = decoder(column, cache, side=_on(device, side))  # (B, 1, V)
+    logits: Tensor = decoder(column, cache, side=side_tensors(side, device))  # (B, 1, V)
     return logits[:, -1]
 
 
-def _on(device: torch.device, side: SideArray | None) -> Tensor | None:
-    return None if side is None else torch.from_numpy(side).to(device)
+def side_tensors(side: SideArrays | None, device: torch.device) -> SideInput[Tensor] | None:
+    """Return a side input as torch's tensors on a device; None stays None."""
+    return side and side.map(lambda array: torch.from_numpy(array).to(device))

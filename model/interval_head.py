@@ -3,15 +3,10 @@
 import torch
 from torch import Tensor, nn
 
+from common.interface import OCTAVE, SHARED_REFERENCES
+
 REACH = 24  # semitones; notes further away are as far as that
-OCTAVE = 12
-SHARED = 4  # references that all programs count from
 _PERIODS = (None, None, *[OCTAVE] * 3)  # of each reference: a program's own, then the shared ones
-
-
-def reference_count(n_programs: int) -> int:
-    """R, how many references there are beside each id: one a program, those of all, and moves."""
-    return 2 * n_programs + SHARED if n_programs else 0
 
 
 class IntervalHead(nn.Module):
@@ -43,20 +38,21 @@ class IntervalHead(nn.Module):
         for number, period in enumerate(_PERIODS):
             self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
 
-    def forward(self, x: Tensor, references: Tensor) -> Tensor:
+    def forward(self, x: Tensor, references: Tensor, moves: Tensor) -> Tensor:
         """Logits of the notes of all programs, program by program.
 
         Args:
             x: float (B, T, D).
-            references: int64 (B, T, R), pitches from 1 up; 0: there is none. First what each
-                program had before, then the latest note's, the lowest that sounds, the lowest
-                before, the tonic; last by how much each program has just moved, plus N.
+            references: int64 (B, T, P + SHARED_REFERENCES), pitches from 1 up; 0: there is none.
+                First what each program had before, then the latest note's, the lowest that
+                sounds, the lowest before, the tonic.
+            moves: int64 (B, T, P), by how much each program has just moved, plus N; 0: it has not.
 
         Returns:
             float (B, T, P N).
         """
         P, N = self.n_programs, self.n_pitches
-        *kinds, moves = torch.split_with_sizes(references, (P, *[1] * SHARED, P), dim=-1)
+        kinds = torch.split_with_sizes(references, (P, *[1] * SHARED_REFERENCES), dim=-1)
         by_table = [self._by_distance(n, x, reference) for n, reference in enumerate(kinds)]
         own, latest, lowest, lowest_before, tonic = by_table
         octave = lowest + lowest_before + tonic  # (B, T, P, 12)

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from common.interface import PAD
 from model.attention import KVCache
 from model.decoder import Decoder
-from model.decoding import PAD, Ids, SideArray, Step, decode_one, prefill, right_aligned
+from model.decoding import Ids, SideArrays, Step, decode_one, prefill, right_aligned
 
 State = TypeVar("State", contravariant=True)  # of a grammar
 
@@ -34,8 +35,8 @@ class Grammar(Protocol[State]):
     def advance(self, state: State, ids: Ids) -> None:
         """Take one id (B,) a row, changing the state in place."""
 
-    def side(self, state: State, ids: Ids) -> SideArray:
-        """int16 (B, T, S): the side input beside ids (B, T) that end where the rows stand.
+    def side(self, state: State, ids: Ids) -> SideArrays:
+        """The side input beside ids (B, T) that end where the rows stand.
 
         Asked only for decoders that have one, and once for all that they read: for prompts, Pad
         at their left, with which rows begin or begin anew, then for each id that follows.
@@ -188,8 +189,8 @@ def sample(
     ended = _only_pad(allowed)
     step = partial(decode_one, decoder) if step is None else step
 
-    def side(ids: Ids) -> SideArray | None:
-        return None if not decoder.config.n_side else grammar.side(state, ids)
+    def side(ids: Ids) -> SideArrays | None:
+        return grammar.side(state, ids) if decoder.config.side_blocks else None
 
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)

@@ -20,12 +20,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from common.interface import PAD
 from model.decoder import Decoder
-from model.decoding import PAD, Ids, SideArray
+from model.decoding import Ids, SideArrays, side_tensors
 from model.sampling import Rebase
 
 Nats = NDArray[np.float64]
-Reading = Callable[[Ids], SideArray]  # ids that are read -> the side input beside them
+Reading = Callable[[Ids], SideArrays | None]  # ids that are read -> the side input beside them
 
 
 class Scores(NamedTuple):
@@ -68,7 +69,7 @@ def score_tokens(
         rebase: from all ids before a place, 1-D, to the prompt from which its window is read:
             at least half the context and shorter than it.
         side: from ids (B, T), windows with Pad at their right end, to the side input beside
-            them, (B, T, S); None for decoders that have none.
+            them; None for decoders that have none.
         temperatures: by which the decoder's logits are divided, one after the other.
         batch_tokens: the most ids, padding included, that one pass of the decoder reads.
 
@@ -158,7 +159,7 @@ def _forward(decoder: Decoder, batch: list[_Window], side: Reading | None) -> Te
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
     device = decoder.head.weight.device
-    told = None if side is None else torch.from_numpy(side(ids)).to(device)
+    told = None if side is None else side_tensors(side(ids), device)
     logits: Tensor = decoder(torch.from_numpy(ids).to(device), side=told)
     return logits
 

@@ -14,9 +14,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from common.files import write_atomically
+from common.interface import OCTAVE
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.interval_head import OCTAVE, IntervalHead
+from model.interval_head import IntervalHead
 
 FORMAT = "etude"
 VERSION = "7"

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from common.interface import SideInput
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.sampling import Rebase
@@ -19,6 +20,18 @@ def opinionated(config: DecoderConfig, seed: int, std: float) -> Decoder:
         if not weight.any():
             torch.nn.init.normal_(weight, std=std)
     return decoder
+
+
+def side_input(bits, time=None) -> SideInput:
+    """A side input of these bits (B, T, S), NumPy's or torch's, and of no programs."""
+    none = bits[..., :0]
+    return SideInput(bits, none, none, bits[..., 0] if time is None else time)
+
+
+def flat(side: SideInput) -> np.ndarray:
+    """All of a side input side by side, NumPy's or torch's: (B, T, columns), bits first."""
+    parts = (*side[:3], side.time[..., None])
+    return np.concatenate([np.asarray(part) for part in parts], axis=-1)
 
 
 def last_half(context_length: int) -> Rebase:

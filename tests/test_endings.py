@@ -6,7 +6,8 @@ import torch
 from torch.nn import functional
 
 from benchmarks.endings import untold
-from data.batches.windows import NOT_SCORED, TrainingWindows
+from common.interface import NOT_SCORED
+from data.batches.windows import TrainingWindows
 from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from generation.compose import compose
@@ -46,8 +47,9 @@ def model():
     decoder = Decoder(config)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
     for step in range(200):
-        ids, targets, side = map(torch.from_numpy, windows.batch(0, step, 16))
-        logits = decoder(ids, side=side)
+        *arrays, side = windows.batch(0, step, 16)
+        ids, targets = map(torch.from_numpy, arrays)
+        logits = decoder(ids, side=side.map(torch.from_numpy))
         loss = functional.cross_entropy(
             logits.flatten(0, 1), targets.flatten(), ignore_index=NOT_SCORED
         )

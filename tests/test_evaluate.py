@@ -114,7 +114,7 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     piece = min((split.piece(i) for i in range(len(split))), key=len)
     masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))
     ids = torch.from_numpy(piece)[None, :64]
-    side = torch.from_numpy(model.side(ids.numpy()))
+    side = model.side(ids.numpy()).map(torch.from_numpy)
     logits = model.decoder(ids, side=side)[0].masked_fill(~masks[:64], -torch.inf)
     first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
     total = figures["nats_per_note"]["model"]["value"] * figures["notes"]
@@ -153,7 +153,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
-    side = torch.from_numpy(model.side(ids[None]))
+    side = model.side(ids[None]).map(torch.from_numpy)
     expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 

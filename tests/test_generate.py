@@ -257,7 +257,7 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
 
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
-    odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, n_side=3))
+    odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, side_blocks=(3,)))
     save_model_file(tmp_path / "odd.safetensors", odd, QUARTET.to_json(), {})
     with pytest.raises(ModelFileError, match=r"odd\.safetensors: its side input"):
         generate.load(tmp_path / "odd.safetensors")

@@ -1,11 +1,13 @@
 """Trained decoders whose expectations, or whose weights, a run takes over."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from common.interface import SideInput
 from data.batches.datamodule import MusicDataModule
 from model.config import SHAPE
 from model.cpu import speed_up
@@ -31,16 +33,16 @@ class Teachers(nn.Module):
         self.decoders = nn.ModuleList(decoders)
 
     @torch.no_grad()
-    def forward(self, ids: Tensor, side: Tensor) -> Tensor:
-        """Return logits (B, T, V) for int64 ids (B, T) and their side input (B, T, S)."""
+    def forward(self, ids: Tensor, side: SideInput[Tensor] | None) -> Tensor:
+        """Return logits (B, T, V) for int64 ids (B, T) and their side input, if any."""
         count = len(self.decoders)
         places = -(-len(ids) // count) * count  # the windows, and more for equal shares
         teacher = torch.randperm(places)[: len(ids)].to(ids.device) % count  # (B,)
-        logits = [
-            decoder(ids[teacher == number], side=side[teacher == number])
-            for number, decoder in enumerate(self.decoders)
-            if (teacher == number).any()
-        ]
+        logits = []
+        for number, decoder in enumerate(self.decoders):
+            rows = teacher == number
+            if rows.any():
+                logits.append(decoder(ids[rows], side=side and side.map(itemgetter(rows))))
         order = teacher.argsort(stable=True)
         return torch.cat(logits)[order.argsort()]
 

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
+from common.interface import NOT_SCORED, SideInput
 from data.batches.datamodule import MusicDataModule, TrainingBatch
-from data.batches.windows import NOT_SCORED, PieceBatch
+from data.batches.windows import PieceBatch
 from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormPosition, Positions
 from model.cpu import speed_up
 from model.decoder import Decoder
@@ -101,7 +102,7 @@ class MusicModule(LightningModule):
         super().__init__()
         self.save_hyperparameters()
         try:  # a mistake is reported before the data is read
-            self._config(vocabulary_size=1, side_shape={"n_side": 1})
+            self._config(vocabulary_size=1, side_shape={"side_blocks": (1,)})
         except ValueError as error:
             raise RunError(str(error)) from None
         check_ranges(self.hparams)
@@ -146,8 +147,8 @@ class MusicModule(LightningModule):
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
         self.register_buffer("kind_of", kind_of, persistent=False)
 
-    def forward(self, ids: Tensor, side: Tensor | None = None) -> Tensor:
-        """Return logits (B, T, V) for int64 ids (B, T) and their side input (B, T, S), if any."""
+    def forward(self, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
+        """Return logits (B, T, V) for int64 ids (B, T) and their side input, if any."""
         logits: Tensor = self.decoder(ids, side=side)
         return logits
 

@@ -33,6 +33,7 @@ from generation.compose import Piece, compose
 from generation.length import Length
 from generation.model import Model
 from generation.seeds import Seed
+from model.decoding import side_tensors
 from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
 from rendering.piano_roll import draw_piano_roll
@@ -296,7 +297,7 @@ def log_attention(snapshot: Snapshot) -> None:
     longest = min(ATTENTION_TOKENS, decoder.config.context_length)
     ids = snapshot.corpus.split("valid").piece(0)[:longest]
     on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
-    side = torch.from_numpy(model.side(ids[None])).to(on_device.device)
+    side = side_tensors(model.side(ids[None]), on_device.device)
     maps = decoder.attention_maps(on_device, side=side)[:, 0]  # (L, H, T, T)
     picture = draw_attention(
         maps.float().cpu().numpy(), token_labels(ids, vocabulary), decoder.attention_names

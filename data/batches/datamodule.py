@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from common.interface import SideInput
 from data.batches import id_sequences as streams
 from data.batches import windows
 from data.batches.id_sequences import IdVocabulary, Stream, is_stream, open_stream
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.tokens.features import SideFeatures
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # that a worker which is told to end goes on
@@ -29,8 +30,8 @@ class TrainingBatch(TypedDict):
     """Windows side by side."""
 
     ids: Tensor  # int64 (B, T), Pad at the right end
-    targets: Tensor  # int64 (B, T), the next id; windows.NOT_SCORED where there is none to learn
-    side: Tensor  # int16 (B, T, S), the side input
+    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
+    side: SideInput[Tensor] | None
 
 
 class TrainingSource(Protocol):
@@ -38,7 +39,7 @@ class TrainingSource(Protocol):
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays | None]:
         """As `windows.TrainingWindows.batch`."""
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
@@ -152,13 +153,11 @@ class MusicDataModule(LightningDataModule):
     @property
     def side_shape(self) -> dict[str, Any]:
         """What a decoder must know of the side input; other sequences have none."""
-        return {"n_side": 0} if self._features is None else self._features.shape
+        return {} if self._features is None else self._features.shape
 
-    def side(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int16]:
-        """(B, T, S) the side input beside windows (B, T); nothing is said of the end."""
-        if self._features is None:
-            return np.empty((*ids.shape, 0), dtype=np.int16)
-        return self._features.of(ids)
+    def side(self, ids: NDArray[np.integer[Any]]) -> SideArrays | None:
+        """The side input beside windows (B, T), if there is one; nothing is said of the end."""
+        return None if self._features is None else self._features.of(ids)
 
     @cached_property
     def _features(self) -> SideFeatures | None:
@@ -260,6 +259,9 @@ class _EndlessBatches(IterableDataset[TrainingBatch]):
         worker = get_worker_info()
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
         for step in itertools.count(self.first + number, count):
-            arrays = self.source.batch(self.seed, step, self.size, *self.rank)
-            ids, targets, side = map(torch.from_numpy, arrays)
-            yield {"ids": ids, "targets": targets, "side": side}
+            ids, targets, side = self.source.batch(self.seed, step, self.size, *self.rank)
+            yield {
+                "ids": torch.from_numpy(ids),
+                "targets": torch.from_numpy(targets),
+                "side": side and side.map(torch.from_numpy),
+            }

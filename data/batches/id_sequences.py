@@ -22,7 +22,8 @@ from tokenize import TokenError
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batches.windows import NOT_SCORED, PieceBatch, side_by_side
+from common.interface import NOT_SCORED
+from data.batches.windows import PieceBatch, side_by_side
 from data.corpus.build import deal
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
@@ -163,8 +164,8 @@ class StreamWindows:
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
-        """As `data.windows.TrainingWindows.batch`; of the end nothing is told."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], None]:
+        """As `data.windows.TrainingWindows.batch`; there is no side input."""
         member, first = self._choose(seed, step, size, rank, ranks)
         source = first[:, None] + np.arange(self._length)  # (B, W)
         end = self._end[member][:, None]
@@ -172,7 +173,7 @@ class StreamWindows:
         is_beyond = source >= end
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond, NOT_SCORED, window)[:, 1:]
-        return ids, targets, np.empty((*ids.shape, 0), dtype=np.int16)
+        return ids, targets, None
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """As `data.windows.TrainingWindows.describe`: which sequence, from which of its ids."""

@@ -11,15 +11,15 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.interface import NOT_SCORED
 from data.corpus.store import Split
 from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
-from data.tokens.features import SideFeatures
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import bar_head_size, bar_indices, window_head
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a note is misread
-NOT_SCORED = -100  # a target that no loss counts
 TOLD_SHARE = 0.5  # of the training windows, those beside which stands how far the end is
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
@@ -78,14 +78,14 @@ class TrainingWindows:
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays]:
         """The windows of a training step, which depend on nothing but the arguments.
 
         `ranks` processes share what one process would see as a batch of `size * ranks`.
 
         Returns:
             ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
-            where there is none or it restates the tempo; and beside (size, T, S), the side input:
+            where there is none or it restates the tempo; and the side input beside them:
             bearings, and in TOLD_SHARE of the windows how many bars follow.
         """
         drawn = self._choose(seed, step, size, rank, ranks)

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from data.tokens.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, latest, spread, take
 from data.tokens.vocabulary import Kind, Vocabulary
 from data.tonality import follows_key
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more are told as so many
-LATEST = 2**15 - 1  # as time; there is room for whole windows, if not of empty bars alone
-OCTAVE = 12  # semitones
 FEW = 16  # programs; a note of more has no column of its own
-SHARED = 4  # references that are no program's
+
+SideArrays = SideInput[NDArray[np.integer[Any]]]
 
 
 class SideFeatures:
-    """Columns beside ids: S of them, block by block, zeros and ones but for the last three blocks.
+    """The side input beside ids (`SideInput`): bits in S columns, block by block.
 
     Told from outside, all 0 where it is not known:
 
@@ -56,14 +56,14 @@ class SideFeatures:
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
 
-    and last, as numbers
+    and beside the bits, as numbers
 
-        references  pitches to count from, from 1 up, 0 for none: by program the lowest that is
-                    over, then the latest note that begins here, the lowest that sounds, the lowest
-                    that is over, the tonic; there are none of more than FEW programs
+        references  pitches to count from: by program the lowest that is over, then the latest note
+                    that begins here, the lowest that sounds, the lowest that is over, the tonic;
+                    there are none of more than FEW programs
         moves       by program, not of more than FEW: the lowest that begins here less the lowest
-                    that is over, and the number of pitches; 0: it stays, or one is not there
-        time        steps from the first bar of the window, up to LATEST
+                    that is over
+        time        steps from the first bar of the window
 
     Drums have no pitch.
 
@@ -71,8 +71,9 @@ class SideFeatures:
         vocabulary: of the ids.
 
     Attributes:
-        blocks: the columns of each block, by name.
+        blocks: the columns of each block of bits, by name.
         size: S.
+        reference_programs: programs that have references: P, or 0 of more than FEW.
         shape: what a decoder must know of it, by the names in its config.
         columns: those that a note sets, (N, C) of the vocabulary's N notes, by what it does.
         program_of, pitch_of: (N,) number of each note's program, and its pitch from the lowest up.
@@ -99,18 +100,15 @@ class SideFeatures:
             "between": OCTAVE * programs if is_few else 0,
             "degrees": 12,
             "mode": 2,
-            "references": programs + SHARED if is_few else 0,
-            "moves": programs if is_few else 0,
-            "time": 1,
         }
         ends = itertools.accumulate(widths.values())
         self.blocks = {
             name: slice(end - width, end)
             for (name, width), end in zip(widths.items(), ends, strict=True)
         }
-        self.size, self.reference_count = sum(widths.values()), widths["references"]
-        *bits, _, _, _ = widths.values()
-        self.shape: dict[str, Any] = {"n_side": self.size, "side_blocks": tuple(bits)}
+        self.size = sum(widths.values())
+        self.reference_programs = programs if is_few else 0
+        self.shape: dict[str, Any] = {"side_blocks": tuple(widths.values())}
         if is_few:
             first = vocabulary.first(Kind.NOTE)
             self.shape |= {"n_programs": programs, "n_pitches": pitches, "first_note": first}
@@ -140,8 +138,19 @@ class SideFeatures:
             "left": at["left"] + program * is_few * (self.most_left + 1),
         }
 
-    def of(self, ids: ArrayLike) -> NDArray[np.int16]:
-        """(B, T, S) beside windows that begin at Start or at a Bar, Pad at either end.
+    def empty(self, batch: int, length: int) -> SideArrays:
+        """Return a side input of zeros, for B windows of T tokens."""
+        programs = self.reference_programs
+        references = programs + SHARED_REFERENCES if programs else 0
+        return SideInput(
+            bits=np.zeros((batch, length, self.size), dtype=np.int16),
+            references=np.zeros((batch, length, references), dtype=np.int64),
+            moves=np.zeros((batch, length, programs), dtype=np.int64),
+            time=np.zeros((batch, length), dtype=np.int64),
+        )
+
+    def of(self, ids: ArrayLike) -> SideArrays:
+        """Beside windows (B, T) that begin at Start or at a Bar, Pad at either end.
 
         Nothing is told from outside.
         """
@@ -149,9 +158,9 @@ class SideFeatures:
         kind = self.vocabulary.kind_of[ids]
         value = ids - self.firsts[kind]
         length = ids.shape[1]
-        out = np.zeros((*ids.shape, self.size), dtype=np.int16)
-        flat = out.reshape(-1)
-        if not out.size:
+        out = self.empty(*ids.shape)
+        flat = out.bits.reshape(-1)
+        if not ids.size:
             return out
 
         def put(rows: Ints, places: Ints, columns: Ints) -> None:
@@ -161,7 +170,7 @@ class SideFeatures:
 
         is_token = kind != Kind.PAD
         now, onset_before, position, note_at = self._times(kind, value)
-        out[..., -1] = np.minimum(now, LATEST) * is_token
+        out.time[:] = now * is_token
         rows, places = np.nonzero(is_token)
         put(rows, places, self.blocks["position"].start + position[rows, places, None])
         rows, places = np.nonzero((note_at >= 0) & is_token)
@@ -214,8 +223,7 @@ class SideFeatures:
         is_own = self.program_of[is_over.number[which]] == self.program_of[newest[rows, places]]
         columns = self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)
         put(rows[is_own], places[is_own], columns[is_own, None])
-        if self.reference_count:
-            programs = len(self.vocabulary.programs)
+        if programs := self.reference_programs:
             own = is_over.lowest_by(self.program_of, programs)  # (B, T, P)
             new = begun.lowest_by(self.program_of, programs)  # (B, T, P)
             mine = np.take_along_axis(own, self.program_of[newest][..., None], axis=2)[..., 0]
@@ -225,10 +233,10 @@ class SideFeatures:
             put(is_over.rows[which], is_over.places[which], columns[:, None])
             lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
             pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
-            out[..., self.blocks["references"]] = (pitches + 1) * is_token[..., None]
+            out.references[:] = (pitches + 1) * is_token[..., None]
             moves = (new - own) * ((own != NO_PITCH) & (new != NO_PITCH))
             apart = np.where(moves, moves + self.vocabulary.pitch_count, 0)
-            out[..., self.blocks["moves"]] = apart * is_token[..., None]
+            out.moves[:] = apart * is_token[..., None]
         return out
 
     def _keys(self, kind: Ints, value: Ints) -> tuple[Ints, Ints]:
@@ -277,16 +285,20 @@ class SideFeatures:
         end[rows, notes] = now[rows, notes] + steps
         return told, end
 
-    def tell(self, side: NDArray[np.int16], follow: Ints) -> None:
-        """Sets, in (B, T, S), how many bars follow the id's own: (B, T), -1 where unknown."""
+    def tell(self, side: SideArrays, follow: Ints) -> None:
+        """Sets, beside ids (B, T), how many bars follow the id's own: (B, T), -1 where unknown."""
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
-        side[rows, places, columns] = 1
+        side.bits[rows, places, columns] = 1
 
     def tell_augmentation(
-        self, side: NDArray[np.int16], ids: Ints, silent: NDArray[np.bool_], moved: Ints
+        self,
+        side: SideArrays,
+        ids: Ints,
+        silent: NDArray[np.bool_],
+        moved: Ints,
     ) -> None:
-        """Sets, in (B, T, S) beside ids (B, T), what augmentation did to windows.
+        """Sets, beside ids (B, T), what augmentation did to windows.
 
         So a model learns from what no piece is like and yet does not write it (Jun et al. 2020,
         Distribution Augmentation for Generative Modeling).
@@ -298,5 +310,5 @@ class SideFeatures:
         is_token = (ids != 0)[..., None]
         columns = np.arange(1, OCTAVE + 1)
         columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
-        side[..., self.blocks["silent"]] = silent[:, None] & is_token
-        side[..., self.blocks["moved"]] = columns[:, None] & is_token
+        side.bits[..., self.blocks["silent"]] = silent[:, None] & is_token
+        side.bits[..., self.blocks["moved"]] = columns[:, None] & is_token

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.tokens.features import LATEST, OCTAVE, SHARED, SideFeatures
+from common.interface import OCTAVE, SHARED_REFERENCES
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.spans import NEVER, NO_PITCH
 from data.tokens.vocabulary import Kind
 
@@ -109,13 +110,13 @@ class FeatureStepper:
         walk.ends = {note: end for note, end in walk.ends.items() if end > walk.onset}
         walk.over = [note for note, end in walk.ends.items() if end <= time]
 
-    def at(self, walks: list[StepState]) -> NDArray[np.int16]:
-        """(B, 1, S) beside the ids that the walks took in last.
+    def at(self, walks: list[StepState]) -> SideArrays:
+        """(B, 1, ...) beside the ids that the walks took in last.
 
         Nothing is told from outside.
         """
-        out = np.zeros((len(walks), 1, self.features.size), dtype=np.int16)
-        for row, walk in zip(out[:, 0], walks, strict=True):
+        out = self.features.empty(len(walks), 1)
+        for row, walk in enumerate(walks):
             if walk.kind == Kind.PAD:
                 continue
             columns = [self._at["position"] + walk.now - walk.bar_start]
@@ -130,13 +131,13 @@ class FeatureStepper:
                     columns.append(self._lists["left"][note][0] + steps)
             for note in walk.over:
                 columns += self._lists["over"][note]
-            numbers = (row[self.features.blocks[name]] for name in ("references", "moves"))
-            row[columns + self._intervals(walk, *numbers)] = 1
-            row[-1] = min(walk.now, LATEST)
+            columns += self._intervals(walk, out.references[row, 0], out.moves[row, 0])
+            out.bits[row, 0, columns] = 1
+            out.time[row, 0] = walk.now
         return out
 
     def _intervals(
-        self, walk: StepState, references: NDArray[np.int16], moves: NDArray[np.int16]
+        self, walk: StepState, references: NDArray[np.integer], moves: NDArray[np.integer]
     ) -> list[int]:
         """The columns that are the same in every key; sets references, (R,), and moves, (P,)."""
         pitch, program = self._pitch_of, self._program_of
@@ -163,13 +164,13 @@ class FeatureStepper:
             mine = [its for voice, its in own if voice == program[walk.note]]
             steps = [max(-OCTAVE, min(OCTAVE, latest - its)) for its in mine]
             columns += [self.features.steps_at + step for step in steps]
-            if mine and self.features.reference_count:
+            if mine and self.features.reference_programs:
                 at, root = self._at["between"], min(mine)
                 columns += [at + OCTAVE * voice + (its - root) % OCTAVE for voice, its in own]
-        if self.features.reference_count:
+        if self.features.reference_programs:
             for voice, its in sorted(own, reverse=True):  # of each program the lowest is last
                 references[voice] = its + 1
-            references[-SHARED:] = latest + 1, lowest + 1, lowest_before + 1, tonic + 1
+            references[-SHARED_REFERENCES:] = latest + 1, lowest + 1, lowest_before + 1, tonic + 1
             new = [(program[note], pitch[note]) for note in walk.begun if pitch[note] != NO_PITCH]
             for voice, its in sorted(new, reverse=True):
                 move = its + 1 - references[voice] if references[voice] else 0

@@ -20,6 +20,7 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from common import interface
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, Score
 
 COMMON_METERS = (
@@ -32,7 +33,7 @@ COMMON_METERS = (
 class Kind(IntEnum):
     """The kinds of token, in the order of their ids."""
 
-    PAD = 0
+    PAD = interface.PAD
     START = 1
     END = 2
     BAR = 3  # a bar of some meter begins

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
+from common.interface import SHARED_REFERENCES, SideInput
 from model.attention import causal_mask
 from model.config import DecoderConfig
 from model.cpu import LAYER_PIECES, FastDropout, FastRMSNorm, fast_squared_relu, speed_up
@@ -37,14 +38,11 @@ def configs(draw):
         activation=draw(st.sampled_from(["relu", "gelu", "squared_relu"])),
         qk_norm=draw(st.booleans()),
         bias=draw(st.booleans()),
-        n_side=SIDE if with_side else 0,
+        side_blocks=(1, 2) if with_side else (),
         n_programs=programs,
         n_pitches=3 if programs else 0,
         first_note=5 if programs else 0,
     )
-
-
-SIDE = 12  # columns: 3 bits, 8 references of two programs, time
 
 
 def swapped(plain):
@@ -54,13 +52,14 @@ def swapped(plain):
 
 
 def side_beside(config, ids):
-    """A side input, int16, that follows from ids (B, T); None where the decoder has none."""
-    if not config.n_side:
+    """A side input that follows from ids (B, T); None where the decoder has none."""
+    if not config.side_blocks:
         return None
-    columns = torch.arange(SIDE)
-    side = ids[..., None] // (columns + 1) % 2  # zeros and ones, which are pitches, too
-    side[..., -1] = ids.cumsum(-1)
-    return side.short()
+    programs = config.n_programs
+    widths = [3, programs and programs + SHARED_REFERENCES, programs]
+    numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
+    bits, references, moves = numbers.split(widths, dim=-1)
+    return SideInput(bits.short(), references, moves, ids.cumsum(-1))
 
 
 @given(configs(), st.sampled_from(["causal", "padding", "all"]), st.integers(0, 9))
@@ -110,13 +109,13 @@ def test_steps_sped_up_are_the_plain_ones(config, lengths):
     for row, prompt in zip(padded, prompts, strict=True):
         row[len(row) - len(prompt) :] = torch.from_numpy(prompt)
     side = side_beside(config, padded)
-    read = None if side is None else side.numpy()
+    read = side and side.map(torch.Tensor.numpy)
     (expected, plain_cache), (logits, cache) = (prefill(d, prompts, read) for d in (plain, fast))
     torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-4)
     while plain_cache.length < C:
         ids = (torch.arange(len(prompts)) + 3 * plain_cache.length) % V
         side = side_beside(config, ids[:, None])
-        inputs = (ids.numpy(), cache, None if side is None else side.numpy())
+        inputs = (ids.numpy(), cache, side and side.map(torch.Tensor.numpy))
         expected = decode_one(plain, inputs[0], plain_cache, inputs[2])
         torch.testing.assert_close(step(*inputs), expected, rtol=1e-3, atol=1e-4)
         assert cache.length == plain_cache.length

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from common.interface import OCTAVE, SHARED_REFERENCES
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.interval_head import OCTAVE, REACH, IntervalHead, reference_count
+from model.interval_head import REACH, IntervalHead
 from tests.models import QUARTET
 
 P, N, D = 2, 60, 3
@@ -20,10 +21,10 @@ def head():
     return IntervalHead(D, P, N)
 
 
-def by_hand(head, x, references):
+def by_hand(head, x, references, moves):
     """(P N,) the logits of one token, note by note."""
     logits = np.zeros((P, N))
-    own, shared, moves = references[:P], references[P:-P], references[-P:]
+    own, shared = references[:P], references[P:]
     parallel = head.parallel(x).view(P, OCTAVE).detach().numpy()
     for program, other in np.ndindex(P, P):
         target = own[program] + moves[other] - N
@@ -45,22 +46,23 @@ def by_hand(head, x, references):
 
 def test_every_note_counts_from_every_reference(head):
     rng = np.random.default_rng(0)
-    count = reference_count(P)
-    references = rng.integers(1, N + 1, (2, 5, count)) * (rng.random((2, 5, count)) < 0.7)
+    shape = (2, 5, 2 * P + SHARED_REFERENCES)
+    numbers = rng.integers(1, N + 1, shape) * (rng.random(shape) < 0.7)
+    references, moves = numbers[..., :-P], numbers[..., -P:]
     x = torch.randn(2, 5, D)
-    logits = head(x, torch.from_numpy(references)).detach().numpy()
+    logits = head(x, torch.from_numpy(references), torch.from_numpy(moves)).detach().numpy()
     assert logits.shape == (2, 5, P * N)
     for place in np.ndindex(2, 5):
-        expected = by_hand(head, x[place], references[place].tolist())
+        expected = by_hand(head, x[place], references[place].tolist(), moves[place].tolist())
         np.testing.assert_allclose(logits[place], expected, atol=1e-5)
 
 
 def test_in_another_key_they_are_the_same(head):
-    references = torch.tensor([[[20, 22, 24, 20, 17, 3, 0, N + 2]]])
+    references = torch.tensor([[[20, 22, 24, 20, 17, 3]]])
+    moves = torch.tensor([[[0, N + 2]]])  # by how much, in whichever key
     moved = torch.where(references > 0, references + 5, 0)
-    moved[..., -P:] = references[..., -P:]  # by how much, in whichever key
     x = torch.randn(1, 1, D)
-    old, new = (head(x, r).view(P, N) for r in (references, moved))
+    old, new = (head(x, r, moves).view(P, N) for r in (references, moved))
     torch.testing.assert_close(new[:, 5:], old[:, :-5])
 
 
@@ -71,9 +73,10 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     decoder = Decoder(config).eval()
     assert not any(table.weight.any() for table in decoder.interval_head.tables)
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    side = torch.from_numpy(SideFeatures(QUARTET).of(ids.numpy())).clone()
-    count = reference_count(config.n_programs)
-    side[..., -1 - count : -1] = torch.arange(count)
+    side = SideFeatures(QUARTET).of(ids.numpy()).map(torch.from_numpy)
+    count = 2 * config.n_programs + SHARED_REFERENCES
+    side.references[:] = torch.arange(count - config.n_programs)
+    side.moves[:] = torch.arange(count - config.n_programs, count)
     with torch.no_grad():
         decoder.head.weight.normal_()
         plain = decoder(ids, side=side)
@@ -94,8 +97,7 @@ def test_without_them_the_references_are_not_read():
     decoder = Decoder(config).eval()
     decoder.head.weight.data.normal_()
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    side = torch.from_numpy(features.of(ids.numpy()))
-    told = side.clone()
-    told[..., features.blocks["references"]] = 7
+    side = features.of(ids.numpy()).map(torch.from_numpy)
+    told = side._replace(references=torch.full_like(side.references, 7))
     assert decoder.interval_head is None
     torch.testing.assert_close(decoder(ids, side=told), decoder(ids, side=side))

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from model.sampling import (
     sample,
     weights,
 )
-from tests.tensors import opinionated
+from tests.tensors import opinionated, side_input
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12
 OUT = -math.inf
@@ -197,8 +198,8 @@ VARIANTS = {
         "bias": True,
     },
     "learned positions": {"positions": "learned", "activation": "gelu"},
-    "side input": {"n_side": 3},
-    "time": {"n_side": 3, "positions": "rotary_time"},
+    "side input": {"side_blocks": (3,)},
+    "time": {"side_blocks": (3,), "positions": "rotary_time"},
 }
 
 
@@ -206,8 +207,8 @@ def told(decoder, ids):
     """A side input beside (B, T) ids, for decoders that have one: several columns at a time."""
     if decoder.side is None:
         return None
-    bits = (ids[..., None] >> np.arange(decoder.config.n_side)) % 2
-    return bits.astype(np.int16)
+    bits = (ids[..., None] >> np.arange(decoder.config.n_bits)) % 2
+    return side_input(bits.astype(np.int16))
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -230,30 +231,33 @@ def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
 
 
 def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
-    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, n_side=3)
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
     plain = opinionated(config, seed=3, std=0.3)
     ids = torch.tensor([[5, 6, 7, 8]])
-    side = torch.from_numpy(told(plain, ids.numpy()))
-    whole = plain(ids, side=side)[0]
-    logits, cache = prefill(plain, [ids[0, :2].numpy()], side[:, :2].numpy())
+    side = told(plain, ids.numpy())
+    whole = plain(ids, side=side.map(torch.from_numpy))[0]
+    logits, cache = prefill(plain, [ids[0, :2].numpy()], side.map(lambda its: its[:, :2]))
     torch.testing.assert_close(logits[0], whole[1])
     for place in (2, 3):
-        logits = decode_one(plain, ids[:, place].numpy(), cache, side[:, [place]].numpy())
+        beside = side.map(itemgetter((slice(None), [place])))
+        logits = decode_one(plain, ids[:, place].numpy(), cache, beside)
         torch.testing.assert_close(logits[0], whole[place])
-    other = side.clone()
-    other[0, 1, 0] ^= 1
+    other = side.map(lambda its: torch.from_numpy(its.copy()))
+    other.bits[0, 1, 0] ^= 1
     changed = plain(ids, side=other)[0]
     torch.testing.assert_close(
         changed[:1], whole[:1]
     )  # what stands beside an id is seen from it on
     assert not torch.isclose(changed[1:], whole[1:]).all(dim=1).any()
-    torch.testing.assert_close(plain(ids, side=side.float())[0], whole)
+    torch.testing.assert_close(
+        plain(ids, side=side.map(lambda its: torch.from_numpy(its).float()))[0], whole
+    )
 
 
 @pytest.mark.parametrize(("has", "given"), [(3, None), (3, 2), (0, 3)])
 def test_a_side_input_amiss_is_refused(has, given):
-    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, n_side=has))
-    side = None if given is None else torch.zeros(1, 4, given, dtype=torch.bool)
+    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, side_blocks=(has,)))
+    side = None if given is None else side_input(torch.zeros(1, 4, given, dtype=torch.bool))
     with pytest.raises(ValueError, match=f"side input has {given or 0} columns, not {has}"):
         decoder(torch.tensor([[5, 6, 7, 8]]), side=side)
 

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.serialization import VERSION, ModelFileError, load_model_file, save_model_file
+from tests.tensors import side_input
 
 SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}
 CONFIG = DecoderConfig(7, n_layer=1, n_head=2, n_embd=8, context_length=16, dropout=0.1)
@@ -132,11 +133,11 @@ def test_files_of_before_are_refused_with_the_command_that_makes_one_anew(
 
 def test_a_decoder_with_a_side_input_comes_back(tmp_path):
     torch.manual_seed(0)
-    decoder = Decoder(replace(CONFIG, n_side=3)).eval()
+    decoder = Decoder(replace(CONFIG, side_blocks=(1, 2))).eval()
     save_model_file(tmp_path / "told.safetensors", decoder, "{}", {})
     loaded = load_model_file(tmp_path / "told.safetensors")[0]
     assert loaded.config == decoder.config
-    ids, side = torch.tensor([[1, 2]]), torch.tensor([[[True, False, True]] * 2])
+    ids, side = torch.tensor([[1, 2]]), side_input(torch.tensor([[[True, False, True]] * 2]))
     torch.nn.init.normal_(decoder.head.weight)
     loaded.head.weight.data[:] = decoder.head.weight
     torch.testing.assert_close(loaded(ids, side=side), decoder(ids, side=side))
@@ -160,7 +161,7 @@ def test_a_decoder_with_a_side_input_comes_back(tmp_path):
         ({"config": json.dumps(vars(CONFIG) | {"vocabulary_size": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2})}, "do not fit"),
-        ({"config": json.dumps(vars(CONFIG) | {"n_side": 2**20})}, "do not fit"),
+        ({"config": json.dumps(vars(CONFIG) | {"side_blocks": [2**20]})}, "do not fit"),
         ({"summary": "[]"}, "unreadable summary"),
     ],
 )

@@ -14,10 +14,11 @@ from lightning.pytorch import LightningDataModule, Trainer, seed_everything
 from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, IterableDataset
 
+from common.interface import SideInput
 from data.batches.datamodule import TrainingBatch
 from data.batches.windows import PieceBatch
 from model.scoring import score_tokens, token_nats
-from tests.tensors import last_half
+from tests.tensors import last_half, side_input
 from training.checks import RunError
 from training.module import TEMPERATURES, MusicModule
 
@@ -59,13 +60,13 @@ class Endless(IterableDataset):
             ids, targets = torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
             ids, targets = ids.clone(), targets.clone()
             ids[1, -2:], targets[1, -2:] = 0, -100
-            yield {"ids": ids, "targets": targets, "side": torch.empty(2, C, 0)}
+            yield {"ids": ids, "targets": targets, "side": None}
 
 
 class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
 
-    side_shape: ClassVar = {"n_side": 0}
+    side_shape: ClassVar = {}
     batch_size = 2
 
     def __init__(self, together: int = 2) -> None:
@@ -77,8 +78,8 @@ class Toy(LightningDataModule):
         self.rebase = last_half(C)
         self.pieces = [piece(100 + i, notes) for i, notes in enumerate((1, 9, 3, 14))]
 
-    def side(self, ids: np.ndarray) -> np.ndarray:
-        return np.empty((*ids.shape, 0), dtype=bool)
+    def side(self, ids: np.ndarray) -> None:
+        return None
 
     def train_dataloader(self) -> DataLoader:
         return DataLoader(Endless(self.trainer.global_step), batch_size=None)
@@ -249,23 +250,23 @@ def test_another_vocabulary_is_refused(run):
 class TwoSided(Toy):
     """The same, with a side input: whether an id is Start, or a note, or what none is."""
 
-    side_shape: ClassVar = {"n_side": 4}  # the last is the time
+    side_shape: ClassVar = {"side_blocks": (3,)}
 
-    def side(self, ids: np.ndarray) -> np.ndarray:
-        return np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C, 0 * ids], axis=-1)
+    def side(self, ids: np.ndarray) -> SideInput:
+        return side_input(np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C], axis=-1))
 
     def train_dataloader(self) -> DataLoader:
         told = Endless(self.trainer.global_step)
         return DataLoader(told, batch_size=None, collate_fn=self.tell)
 
     def tell(self, batch: TrainingBatch) -> TrainingBatch:
-        return {**batch, "side": torch.from_numpy(self.side(batch["ids"].numpy()))}
+        return {**batch, "side": self.side(batch["ids"].numpy()).map(torch.from_numpy)}
 
 
 def test_a_side_input_is_learned_where_the_data_have_one(tmp_path):
     student, data = module(weight_decay=0.0), TwoSided()
     trainer(tmp_path, 3).fit(student, datamodule=data)
-    assert student.decoder.config.n_side == 4
+    assert student.decoder.config.n_bits == 3
     seed_everything(0)
     fresh = module(weight_decay=0.0)
     seen = []

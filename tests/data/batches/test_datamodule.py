@@ -1,6 +1,7 @@
 """Windows and whole pieces: what a model reads, and in which order."""
 
 import itertools
+from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.pytorch import LightningModule, Trainer
 
+from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.batches.windows import (
     EVALUATION_TOKENS,
-    NOT_SCORED,
     TrainingWindows,
     masks_of_pieces,
     rebase,
@@ -31,6 +32,7 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from tests.folders import write_tunes
 from tests.music import GRID, random_score, vocabulary_for
+from tests.tensors import flat
 
 REACH = 2
 CONTEXT = 24
@@ -109,7 +111,7 @@ WINDOWS = all_windows()
 def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, side = source.batch(seed, step, size)
-    assert ids.shape == targets.shape == side.shape[:2] == (size, CONTEXT)
+    assert ids.shape == targets.shape == side.time.shape == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
         assert (row.tobytes(), target.tobytes()) in WINDOWS
 
@@ -139,8 +141,8 @@ def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(
     monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, side = source.batch(0, 0, 64)
-    side[..., source.features.blocks["moved"]] = 0
-    for row, target, told in zip(ids, targets, side, strict=True):
+    side.bits[..., source.features.blocks["moved"]] = 0
+    for row, target, told in zip(ids, targets, flat(side), strict=True):
         number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
         window = row[row > 0]
         is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
@@ -149,7 +151,7 @@ def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(
         begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
         state.place.bar_count[:] = begun
         sampled = guide.side(state, window[None])
-        np.testing.assert_array_equal(told[row > 0], sampled[0])
+        np.testing.assert_array_equal(told[row > 0], flat(sampled)[0])
 
 
 def test_every_window_and_key_comes_up(split):
@@ -187,7 +189,8 @@ def test_tokens_are_seen_about_equally_often(tmp_path):
 
 
 def assert_equal_batches(one, other):
-    for array, its in zip(one, other, strict=True):
+    (*one, beside), (*other, its_beside) = one, other
+    for array, its in zip((*one, *beside), (*other, *its_beside), strict=True):
         np.testing.assert_array_equal(array, its)
 
 
@@ -199,7 +202,8 @@ def test_a_batch_depends_on_seed_and_step_alone_and_ranks_share_it(split):
     assert_equal_batches(whole, again.batch(3, 7, 6))
     parts = [source.batch(3, 7, 2, rank, 3) for rank in range(3)]
     for rank, part in enumerate(parts):
-        assert_equal_batches(part, [array[rank::3] for array in whole])
+        rows = itemgetter(slice(rank, None, 3))
+        assert_equal_batches(part, [*map(rows, whole[:2]), whole[2].map(rows)])
     assert not np.array_equal(parts[0][0], parts[1][0])
     assert not np.array_equal(whole[0], source.batch(3, 8, 6)[0])
     assert not np.array_equal(whole[0], source.batch(4, 7, 6)[0])
@@ -259,24 +263,25 @@ def data(tmp_path_factory):
 def test_what_is_read_of_whole_pieces_has_its_bearings_beside_it(data):
     ids = data.corpus.split("valid").piece(0)[None]
     expected = SideFeatures(data.vocabulary).of(ids)
-    np.testing.assert_array_equal(data.side(ids), expected)
-    assert data.side_shape["n_side"] == expected.shape[2]
+    np.testing.assert_array_equal(flat(data.side(ids)), flat(expected))
+    assert sum(data.side_shape["side_blocks"]) == expected.bits.shape[2]
 
 
 def first_batches(data, count):
     batches = list(itertools.islice(iter(data.train_dataloader()), count))
-    return [flat(batch) for batch in batches]
+    return [everything(batch) for batch in batches]
 
 
-def flat(batch):
-    """All that a batch holds, side by side: (B, T, 2 + S)."""
+def everything(batch):
+    """All that a batch holds, side by side: (B, T, columns)."""
     ids, targets, side = (batch[name] for name in ("ids", "targets", "side"))
-    return torch.cat((ids[..., None], targets[..., None], side), dim=2)
+    assert side.bits.dtype == torch.int16
+    return torch.cat((ids[..., None], targets[..., None], torch.from_numpy(flat(side))), dim=2)
 
 
 def test_training_batches_go_on_where_training_is(data, monkeypatch):
     batches = first_batches(data, 8)
-    assert batches[0].shape == (4, 32, 2 + data.side_shape["n_side"])
+    assert batches[0].shape[:2] == (4, 32)
     assert batches[0].dtype == torch.int64
     assert len({batch.numpy().tobytes() for batch in batches}) == 8
     at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)
@@ -299,7 +304,7 @@ class Recorder(LightningModule):
         self.seen, self.scored = [], []
 
     def training_step(self, batch, batch_idx):
-        self.seen.append(flat(batch))
+        self.seen.append(everything(batch))
         return self.weight.sum()
 
     def validation_step(self, batch, batch_idx):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.batches.id_sequences import StreamWindows, open_stream, rebase
-from data.batches.windows import NOT_SCORED
 from data.corpus.corpus import SPLITS, CorpusError, CorpusOptions
 
 SIZE = 50
@@ -60,7 +60,7 @@ def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, siz
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
     stream = open_stream(write_jsonl(path, sequences()), SIZE, CorpusOptions())
     ids, targets, side = StreamWindows(stream, CONTEXT).batch(0, step, size)
-    assert side.shape == (size, CONTEXT, 0)
+    assert side is None
     train = [stream.sequence(number).tolist() for number in stream.members["train"]]
     for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
         known = [id_ for id_ in target if id_ != NOT_SCORED]
@@ -79,7 +79,7 @@ def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
     whole = source.batch(1, 2, 6)
     for rank in range(3):
         part = source.batch(1, 2, 2, rank, 3)
-        for its, array in zip(part, whole, strict=True):
+        for its, array in zip(part[:2], whole[:2], strict=True):
             np.testing.assert_array_equal(its, array[rank::3])
     batches = [np.hstack(source.batch(0, step, 64)[:2]) for step in range(300)]
     _, counts = np.unique(np.concatenate(batches), axis=0, return_counts=True)
@@ -98,8 +98,8 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     assert batch["notes"] == [len(piece) - 1 for piece in batch["pieces"]]
     assert all(mask.all() for mask in batch["allowed"])
     assert data.vocabulary.size == SIZE
-    assert data.side_shape == {"n_side": 0}
-    assert data.side(np.zeros((2, 5), dtype=int)).shape == (2, 5, 0)
+    assert data.side_shape == {}
+    assert data.side(np.zeros((2, 5), dtype=int)) is None
     assert len(rebase(np.arange(21), 9)) == 5
     assert rebase(np.arange(21), 9)[-1] == 20
 

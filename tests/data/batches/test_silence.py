@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.batches.windows import NOT_SCORED, TrainingWindows
+from common.interface import NOT_SCORED
+from data.batches.windows import TrainingWindows
 from data.tokens.augment import is_heard, programs_of, silent_programs
 from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.data.batches.test_windows import random_split
 from tests.music import BOTH, scores, vocabulary_for
+from tests.tensors import flat
 
 CONTEXT = 40
 
@@ -59,8 +61,8 @@ def test_windows_are_those_without_silence_less_some_programs(split):
     shorter = 0
     for step in range(10):
         before, heard = whole.batch(0, step, 16), quiet.batch(0, step, 16)
-        told = heard[2][..., said.blocks["silent"]]
-        assert not before[2][..., said.blocks["silent"]].any()
+        told = heard[2].bits[..., said.blocks["silent"]]
+        assert not before[2].bits[..., said.blocks["silent"]].any()
         for row, target, its, scored, names in zip(*before[:2], *heard[:2], told, strict=True):
             length = int((its != 0).sum())
             if length == (row != 0).sum():
@@ -83,7 +85,8 @@ def test_windows_are_those_without_silence_less_some_programs(split):
             is_tempo = vocabulary.kind_of[follows] == Kind.TEMPO  # which may be a restated one
             assert (is_scored | is_tempo | (follows == 0)).all()
         after = said.blocks["moved"].stop
-        np.testing.assert_array_equal(heard[2][..., after:], said.of(heard[0])[..., after:])
+        expected = flat(said.of(heard[0]))
+        np.testing.assert_array_equal(flat(heard[2])[..., after:], expected[..., after:])
     assert 50 < shorter < 110  # of 160
 
 

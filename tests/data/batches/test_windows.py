@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from common.interface import NOT_SCORED
 from data.batches.windows import (
     MOST_SLIP,
-    NOT_SCORED,
     TOLD_SHARE,
     TrainingWindows,
     masks_of_pieces,
@@ -19,13 +19,14 @@ from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode
 from data.tokens.vocabulary import Kind
 from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for
+from tests.tensors import flat
 
 CONTEXT = 48
 
 
 def follow(side, vocabulary):
     """(B, T) the bars that the side input says follow, -1 where it says nothing."""
-    block = side[..., SideFeatures(vocabulary).blocks["follow"]]
+    block = side.bits[..., SideFeatures(vocabulary).blocks["follow"]]
     assert (block.sum(axis=2) <= 1).all()
     return np.where(block.any(axis=2), block.argmax(axis=2), -1)
 
@@ -131,7 +132,7 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     _, vocabulary, split = performances
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
     ids, targets, side = windows.batch(0, 0, 1000)
-    block = side[..., SideFeatures(vocabulary).blocks["follow"]]
+    block = side.bits[..., SideFeatures(vocabulary).blocks["follow"]]
     is_told = block.any(axis=(1, 2))
     np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_told[:, None])
     error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 1000)
@@ -139,7 +140,7 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 0)
     plain = windows.batch(0, 0, 1000)
     block[:] = False
-    for array, expected in zip(plain, (ids, targets, side), strict=True):
+    for array, expected in zip((*plain[:2], *plain[2]), (ids, targets, *side), strict=True):
         np.testing.assert_array_equal(array, expected)
 
 
@@ -149,7 +150,7 @@ def test_windows_say_by_how_much_they_were_moved(performances):
     seen = set()
     for step in range(10):
         ids, _, side = windows.batch(0, step, 8)
-        told = side[..., windows.features.blocks["moved"]]
+        told = side.bits[..., windows.features.blocks["moved"]]
         for row, line, its in zip(told, windows.describe(0, step, 8), ids, strict=True):
             moved = int(line.partition(" moved by ")[2] or 0)
             seen.add(moved)
@@ -195,7 +196,8 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
         (truly, target, _), (read, wanted, side) = (w.batch(0, step, 8) for w in (plain, off))
         np.testing.assert_array_equal(wanted, target)
         after = off.features.blocks["moved"].stop
-        np.testing.assert_array_equal(side[..., after:], off.features.of(read)[..., after:])
+        expected = flat(off.features.of(read))
+        np.testing.assert_array_equal(flat(side)[..., after:], expected[..., after:])
         has_pitch = (vocabulary.kind_of[truly] == Kind.NOTE) & ~vocabulary.is_drum_note[truly]
         np.testing.assert_array_equal(read[~has_pitch], truly[~has_pitch])
         programs = (programs_of(ids[has_pitch], vocabulary) for ids in (truly, read))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import data.tokens.features
 import model.sampling
+from common.interface import SHARED_REFERENCES
 from data.batches.windows import rebase
 from data.score import DRUMS
 from data.tokens.augment import transposition, transposition_range
@@ -25,7 +26,7 @@ from model.config import DecoderConfig
 from model.scoring import token_nats
 from tests.models import QUARTET
 from tests.music import BOTH, VOCABULARIES, piece, random_walks, scores, vocabulary_for
-from tests.tensors import opinionated
+from tests.tensors import flat, opinionated
 
 
 def window_from(ids, bar, vocabulary):
@@ -59,13 +60,13 @@ def side_by_side(rows, at_right):
 
 
 def one_by_one(features, ids):
-    """(B, T, S) from a walk."""
+    """(B, T, columns) from steps."""
     walker = FeatureStepper(features)
     walks = walker.start(len(ids))
     columns = []
     for column in ids.T:
         walker.advance(walks, column)
-        columns.append(walker.at(walks))
+        columns.append(flat(walker.at(walks)))
     return np.concatenate(columns, axis=1)
 
 
@@ -83,7 +84,7 @@ def _standard(profile):
 
 
 def by_definition(score, vocabulary, ids):
-    """(T, S) beside a whole piece, from its decoded notes, in plain loops."""
+    """(T, columns) beside a whole piece, from its decoded notes, in plain loops."""
     features = SideFeatures(vocabulary)
     blocks = {name: block.start for name, block in features.blocks.items()}
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
@@ -94,7 +95,8 @@ def by_definition(score, vocabulary, ids):
     begins = [place for place, kind in enumerate(kinds) if kind == Kind.NOTE]
     tells = [place for place, kind in enumerate(kinds) if kind == Kind.DURATION]
     notes = list(zip(begins, tells, score.notes.tolist(), strict=True))
-    rows = np.zeros((len(ids), features.size), dtype=int)
+    numbers = SHARED_REFERENCES + 2 * programs if is_few else 0
+    rows = np.zeros((len(ids), features.size + numbers + 1), dtype=int)
     bar, event, now, position = -1, -1, 0, 0
     for place, (token, kind) in enumerate(zip(ids.tolist(), kinds, strict=True)):
         if kind in (Kind.BAR, Kind.POSITION):
@@ -171,11 +173,11 @@ def by_definition(score, vocabulary, ids):
             begins = [min(its, default=None) for its in new]
             pairs = zip(each, begins, strict=True)
             moves = [0 if None in pair else pair[1] - pair[0] for pair in pairs]
-            rows[place, features.blocks["moves"]] = [m + pitches if m else 0 for m in moves]
+            rows[place, -programs - 1 : -1] = [m + pitches if m else 0 for m in moves]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
             counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
-            rows[place, features.blocks["references"]] = counted
+            rows[place, features.size : -programs - 1] = counted
         rows[place, -1] = now
     return rows
 
@@ -183,7 +185,7 @@ def by_definition(score, vocabulary, ids):
 @pytest.fixture(params=[16, 1], ids=["few programs", "many programs"])
 def few(request, monkeypatch):
     """Takes two programs for many."""
-    monkeypatch.setattr(data.features, "FEW", request.param)
+    monkeypatch.setattr(data.tokens.features, "FEW", request.param)
 
 
 ANY_NUMBER = settings(
@@ -203,7 +205,7 @@ def test_they_say_what_the_decoded_notes_say(few, drawn):
             spelled = encode(rest, vocabulary)
             assert spelled[1:].tolist() == window.tolist()
             expected = by_definition(rest, vocabulary, spelled)[1:]
-        np.testing.assert_array_equal(SideFeatures(vocabulary).of(window[None])[0], expected)
+        np.testing.assert_array_equal(flat(SideFeatures(vocabulary).of(window[None]))[0], expected)
 
 
 @given(windows(), st.booleans())
@@ -212,11 +214,11 @@ def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(few, drawn, at
     _, vocabulary, rows = drawn
     features = SideFeatures(vocabulary)
     ids = side_by_side([window for _, window in rows], at_right)
-    whole = features.of(ids)
+    whole = flat(features.of(ids))
     np.testing.assert_array_equal(one_by_one(features, ids), whole)
     assert not whole[ids == 0].any()
     for row, (_, window) in zip(whole, rows, strict=True):
-        alone = features.of(window[None])[0]
+        alone = flat(features.of(window[None]))[0]
         np.testing.assert_array_equal(
             row[: len(window)] if at_right else row[-len(window) :], alone
         )
@@ -229,7 +231,9 @@ def test_nothing_looks_ahead(drawn, draws):
     ids = side_by_side([window for _, window in rows], at_right=True)
     size = draws.draw(st.integers(0, ids.shape[1]))
     features = SideFeatures(vocabulary)
-    np.testing.assert_array_equal(features.of(ids[:, :size]), features.of(ids)[:, :size])
+    np.testing.assert_array_equal(
+        flat(features.of(ids[:, :size])), flat(features.of(ids))[:, :size]
+    )
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
@@ -240,7 +244,7 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
         for end in range(12, len(ids), 7):
             prompt = rebase(ids[:end], 12, vocabulary)
             window = np.concatenate([prompt, ids[end : end + 12]])[None]
-            np.testing.assert_array_equal(one_by_one(features, window), features.of(window))
+            np.testing.assert_array_equal(one_by_one(features, window), flat(features.of(window)))
             starts = window_head(ids[:end], int(bar_indices(ids[:end], vocabulary)[-1]), vocabulary)
             in_mid_bar += len(prompt) > len(starts) and prompt[-1] == ids[end - 1]
     assert in_mid_bar
@@ -253,10 +257,8 @@ INTERVALS = (
 
 
 def said(features, row, blocks=None):
-    """What (S,) says, by block, but time and intervals; blocks that say nothing are left out."""
-    blocks = blocks or [
-        name for name in features.blocks if name not in ("time", "references", "moves", *INTERVALS)
-    ]
+    """What (S,) says, by block, but intervals; blocks that say nothing are left out."""
+    blocks = blocks or [name for name in features.blocks if name not in INTERVALS]
     told = {name: np.flatnonzero(row[features.blocks[name]]).tolist() for name in blocks}
     return {name: columns for name, columns in told.items() if columns}
 
@@ -272,7 +274,7 @@ def test_two_bars_by_hand():
     second = {"position": [12], "sounding": c, "left": [12]}
     bar = {"position": [0], "over": both}
     last = bar | {"program": [0], "sounding": c, "left": [12]}
-    assert [said(features, row) for row in features.of(ids[None])[0]] == [
+    assert [said(features, row) for row in features.of(ids[None]).bits[0]] == [
         *[first] * 4,  # Start Bar Tempo @0
         first | {"program": [0], "pitch": [0, 5], "sounding": c, "left": [0]},  # C4
         first | {"program": [0], "sounding": c, "left": [24]},  # a half note
@@ -292,10 +294,10 @@ def test_time_and_intervals_by_hand():
     tune = piece([*notes, (12, 12, 40, 80, DRUMS)])
     vocabulary = vocabulary_for(tune)
     features = SideFeatures(vocabulary)
-    rows = features.of(encode(tune, vocabulary)[None])[0]
-    assert rows[:, -1].tolist() == [0] * 8 + [12] * 8
+    side = features.of(encode(tune, vocabulary)[None])
+    assert side.time[0].tolist() == [0] * 8 + [12] * 8
     before = {"before": [0, 7]}  # C4 G4
-    assert [said(features, row, INTERVALS) for row in rows] == [
+    assert [said(features, row, INTERVALS) for row in side.bits[0]] == [
         *[{}] * 4,  # Start Bar Tempo @0
         *[{"chord": [0], "against": [0]}] * 2,  # C4 and its duration
         *[{"chord": [0, 7], "against": [0, 5]}] * 2,  # G4: of the C below it the octave's rest
@@ -317,13 +319,13 @@ def test_time_and_intervals_by_hand():
         # a drum, which has no pitch: nothing is told against it
         *[before | {"chord": [0, 5], "motion": [1, 8]}] * 3,
     ]
-    moves = rows[:, features.blocks["moves"]].astype(int)
+    moves = side.moves[0]
     assert np.where(moves, moves - vocabulary.pitch_count, 0).tolist() == [
         *[[0, 0]] * 9,
         *[[-1, 0]] * 7,  # C4 B3
     ]
     # by program what is over; the latest; the lowest that sounds; the lowest that is over
-    references = rows[:, features.blocks["references"]].astype(int)
+    references = side.references[0]
     assert np.where(references, references + vocabulary.lowest_pitch - 1, 0).tolist() == [
         *[[0, 0, 0, 0, 0, 0]] * 4,
         *[[0, 0, 60, 60, 0, 0]] * 2,
@@ -341,9 +343,9 @@ def test_a_key_by_hand():
     tune = piece([(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate(scale)])
     vocabulary = vocabulary_for(tune, transpose=1)  # pitches from 59 up
     features = SideFeatures(vocabulary)
-    rows = features.of(encode(tune, vocabulary)[None])[0]
-    tonic = rows[:, features.blocks["references"]][:, -1].tolist()
-    keys = [said(features, row, ("mode", "degrees")) for row in rows]
+    side = features.of(encode(tune, vocabulary)[None])
+    tonic = side.references[0, :, -1].tolist()
+    keys = [said(features, row, ("mode", "degrees")) for row in side.bits[0]]
     assert (tonic[-4:], keys[-4:]) == (
         [0, 2, 2, 2],  # Position, C5, its Duration, End
         [{}, *[{"mode": [0], "degrees": [0]}] * 3],
@@ -358,7 +360,7 @@ def test_a_long_drum_by_hand():
     vocabulary = vocabulary_for(tune)
     features = SideFeatures(vocabulary)
     ids = encode(tune, vocabulary)
-    rows = [said(features, row) for row in features.of(ids[None])[0]]
+    rows = [said(features, row) for row in features.of(ids[None]).bits[0]]
     most = vocabulary.longest_duration + 1
     piano = {"position": [0], "program": [0], "sounding": [0, 2, 3]}
     drum = {"position": [0], "program": [1], "sounding": [0, 1, 2, 3]}
@@ -378,17 +380,17 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     low, high = transposition_range(ids, vocabulary)
     shift = data.draw(st.integers(max(low, -7), min(high, 7)))
     features = SideFeatures(vocabulary)
-    before = features.of(ids[None])[0]
-    after = features.of(transposition(vocabulary, shift)[ids][None])[0]
+    before = features.of(ids[None])
+    after = features.of(transposition(vocabulary, shift)[ids][None])
+    *before_them, tonic = np.where(before.references > 0, before.references + shift, 0)[0].T
+    np.testing.assert_array_equal(after.references[0, :, :-1].T, before_them)
+    moved = np.where(before.references[0, :, -1] > 0, (tonic - 1) % 12 + 1, 0)
+    np.testing.assert_array_equal(after.references[0, :, -1], moved)
+    np.testing.assert_array_equal(after.moves, before.moves)
+    np.testing.assert_array_equal(after.time, before.time)
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
     for name, block in features.blocks.items():
-        old, new = before[:, block], after[:, block]
-        if name == "references":
-            *before_them, tonic = np.where(old > 0, old + shift, 0).T
-            np.testing.assert_array_equal(new[:, :-1].T, before_them)
-            moved = np.where(old[:, -1] > 0, (tonic - 1) % 12 + 1, 0)
-            np.testing.assert_array_equal(new[:, -1], moved)
-            continue
+        old, new = before.bits[0, :, block], after.bits[0, :, block]
         if name not in ("pitch", "sounding", "over"):
             np.testing.assert_array_equal(new, old)
             continue
@@ -406,13 +408,13 @@ def test_what_follows_is_told_where_it_is_known():
     features = SideFeatures(QUARTET)
     ids = np.array([[QUARTET.first(Kind.START)] * 5])
     side = features.of(ids)
-    plain = side.copy()
+    plain = flat(side)
     features.tell(side, np.array([[0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1]]))
     block = features.blocks["follow"]
-    told = [np.flatnonzero(row).tolist() for row in side[0, :, block]]
+    told = [np.flatnonzero(row).tolist() for row in side.bits[0, :, block]]
     assert told == [[0], [3], [MAX_BARS_TO_FOLLOW], [MAX_BARS_TO_FOLLOW], []]
-    side[..., block] = False
-    np.testing.assert_array_equal(side, plain)
+    side.bits[..., block] = False
+    np.testing.assert_array_equal(flat(side), plain)
 
 
 def test_what_was_done_to_a_window_is_told_beside_its_ids():
@@ -420,24 +422,24 @@ def test_what_was_done_to_a_window_is_told_beside_its_ids():
     ids = np.full((4, 2), QUARTET.first(Kind.START))
     ids[:, 1] = 0
     side = features.of(ids)
-    plain = side.copy()
+    plain = flat(side)
     silent = np.zeros((4, 4), dtype=bool)
     silent[0, [0, 3]] = True
     features.tell_augmentation(side, ids, silent, np.array([0, 3, -1, 14]))
-    told = [said(features, row, ("silent", "moved")) for row in side[:, 0]]
+    told = [said(features, row, ("silent", "moved")) for row in side.bits[:, 0]]
     assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
-    assert not side[:, 1].any()
-    side[..., features.blocks["silent"]] = side[..., features.blocks["moved"]] = 0
-    np.testing.assert_array_equal(side, plain)
+    assert not flat(side)[:, 1].any()
+    side.bits[..., features.blocks["silent"]] = side.bits[..., features.blocks["moved"]] = 0
+    np.testing.assert_array_equal(flat(side), plain)
 
 
 def test_windows_without_ids_or_notes():
     features = SideFeatures(QUARTET)
-    assert features.of(np.empty((2, 0), dtype=int)).shape == (2, 0, features.size)
-    assert features.of(np.empty((0, 5), dtype=int)).shape == (0, 5, features.size)
-    assert not features.of(np.zeros((2, 5), dtype=int)).any()
+    assert features.of(np.empty((2, 0), dtype=int)).bits.shape == (2, 0, features.size)
+    assert features.of(np.empty((0, 5), dtype=int)).bits.shape == (0, 5, features.size)
+    assert not flat(features.of(np.zeros((2, 5), dtype=int))).any()
     empty = features.of(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
-    assert [said(features, row) for row in empty[0]] == [{"position": [0]}] * 2
+    assert [said(features, row) for row in empty.bits[0]] == [{"position": [0]}] * 2
 
 
 def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
@@ -484,5 +486,5 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
         return token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
 
     np.testing.assert_allclose(nats(guide.features.of), sampled, atol=1e-4)
-    untold = nats(lambda windows: np.zeros_like(guide.features.of(windows)))
+    untold = nats(lambda windows: guide.features.empty(*windows.shape))
     assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here
