@@ -2,8 +2,8 @@
 
     python -m benchmarks.fuzz --count 20000 --seed 0
 
-Mutants of real files (Nottingham where ../shared/corpora is there, else files of our own) go
-through the guarded pool. Those that can be read must be canonical and survive their tokens. The
+Mutants of the MIDI files of a folder (--folder; without it, of files of our own) go through the
+guarded pool. Those that can be read must be canonical and survive their tokens. The
 exit status is 1 if a mutant crashed the reader, hung, or broke one of these promises.
 """
 
@@ -31,7 +31,7 @@ from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Survey
 from tests.music import random_score
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham"
+FOLDER = "ETUDE_FUZZ_FOLDER"  # an environment variable, for worker processes inherit it
 GRID = Grid()
 LIMIT_SECONDS = 20.0
 READ, SILENT, BROKEN = "read", "read, without notes", "broken: "
@@ -42,8 +42,8 @@ Mutation = Callable[[bytes, np.random.Generator], bytes]
 @cache
 def originals() -> tuple[bytes, ...]:
     """The files that mutants are made of."""
-    if CORPUS.is_dir():
-        return tuple(path.read_bytes() for path in sorted(CORPUS.glob("*.mid")))
+    if FOLDER in os.environ:
+        return tuple(path.read_bytes() for path in sorted(Path(os.environ[FOLDER]).glob("*.mid")))
     return tuple(midi_bytes(random_score(np.random.default_rng(seed))) for seed in range(200))
 
 
@@ -194,10 +194,15 @@ def main() -> int:
     """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--folder", type=Path, help="of MIDI files (default: files of our own)")
     parser.add_argument("--count", type=int, default=20000, help="mutants")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other mutants")
     parser.add_argument("--workers", type=int, default=cores(), help="processes")
     given = parser.parse_args()
+    if given.folder:
+        os.environ[FOLDER] = str(given.folder)
+        if not originals():
+            parser.error(f"{given.folder} holds no MIDI files (.mid)")
     began = time.perf_counter()
     left_out: Counter[str] = Counter()
     fates: Counter[str] = Counter()
@@ -217,7 +222,7 @@ def main() -> int:
                 left_out[re.sub(r"\d[\d,]*", "N", fate)] += 1
             fates[kind] += 1
     seconds = time.perf_counter() - began
-    source = "Nottingham" if CORPUS.is_dir() else "files of our own"
+    source = given.folder or "files of our own"
     print(f"{given.count:,} mutants of {len(originals()):,} files ({source}), seed {given.seed}")
     for kind in (READ, SILENT, "left out", "crashed", "hung", "broken promises"):
         print(f"{fates[kind]:8,} {kind}")

@@ -4,9 +4,9 @@
     python -m benchmarks.speed --rounds 9
 
 Weights are random, so nothing need be trained. Ours is what the product does, at every shape: the
-grammar masks every token, and bearings stand beside it (data/tokens/features.py). Each runs on one
-thread and on all, and what counts is the better. Rounds take turns, so that what else the
-machine does hits all alike; the ratio is that of the medians.
+grammar masks every token, and the side input is computed for each (data/tokens/features.py). Each
+runs on one thread and on all, and what counts is the better. Rounds take turns, so that what else
+the machine does hits all alike; the ratio is that of the medians.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from statistics import median
@@ -43,6 +43,9 @@ TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
 TOKENS = 256  # a round
 LONG_BARS = 1000
 NO_END = Length(bars=10**6)  # none in sight
+
+Run = Callable[[int], float]  # from batch size to seconds
+Seconds = dict[tuple[str, int], list[float]]  # of each round, by name and threads
 
 
 def vocabulary(pitches: int) -> Vocabulary:
@@ -140,7 +143,7 @@ class Timed:
         return side
 
 
-def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], float]:
+def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Run:
     """A function from batch size to the seconds a token and step, grammar and all."""
     guide, steps = ConstrainedGrammar(words, NO_END), speed_up(decoder)
 
@@ -163,7 +166,7 @@ def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Callable[[int], fl
     return run
 
 
-def theirs(width: int, vocabulary_size: int, tokens: int) -> Callable[[int], float] | None:
+def theirs(width: int, vocabulary_size: int, tokens: int) -> Run | None:
     """The same of a GPT-2 of that shape in transformers; None where that is not installed."""
     if find_spec("transformers") is None:
         return None
@@ -273,12 +276,75 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
     return tenths
 
 
+def seconds_in_turns(runs: Mapping[str, Run], batch: int, rounds: int) -> Seconds:
+    """Time each run on one thread and on all, in turns; return seconds by name and threads."""
+    all_threads = torch.get_num_threads()
+    seconds: Seconds = {
+        (name, threads): [] for name in runs for threads in sorted({1, all_threads})
+    }
+    for number in range(rounds + 1):  # the first warms up
+        for name, threads in seconds:
+            torch.set_num_threads(threads)
+            taken = runs[name](batch)
+            if number:
+                seconds[name, threads].append(taken)
+    torch.set_num_threads(all_threads)
+    return seconds
+
+
+def print_seconds(seconds: Seconds, batch: int) -> None:
+    """Print a line for each run and number of threads, and the ratio where there is another."""
+    for (name, threads), each in seconds.items():
+        middle = median(each)
+        print(
+            f"{batch:>5} {name:12} {threads:>7} {batch / middle:9.0f} {1e3 * middle:18.2f} "
+            f"{1e3 * min(each):7.2f}"
+        )
+    names = {name for name, _ in seconds}
+    middles, least = (
+        {name: min(of(each) for (n, _), each in seconds.items() if n == name) for name in names}
+        for of in (median, min)
+    )
+    if "transformers" in names:
+        ratios = [figure["transformers"] / figure["etude"] for figure in (middles, least)]
+        print(f"{batch:>5} {'ratio':12} {'best':>7} {'':9} {ratios[0]:18.2f} {ratios[1]:7.2f}")
+
+
+def print_parts(decoder: Decoder, words: Vocabulary, batch: int, whole: float) -> None:
+    """Print where the time of the fastest step goes: `whole`, in seconds."""
+    part = parts(decoder, words, batch, TOKENS)
+    shown = {
+        "floor: read the weights once": part["floor"],
+        "products": part["products"],
+        "the model's other operations": part["step"] - part["products"],
+        "grammar and side input": part["grammar"],
+        "choosing and the rest": whole - part["step"] - part["grammar"],
+    }
+    for name, value in shown.items():
+        print(f"{'':7}{name:30} {1e6 * value:6.0f} us  {value / whole:4.0%} of the least step")
+
+
+def print_long_piece(threads: int) -> None:
+    """Print how fast the default model writes one chorale without end, and its memory."""
+    torch.set_num_threads(threads)
+    words = vocabulary(pitches=60)
+    decoder = random_decoder(words, width=128)
+    print(f"\nThe default model: width 128, vocabulary {words.size}; one chorale without end")
+    bars = LONG_BARS // 10
+    real = bars * 4 * 60 / TEMPO_BPM
+    for number, (taken, megabytes) in enumerate(long_piece(decoder, words, LONG_BARS)):
+        print(
+            f"bars {number * bars + 1:4}-{(number + 1) * bars:4}: {taken:5.2f} s, "
+            f"{bars / taken:4.0f} bars/s, {real / taken:4.0f} times real time; "
+            f"peak memory so far {megabytes:.0f} MB"
+        )
+
+
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=positive_integer, default=5, help="of both (default: 5)")
-    arguments = parser.parse_args()
-    all_threads = torch.get_num_threads()
+    rounds = parser.parse_args().rounds
 
     words = vocabulary(pitches=90)
     decoder = random_decoder(words, width=256)
@@ -297,58 +363,16 @@ def main() -> None:
         f"{'batch':>5} {'':12} {'threads':>7} {'tokens/s':>9} {'ms a step: median':>18} "
         f"{'least':>7}"
     )
+    all_threads = torch.get_num_threads()
     for batch in (1, 8):
-        seconds: dict[tuple[str, int], list[float]] = {
-            (name, threads): [] for name in runs for threads in sorted({1, all_threads})
-        }
-        for number in range(arguments.rounds + 1):  # the first warms up
-            for name, threads in seconds:
-                torch.set_num_threads(threads)
-                taken = runs[name](batch)
-                if number:
-                    seconds[name, threads].append(taken)
-        fastest = {
-            name: min((median(s), t) for (n, t), s in seconds.items() if n == name) for name in runs
-        }
-        for (name, threads), each in seconds.items():
-            middle = median(each)
-            print(
-                f"{batch:>5} {name:12} {threads:>7} {batch / middle:9.0f} {1e3 * middle:18.2f} "
-                f"{1e3 * min(each):7.2f}"
-            )
-        if other is not None:
-            ratio = fastest["transformers"][0] / fastest["etude"][0]
-            least = min(min(s) for (n, _), s in seconds.items() if n == "transformers") / min(
-                min(s) for (n, _), s in seconds.items() if n == "etude"
-            )
-            print(f"{batch:>5} {'ratio':12} {'best':>7} {'':9} {ratio:18.2f} {least:7.2f}")
-
-        threads = fastest["etude"][1]
+        seconds = seconds_in_turns(runs, batch, rounds)
+        print_seconds(seconds, batch)
+        mine = {threads: each for (name, threads), each in seconds.items() if name == "etude"}
+        threads = min(mine, key=lambda threads: median(mine[threads]))
         torch.set_num_threads(threads)
-        part = parts(decoder, words, batch, TOKENS)
-        whole = min(seconds["etude", threads])
-        shown = {
-            "floor: read the weights once": part["floor"],
-            "products": part["products"],
-            "the model's other operations": part["step"] - part["products"],
-            "grammar and bearings": part["grammar"],
-            "choosing and the rest": whole - part["step"] - part["grammar"],
-        }
-        for name, value in shown.items():
-            print(f"{'':7}{name:30} {1e6 * value:6.0f} us  {value / whole:4.0%} of the least step")
-
-    words = vocabulary(pitches=60)
-    decoder = random_decoder(words, width=128)
-    print(f"\nThe default model: width 128, vocabulary {words.size}; one chorale without end")
-    tenths = long_piece(decoder, words, LONG_BARS)
-    bars = LONG_BARS // 10
-    real = bars * 4 * 60 / TEMPO_BPM
-    for number, (taken, megabytes) in enumerate(tenths):
-        print(
-            f"bars {number * bars + 1:4}-{(number + 1) * bars:4}: {taken:5.2f} s, "
-            f"{bars / taken:4.0f} bars/s, {real / taken:4.0f} times real time; "
-            f"peak memory so far {megabytes:.0f} MB"
-        )
+        print_parts(decoder, words, batch, min(mine[threads]))
+        torch.set_num_threads(all_threads)
+    print_long_piece(threads)
 
 
 if __name__ == "__main__":
