@@ -1,13 +1,13 @@
-"""Write music with a trained model: seed notes in; .mid, .wav and .png out.
+"""Write music with a trained model, from nothing, seed notes or a MIDI file: .mid, .wav and .png.
 
     python generate.py --seed-notes "C4 E4 G4 C5" --bars 8
-    python generate.py --seed-midi tune.mid --seed-bars 2 --key "D minor" --best-of 8
-    python generate.py --harmonize tune.mid
+    python generate.py --seed-midi piece.mid --seed-bars 2 --key "D minor" --best-of 8
+    python generate.py --harmonize melody.mid
 
 From Python:
 
     model = load("runs/bach/model.safetensors")
-    midi = continue_midi(model, pretty_midi.PrettyMIDI("tune.mid"), Length(bars=16))
+    midi = continue_midi(model, pretty_midi.PrettyMIDI("piece.mid"), Length(bars=16))
     midi.write("longer.mid")
 """
 
@@ -48,28 +48,174 @@ from generation.seeds import (
 from model.sampling import SamplingOptions
 from model.serialization import ModelFileError
 
-__all__ = [  # the Python API
-    "Constraints",
-    "Length",
-    "Model",
-    "Piece",
-    "SamplingOptions",
-    "Seed",
-    "compose",
-    "continue_midi",
-    "given_from_midi",
-    "harmonize",
-    "harmonize_midi",
-    "load",
-    "no_seed",
-    "rank_by_likelihood",
-    "seed_from_midi",
-    "seed_from_notes",
-    "stream",
-    "write_piece",
-]
+# The Python API.
+__all__ = ["Constraints", "Length", "Model", "Piece", "SamplingOptions", "Seed"]
+__all__ += ["given_from_midi", "load", "no_seed", "seed_from_midi", "seed_from_notes"]
+__all__ += ["compose", "continue_midi", "harmonize", "harmonize_midi", "stream"]
+__all__ += ["rank_by_likelihood", "write_piece"]
 
 DEFAULT_SEED_BARS = 2
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of the options, in the order in which --help lists them."""
+    parser = Parser(
+        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--checkpoint",
+        "-c",
+        metavar="FILE",
+        default=DEFAULT_CHECKPOINT,
+        help="the model.safetensors of a training run\n(default: %(default)s)",
+    )
+    _add_seed(parser)
+    _add_given_notes(parser)
+    _add_length(parser)
+    _add_constraints(parser)
+    _add_sampling(parser)
+    _add_files(parser)
+    return parser
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the piece begins with (default: nothing)")
+    seeds = group.add_mutually_exclusive_group()
+    seeds.add_argument(
+        "--seed-notes",
+        metavar="TEXT",
+        help='notes or chords: "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"',
+    )
+    seeds.add_argument("--seed-midi", metavar="FILE", help="some bars of this MIDI file")
+    group.add_argument(
+        "--seed-bars",
+        "-k",
+        metavar="N",
+        type=positive_integer,
+        help="how many bars of the file, an upbeat not counted; seconds, if the\n"
+        f"model has no bars (default: {DEFAULT_SEED_BARS})",
+    )
+    group.add_argument(
+        "--from-bar", metavar="N", type=positive_integer, help="the first of them (default: 1)"
+    )
+    group.add_argument(
+        "--no-seed-in-output",
+        action="store_true",
+        help="write only what is new, from the bar in which it begins",
+    )
+
+
+def _add_given_notes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("or a melody to harmonize, every note of it kept")
+    group.add_argument(
+        "--harmonize",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="the melody in this MIDI file; without FILE, that of --seed-notes",
+    )
+    group.add_argument(
+        "--voice",
+        metavar="N",
+        type=positive_integer,
+        help="which of the model's instruments plays it; and if the file has several\n"
+        "voices, which of them it is (default: 1, the first)",
+    )
+
+
+def _add_length(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
+    ).add_mutually_exclusive_group()
+    group.add_argument(
+        "--bars",
+        "-n",
+        metavar="N",
+        type=positive_integer,
+        help="bars; seconds, if the model has no bars",
+    )
+    group.add_argument("--seconds", metavar="S", type=float, help="seconds, at one tempo")
+    group.add_argument("--notes", metavar="N", type=positive_integer, help="notes")
+
+
+def _add_constraints(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the new music must be (default: as the model likes)")
+    group.add_argument(
+        "--key",
+        help='such as "D minor", Bb or "F# major"; minor includes its raised\nsixth and seventh',
+    )
+    group.add_argument(
+        "--pitch-range",
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="the lowest and the highest note, such as C3 C6",
+    )
+    group.add_argument(
+        "--programs",
+        nargs="+",
+        type=int,
+        metavar="N",
+        help="the instruments, as General MIDI programs from 0; 128 is drums",
+    )
+    group.add_argument(
+        "--max-polyphony",
+        metavar="N",
+        type=positive_integer,
+        help="how many notes may sound at once",
+    )
+    group.add_argument("--tempo", metavar="BPM", type=float, help="quarter notes a minute")
+    group.add_argument(
+        "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
+    )
+
+
+def _add_sampling(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how bold the choices are")
+    for option, kind, metavar, text in (
+        ("temperature", float, "T", "below 1 safer, above 1 wilder; 0: always the likeliest"),
+        (
+            "top_p",
+            float,
+            "P",
+            "choose among the likeliest tokens that reach this probability",
+        ),
+        ("top_k", int, "K", "choose among this many of the likeliest tokens"),
+        ("min_p", float, "P", "choose among tokens at least this likely relative to the likeliest"),
+    ):
+        default = getattr(DEFAULT_SAMPLING, option)
+        shown = "" if default is None else "\n(default: %(default)s)"
+        name = "--" + option.replace("_", "-")
+        group.add_argument(name, metavar=metavar, type=kind, default=default, help=text + shown)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how many pieces, and where they go")
+    group.add_argument(
+        "--num-samples",
+        metavar="N",
+        type=positive_integer,
+        default=1,
+        help="pieces to keep (default: %(default)s)",
+    )
+    group.add_argument(
+        "--best-of",
+        metavar="K",
+        type=positive_integer,
+        help="write this many and keep those that the model finds likeliest",
+    )
+    group.add_argument(
+        "--seed",
+        metavar="N",
+        type=random_seed,
+        default=0,
+        help="of the random numbers: the same seed writes the same files (default: 0)",
+    )
+    group.add_argument(
+        "--out",
+        "-o",
+        metavar="NAME",
+        help="write NAME.mid, NAME.wav and NAME.png\n(default: in music/ beside the checkpoint)",
+    )
 
 
 def _time_signature(text: str) -> tuple[int, int]:
@@ -79,247 +225,120 @@ def _time_signature(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def command_line() -> argparse.ArgumentParser:
-    """The options, in the order in which --help tells them."""
-    parser = Parser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        *("--checkpoint", "-c"),
-        metavar="FILE",
-        default=DEFAULT_CHECKPOINT,
-        help="the model.safetensors of a run\n(default: %(default)s)",
-    )
-    _add_givens(parser)
-    _add_constraints(parser)
-    _add_chances(parser)
-    return parser
-
-
-def _add_givens(parser: argparse.ArgumentParser) -> None:
-    """What the model is given."""
-    seeds = parser.add_argument_group("what to begin with (nothing: the model begins)")
-    kinds = seeds.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--seed-notes", metavar="TEXT", help='such as "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"'
-    )
-    kinds.add_argument(
-        "--seed-midi", metavar="FILE", help="a MIDI file of which some bars are kept"
-    )
-    seeds.add_argument(
-        *("--seed-bars", "-k"),
-        metavar="N",
-        type=positive_integer,
-        help=f"how many of its bars, an upbeat not counted; seconds, where the\n"
-        f"model counts those (default: {DEFAULT_SEED_BARS})",
-    )
-    seeds.add_argument(
-        "--from-bar", metavar="N", type=positive_integer, help="the first of them (1)"
-    )
-    seeds.add_argument(
-        "--no-seed-in-output", action="store_true", help="write what is new alone, from its bar on"
-    )
-    tunes = parser.add_argument_group("or a tune to write other voices to, every note kept")
-    tunes.add_argument(
-        "--harmonize",
-        metavar="FILE",
-        nargs="?",
-        const="",
-        help="of this MIDI file; without a name, that of --seed-notes",
-    )
-    tunes.add_argument(
-        "--voice",
-        metavar="N",
-        type=positive_integer,
-        help="which of the model's instruments plays it, and which voice of the\n"
-        "file it is if there are several (1, the first)",
-    )
-
-
-def _add_constraints(parser: argparse.ArgumentParser) -> None:
-    """What is asked of the music."""
-    lengths = parser.add_argument_group(
-        f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
-    ).add_mutually_exclusive_group()
-    lengths.add_argument(
-        *("--bars", "-n"), metavar="N", type=positive_integer, help="bars; or seconds, likewise"
-    )
-    lengths.add_argument("--seconds", metavar="S", type=float, help="seconds, at one tempo")
-    lengths.add_argument("--notes", metavar="N", type=positive_integer, help="notes")
-    music = parser.add_argument_group("what to ask of it (nothing: as the model likes)")
-    music.add_argument(
-        "--key",
-        help='such as "D minor", Bb, "F# major"; minor has its raised\nsixth and seventh too',
-    )
-    music.add_argument(
-        "--pitch-range", nargs=2, metavar=("LOW", "HIGH"), help="such as C3 C6, both included"
-    )
-    music.add_argument(
-        "--programs", nargs="+", type=int, metavar="N", help="General MIDI from 0; drums are 128"
-    )
-    music.add_argument(
-        "--max-polyphony", metavar="N", type=positive_integer, help="so many notes at once"
-    )
-    music.add_argument("--tempo", metavar="BPM", type=float, help="quarter notes a minute")
-    music.add_argument(
-        "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
-    )
-
-
-def _add_chances(parser: argparse.ArgumentParser) -> None:
-    """How it is drawn, and where it goes."""
-    chance = parser.add_argument_group("how bold to be")
-    for option, kind, sign, text in (
-        ("temperature", float, "T", "below 1 safer, above 1 wilder, 0 the likeliest always"),
-        ("top_p", float, "P", "choose among the likeliest tokens that together reach this"),
-        ("top_k", int, "K", "choose among so many likeliest tokens"),
-        ("min_p", float, "P", "choose among tokens at least this likely beside the likeliest"),
-    ):
-        default = getattr(DEFAULT_SAMPLING, option)
-        shown = "" if default is None else "\n(default: %(default)s)"
-        name = "--" + option.replace("_", "-")
-        chance.add_argument(name, metavar=sign, type=kind, default=default, help=text + shown)
-    files = parser.add_argument_group("how many, and where")
-    files.add_argument(
-        "--num-samples",
-        metavar="N",
-        type=positive_integer,
-        default=1,
-        help="pieces to keep (default: %(default)s)",
-    )
-    files.add_argument(
-        "--best-of",
-        metavar="K",
-        type=positive_integer,
-        help="write so many and keep those that the model itself finds likeliest",
-    )
-    files.add_argument(
-        "--seed",
-        metavar="N",
-        type=random_seed,
-        default=0,
-        help="the same number, the same files (default: 0)",
-    )
-    files.add_argument(
-        *("--out", "-o"),
-        metavar="NAME",
-        help="files are NAME.mid, .wav and .png\n(default: in music/ beside the checkpoint)",
-    )
-
-
-def _check_together(given: argparse.Namespace) -> None:
-    """Options that say nothing without another, or contradict it."""
+def _check_together(options: argparse.Namespace) -> None:
+    """Refuse options that mean nothing without another, or contradict it."""
     for name in ("seed_bars", "from_bar"):
-        if getattr(given, name) is not None and given.seed_midi is None:
+        if getattr(options, name) is not None and options.seed_midi is None:
             fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
-    if given.harmonize is None:
-        if given.voice is not None:
+    if options.harmonize is None:
+        if options.voice is not None:
             fail("--voice is about --harmonize, which is missing")
-    elif given.seed_midi is not None:
-        fail("--harmonize keeps a tune from its beginning on: leave out --seed-midi")
-    elif bool(given.harmonize) == (given.seed_notes is not None):
-        fail("--harmonize needs one tune: a MIDI file, or none and --seed-notes")
+    elif options.seed_midi is not None:
+        fail("--harmonize keeps a melody from its beginning on: leave out --seed-midi")
+    elif bool(options.harmonize) == (options.seed_notes is not None):
+        fail("--harmonize needs one melody: that of a MIDI file, or that of --seed-notes")
     else:
         for name in ("bars", "seconds", "notes"):
-            if getattr(given, name) is not None:
-                fail(f"--{name}: a harmonized piece is as long as its tune; leave it out")
-    if given.best_of is not None and given.best_of < given.num_samples:
-        fail(f"--best-of {given.best_of} is fewer than the {given.num_samples} pieces to keep")
+            if getattr(options, name) is not None:
+                fail(f"--{name}: a harmonized piece is as long as its melody; leave it out")
+    if options.best_of is not None and options.best_of < options.num_samples:
+        fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 
 
-def _stems(given: argparse.Namespace) -> list[Path]:
-    """The path of each sample's files, less its ending."""
-    if given.out:
-        out = Path(given.out)
+def _stems(options: argparse.Namespace) -> list[Path]:
+    """Return the path of each piece's files without its ending."""
+    if options.out:
+        out = Path(options.out)
         if out.name in ("", ".."):
-            fail(f"--out {given.out}: a name for the files is needed, such as music/piece")
+            fail(f"--out {options.out}: a name for the files is needed, such as music/piece")
         stem = out.with_suffix("") if out.suffix in (".mid", ".wav", ".png") else out
     else:
-        file = given.seed_midi or given.harmonize
-        name = Path(file).stem if file else "notes" if given.seed_notes else "nothing"
-        stem = Path(given.checkpoint).parent / "music" / f"from-{name}"
-    count = given.num_samples
+        file = options.seed_midi or options.harmonize
+        name = Path(file).stem if file else "notes" if options.seed_notes else "nothing"
+        stem = Path(options.checkpoint).parent / "music" / f"from-{name}"
+    count = options.num_samples
     if count == 1:
         return [stem]
     return [stem.with_name(f"{stem.name}-{number}") for number in range(1, count + 1)]
 
 
-def _constraints(given: argparse.Namespace) -> Constraints:
+def _constraints(options: argparse.Namespace) -> Constraints:
     return Constraints(
-        key=given.key,
-        pitch_range=given.pitch_range and tuple(given.pitch_range),
-        programs=given.programs and tuple(given.programs),
-        max_polyphony=given.max_polyphony,
-        tempo_bpm=given.tempo,
-        time_signature=given.time_signature,
+        key=options.key,
+        pitch_range=options.pitch_range and tuple(options.pitch_range),
+        programs=options.programs and tuple(options.programs),
+        max_polyphony=options.max_polyphony,
+        tempo_bpm=options.tempo,
+        time_signature=options.time_signature,
     )
 
 
-def _seed(model: Model, given: argparse.Namespace, constraints: Constraints) -> Seed:
-    """The seed, or the tune."""
-    vocabulary, voice = model.vocabulary, given.voice or 1
-    if given.harmonize:
-        return given_from_midi(given.harmonize, vocabulary, voice=voice)
-    if given.seed_midi is not None:
+def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:
+    """Return the seed, or the melody to harmonize."""
+    vocabulary, voice = model.vocabulary, options.voice or 1
+    if options.harmonize:
+        return given_from_midi(options.harmonize, vocabulary, voice=voice)
+    if options.seed_midi is not None:
         return seed_from_midi(
-            given.seed_midi,
+            options.seed_midi,
             vocabulary,
-            bars=given.seed_bars or DEFAULT_SEED_BARS,
-            from_bar=given.from_bar or 1,
+            bars=options.seed_bars or DEFAULT_SEED_BARS,
+            from_bar=options.from_bar or 1,
         )
-    if given.seed_notes is None:
+    if options.seed_notes is None:
         return no_seed(vocabulary)
-    seed = seed_from_notes(given.seed_notes, vocabulary, constraints)
-    return seed if given.harmonize is None else voice_of(seed.score, vocabulary, voice)
+    seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
+    return seed if options.harmonize is None else voice_of(seed.score, vocabulary, voice)
 
 
-def _write(given: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
-    """Writes pieces and says what each is."""
-    for piece, stem in zip(pieces, stems, strict=False):  # the best of them
-        written = piece.without_seed() if given.no_seed_in_output else piece
+def _write(options: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
+    """Write the files of the first pieces, one a stem, and print a line about each."""
+    for piece, stem in zip(pieces, stems, strict=False):
+        written = piece.without_seed() if options.no_seed_in_output else piece
         midi, wav, picture = write_piece(written, stem)
         score = written.score
         print(
             f"{midi} ({len(score.bars)} bars, {len(score.notes)} notes, "
             f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
         )
-    if given.best_of is not None:
+    if options.best_of is not None:
         figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
         kept = len(stems)
         print(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    given = command_line().parse_args(argv)
+    """Run the command."""
+    options = command_line().parse_args(argv)
     names = [field.name for field in dataclasses.fields(SamplingOptions)]
     try:
-        sampling = SamplingOptions(**{name: getattr(given, name) for name in names})
+        sampling = SamplingOptions(**{name: getattr(options, name) for name in names})
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
-    _check_together(given)
-    stems = _stems(given)
+    _check_together(options)
+    stems = _stems(options)
     try:
-        constraints = _constraints(given)
-        model = load(given.checkpoint)
-        seed = _seed(model, given, constraints)
+        constraints = _constraints(options)
+        model = load(options.checkpoint)
+        seed = _seed(model, options, constraints)
         if seed.changes:
-            what = "seed" if given.harmonize is None else "tune"
+            what = "seed" if options.harmonize is None else "melody"
             print(f"the {what} was fitted to the model: {'; '.join(seed.changes)}")
         how = {
             "sampling": sampling,
-            "samples": given.best_of or given.num_samples,
-            "random_seed": given.seed,
+            "samples": options.best_of or options.num_samples,
+            "random_seed": options.seed,
             "progress": True,
         }
-        if given.harmonize is not None:
+        if options.harmonize is not None:
             pieces = harmonize(model, seed, constraints, **how)
         else:
-            length = Length(bars=given.bars, seconds=given.seconds, notes=given.notes)
-            pieces = compose(
-                model, seed, DEFAULT_LENGTH if length == Length() else length, constraints, **how
-            )
-        _write(given, rank_by_likelihood(model, pieces) if given.best_of else pieces, stems)
+            length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
+            length = DEFAULT_LENGTH if length == Length() else length
+            pieces = compose(model, seed, length, constraints, **how)
+        if options.best_of is not None:
+            pieces = rank_by_likelihood(model, pieces)
+        _write(options, pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, OSError) as error:
         fail(str(error))
 

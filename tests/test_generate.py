@@ -118,8 +118,8 @@ def test_the_best_are_kept_and_each_is_told(checkpoint, tmp_path, capsys):
 def test_help_reads_from_top_to_bottom(capsys):
     code, said, _ = run(capsys, "--help")
     assert code == 0
-    headings = ["--checkpoint", "to begin with", "or a tune", "how much", "to ask of it"]
-    headings += ["how bold", "how many, and where"]
+    headings = ["--checkpoint", "begins with", "or a melody", "how much", "must be"]
+    headings += ["how bold", "how many pieces, and where"]
     places = [said.index(heading, said.index("options:")) for heading in headings]
     assert places == sorted(places)
     assert max(map(len, said.splitlines())) < 100
@@ -203,9 +203,9 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
         (["--voice", "2"], ["--voice", "--harmonize"]),
         (["--harmonize"], ["--harmonize", "--seed-notes"]),
-        (["--harmonize", "a.mid", "--seed-notes", "C4"], ["--harmonize", "one tune"]),
+        (["--harmonize", "a.mid", "--seed-notes", "C4"], ["--harmonize", "one melody"]),
         (["--harmonize", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
-        (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "tune"]),
+        (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "melody"]),
         (["--harmonize", "none.mid"], ["none.mid", "no such file"]),
         (["--harmonize", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
         (["--harmonize", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),

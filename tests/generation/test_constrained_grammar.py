@@ -438,22 +438,21 @@ def test_the_side_input_has_how_many_bars_follow():
     grammar = ConstrainedGrammar(QUARTET, Length(bars=bars))
     state, choose = grammar.start(1), by_kind(QUARTET, 5)
     ids = [QUARTET.first(Kind.START)]
-    columns = follow(grammar.side(state, np.array([ids])), QUARTET)[0].tolist()
+
+    def bars_beside(latest):
+        return follow(grammar.side(state, np.array([latest])), QUARTET)[0].tolist()
+
+    one_by_one = bars_beside(ids)
     while not grammar.allowed(state)[0, 0]:
         ids.append(choose(grammar.allowed(state)[0]))
         grammar.advance(state, np.array(ids[-1:]))
-        columns += follow(grammar.side(state, np.array([ids[-1:]])), QUARTET)[
-            0
-        ].tolist()  # one by one
+        one_by_one += bars_beside(ids[-1:])
+    # the Bar that stands for End follows the last
     bar = np.cumsum(QUARTET.kind_of[ids] == Kind.BAR)
-    expected = np.clip(
-        bars - bar, 0, MAX_BARS_TO_FOLLOW
-    )  # the Bar that stands for End follows the last
-    assert columns == expected.tolist()
-    assert (
-        follow(grammar.side(state, np.array([ids])), QUARTET)[0].tolist() == columns
-    )  # all at once
-    assert {0, 1, MAX_BARS_TO_FOLLOW} <= {*columns}
+    expected = np.clip(bars - bar, 0, MAX_BARS_TO_FOLLOW)
+    assert one_by_one == expected.tolist()
+    assert bars_beside(ids) == one_by_one  # all at once
+    assert {0, 1, MAX_BARS_TO_FOLLOW} <= {*one_by_one}
 
 
 def test_the_bars_of_other_lengths_are_reckoned():
