@@ -1,5 +1,6 @@
 """Small folders of MIDI files for the tests."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,11 @@ import pytest
 from data.midi.io import write_midi
 from data.score import BAR, DRUMS, NOTE, Score, canonical
 from tests.music import GRID
+
+# Real files: the tunes of the Nottingham collection. Tests of them are skipped without them.
+NOTTINGHAM = Path(
+    os.environ.get("NOTTINGHAM") or Path(__file__).parents[2] / "shared/corpora/nottingham"
+)
 
 
 def tune(seed: int, bars: int = 6) -> Score:

@@ -22,12 +22,10 @@ from data.midi.io import read_midi, write_midi
 from data.score import DRUMS, NOTE, Score
 from data.tokens.tokenizer import bar_indices, decode, window_head
 from data.tokens.vocabulary import Kind
-from tests.folders import transposed, tune, write_tunes
+from tests.folders import NOTTINGHAM, transposed, tune, write_tunes
 from tests.music import GRID, piece, scores
 
 ROOT = Path(__file__).parents[3]
-
-NOTTINGHAM = Path(__file__).parents[3] / "../shared/corpora/nottingham"
 
 
 def names(corpus):

@@ -15,9 +15,10 @@ from data.midi.quantize import MidiError
 from data.midi.repair import has_hanging, without_hanging
 from data.score import Score
 from data.tokens.tokenizer import encode
+from tests.folders import NOTTINGHAM
 from tests.music import GRID, piece, scale, vocabulary_for
 
-REAL = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham" / "ashover1.mid"
+REAL = NOTTINGHAM / "ashover1.mid"
 MOST_TICKS = 2**28 - 1  # between two events
 
 
@@ -135,7 +136,7 @@ def test_no_tracks_and_no_notes_are_no_music(read):
     assert rows(read(midi())) == rows(read(midi(track()))) == []
 
 
-@pytest.mark.skipif(not REAL.is_file(), reason="../shared/corpora/nottingham is not here")
+@pytest.mark.skipif(not REAL.is_file(), reason="NOTTINGHAM names no folder of these tunes")
 def test_a_real_file_cut_anywhere_is_refused_or_loses_whole_tracks(read):
     content = REAL.read_bytes()
     whole = set(rows(read(content)))

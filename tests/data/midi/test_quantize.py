@@ -3,8 +3,6 @@
 Files are built event by event here, so that nothing is assumed of a writer.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pretty_midi
 import pytest
@@ -22,9 +20,9 @@ from data.midi.quantize import (
     score_from_events,
 )
 from data.score import SECONDS
+from tests.folders import NOTTINGHAM
 from tests.music import BOTH, GRID, random_score, scores
 
-NOTTINGHAM = Path(__file__).parents[2] / "shared" / "corpora" / "nottingham"
 TICKS = 480  # a quarter note
 
 
@@ -227,7 +225,7 @@ def test_many_pieces_at_once_become_what_each_alone_does(seeds, grid):
 
 def test_a_score_and_its_performance_are_told_apart():
     if not NOTTINGHAM.is_dir():
-        pytest.skip("../shared/corpora/nottingham is not here")
+        pytest.skip("NOTTINGHAM names no folder of these tunes")
     rng = np.random.default_rng(0)
     written = [read_events(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::10]]
     assert has_beats(written).all()
