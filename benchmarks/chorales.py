@@ -87,7 +87,7 @@ def score_of(grid: NDArray[np.int64], strike: int) -> Score:
 
 
 def grid_of(score: Score) -> NDArray[np.int64]:
-    """The inverse of `score_of`, up to a rest of all voices at the end."""
+    """Return the grid of a Score: undo `score_of`, up to a rest of all voices at the end."""
     notes = score.notes
     grid = np.full((int((notes["onset"] + notes["duration"]).max()), len(VOICES)), REST)
     for note in notes:
@@ -97,7 +97,7 @@ def grid_of(score: Score) -> NDArray[np.int64]:
 
 
 def read_grids(source: Path) -> Grids:
-    """The pieces of each split in the JSON file.
+    """Read the pieces of each split of the JSON file.
 
     Raises:
         ValueError: it holds something else.
@@ -117,7 +117,7 @@ def read_grids(source: Path) -> Grids:
 
 
 def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score] = ()) -> None:
-    """The pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
+    """Write the pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
 
     Args:
         grids: of the source.
@@ -159,7 +159,7 @@ def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
-    """Asserts that tokens and files hold the source cell for cell; the sixteenths of each split."""
+    """Assert that tokens and files hold the source cell for cell; count each split's sixteenths."""
     sixteenths = {}
     for name, pieces in grids.items():
         split = corpus.split(name)
@@ -195,7 +195,7 @@ class Mean(nn.Module):
 def print_scores(
     models: Sequence[Model], corpus: Corpus, sixteenths: dict[str, int], split: str
 ) -> None:
-    """The figures of a split: of a model, or of the mean of several."""
+    """Score a split by a model, or by the mean of several."""
     began = time.perf_counter()
     decoder = Mean([model.decoder for model in models]).eval()
     model = replace(models[0], decoder=decoder)
@@ -226,7 +226,7 @@ def print_scores(
 
 
 def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model:
-    """What train.py learns from a folder; says how fast."""
+    """Train on a folder with train.py and print how fast."""
     began = time.perf_counter()
     train.main(["fit", "--config", config, "--run", str(run), "--data.path", folder, *others])
     seconds = time.perf_counter() - began
@@ -250,7 +250,7 @@ def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> N
 
 
 def taught_folder(grids: Grids, folder: str, strike: int, paths: Sequence[str], count: int) -> str:
-    """A folder of the source's pieces, and of as many as are wanted that models wrote."""
+    """Make a folder of the source's pieces and of as many as are wanted that models wrote."""
     models = [load(path) for path in paths]
     check_alike(models, paths, folder)
     content = b"".join(Path(path).read_bytes() for path in paths)
@@ -261,7 +261,7 @@ def taught_folder(grids: Grids, folder: str, strike: int, paths: Sequence[str], 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Run the command."""
     arguments, others = command_line().parse_known_args(argv)
     try:
         grids = read_grids(arguments.source)
@@ -299,7 +299,7 @@ def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> No
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The options that are ours; all others are train.py's."""
+    """Return the options that are ours; all others are train.py's."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="Jsb16thSeparated.json")
     parser.add_argument(

@@ -1,7 +1,7 @@
 """How fast a folder of MIDI files becomes token arrays, beside MidiTok's REMI and pretty_midi.
 
-    python -m benchmarks.corpus ../shared/corpora/nottingham
-    python -m benchmarks.corpus ../shared/corpora/nottingham --copies 97     # 100,000 files
+    python -m benchmarks.corpus NOTTINGHAM
+    python -m benchmarks.corpus NOTTINGHAM --copies 97     # 100,000 files
 
 Etude's time is that of `open_corpus`: from files on disk to token arrays on disk, with checks,
 copies, near copies, splits and the report, and what was written is on the disk. MidiTok reads
@@ -34,7 +34,7 @@ ROUNDS = 3
 
 
 def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any]) -> dict[str, Any]:
-    """Builds the corpus."""
+    """Build the corpus."""
     from data.corpus.corpus import CorpusOptions, open_corpus
 
     with tempfile.TemporaryDirectory() as datasets:
@@ -48,7 +48,7 @@ def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any])
 
 
 def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
-    """Reads each file and spells it with MidiTok's REMI."""
+    """Read each file and tokenize it with MidiTok's REMI."""
     import symusic
     from miditok import REMI
 
@@ -64,7 +64,7 @@ def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
 
 
 def pretty_midi(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
-    """Reads each file."""
+    """Read each file."""
     from pretty_midi import PrettyMIDI
 
     began, notes = time.perf_counter(), 0
@@ -77,7 +77,7 @@ PARTS = {"etude": etude, "miditok": miditok, "pretty_midi": pretty_midi}
 
 
 def in_this_process(part: str, folder: Path, workers: int, options: dict[str, Any]) -> None:
-    """Prints one part's figures as JSON, after a few files by which everything is imported."""
+    """Print one part's figures as JSON, after a few files by which everything is imported."""
     warnings.filterwarnings("ignore")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:workers])
@@ -96,13 +96,13 @@ def in_this_process(part: str, folder: Path, workers: int, options: dict[str, An
 
 
 def processor_seconds() -> float:
-    """Of this process and of those that it has started and that are done."""
+    """Return the processor seconds of this process and of its children that are done."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
-    """The files again and again, under other names."""
+    """Link the files again and again, under other names."""
     for number in range(copies):
         for name in names:
             link = into / f"{number:04}" / name if copies > 1 else into / name
@@ -114,7 +114,7 @@ def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
 
 
 def round_of(part: str, folder: Path, workers: int, options: dict[str, Any]) -> dict[str, Any]:
-    """One round of one part, in a process of its own."""
+    """Run one round of one part, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.corpus", str(folder), "--part", part]
     command += ["--workers", str(workers), "--options", json.dumps(options)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -125,8 +125,25 @@ def round_of(part: str, folder: Path, workers: int, options: dict[str, Any]) -> 
     return result
 
 
+def print_head() -> None:
+    """Print the first line of the table."""
+    names = [
+        "files",
+        "notes",
+        "seconds",
+        "of CPU",
+        "notes/s",
+        "x MidiTok",
+        "tokens/note",
+        "peak MiB",
+    ]
+    widths = (9, 13, 9, 9, 12, 10, 12, 10)
+    head = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
+    print(f"{'':34}{head}")
+
+
 def print_row(label: str, row: dict[str, Any], base: dict[str, Any] | None) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     speed = row["notes"] / row["seconds"]
     times = f"{speed / (base['notes'] / base['seconds']):10.1f}" if base else f"{'-':>10}"
     tokens = f"{row['tokens'] / row['notes']:12.2f}" if "tokens" in row else f"{'-':>12}"
@@ -136,8 +153,31 @@ def print_row(label: str, row: dict[str, Any], base: dict[str, Any] | None) -> N
     )
 
 
+def compare(folder: Path, workers: int) -> None:
+    """Run all parts in turns and print the best round of each."""
+    parts = {"etude, workers: 1": ("etude", 1)}
+    count = 2
+    while count <= workers:
+        parts[f"etude, workers: {count}"] = ("etude", count)
+        count *= 2
+    if find_spec("miditok"):
+        parts["MidiTok REMI, reads and tokenizes"] = ("miditok", 1)
+    else:
+        print("MidiTok is not here to compare with: pip install miditok")
+    parts["pretty_midi, reads"] = ("pretty_midi", 1)
+    rounds = [
+        {label: round_of(part, folder, count, {}) for label, (part, count) in parts.items()}
+        for _ in range(ROUNDS)
+    ]
+    best = {
+        label: min((r[label] for r in rounds), key=lambda row: row["seconds"]) for label in parts
+    }
+    for label, row in best.items():
+        print_row(label, row, best.get("MidiTok REMI, reads and tokenizes"))
+
+
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of MIDI files")
     parser.add_argument(
@@ -156,19 +196,7 @@ def main() -> None:
         fail(str(error))
     if not found:
         fail(f"{given.folder}: no MIDI file in it")
-    names = (
-        "files",
-        "notes",
-        "seconds",
-        "of CPU",
-        "notes/s",
-        "x MidiTok",
-        "tokens/note",
-        "peak MiB",
-    )
-    widths = (9, 13, 9, 9, 12, 10, 12, 10)
-    head = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
-    print(f"{'':34}{head}")
+    print_head()
     if given.copies:
         with tempfile.TemporaryDirectory() as folder:
             files = Path(folder, "files")
@@ -176,28 +204,7 @@ def main() -> None:
             row = round_of("etude", files, given.workers, {"deduplicate": False})
         print_row(f"etude, {given.copies} times, workers: {given.workers}", row, None)
         return
-    parts = {"etude, workers: 1": ("etude", 1)}
-    count = 2
-    while count <= given.workers:
-        parts[f"etude, workers: {count}"] = ("etude", count)
-        count *= 2
-    if find_spec("miditok"):
-        parts["MidiTok REMI, reads and tokenizes"] = ("miditok", 1)
-    else:
-        print("MidiTok is not here to compare with: pip install miditok")
-    parts["pretty_midi, reads"] = ("pretty_midi", 1)
-    rounds = [
-        {
-            label: round_of(part, given.folder, workers, {})
-            for label, (part, workers) in parts.items()
-        }
-        for _ in range(ROUNDS)
-    ]
-    best = {
-        label: min((r[label] for r in rounds), key=lambda row: row["seconds"]) for label in parts
-    }
-    for label, row in best.items():
-        print_row(label, row, best.get("MidiTok REMI, reads and tokenizes"))
+    compare(given.folder, given.workers)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # a
 
 
 def features(score: Score) -> dict[str, float]:
-    """The figures of one piece, by name; where they are shares, 0 or 100."""
+    """Return the figures of one piece, by name; where they are shares, 0 or 100."""
     chord = final_chord(score)
     last = chord["onset"].max()
     sounds = int((chord["onset"] + chord["duration"]).min() - last)  # steps
@@ -58,7 +58,7 @@ def features(score: Score) -> dict[str, float]:
 
 
 def untold(model: Model) -> Model:
-    """The model with every count of bars to follow read as unknown."""
+    """Return the model with every count of bars to follow read as unknown."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.side is not None
     decoder.side.weight.data[:, model.features.blocks["follow"]] = 0
@@ -77,7 +77,7 @@ def print_row(label: str, scores: Sequence[Score]) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         *("--checkpoint", "-c"), default=[DEFAULT_CHECKPOINT], nargs="+", help="one or more"

@@ -41,14 +41,14 @@ Mutation = Callable[[bytes, np.random.Generator], bytes]
 
 @cache
 def originals() -> tuple[bytes, ...]:
-    """The files that mutants are made of."""
+    """Return the files that mutants are made of."""
     if FOLDER in os.environ:
         return tuple(path.read_bytes() for path in sorted(Path(os.environ[FOLDER]).glob("*.mid")))
     return tuple(midi_bytes(random_score(np.random.default_rng(seed))) for seed in range(200))
 
 
 def mutant(number: int, seed: int) -> bytes:
-    """One to three mutations of a file; the same for the same number and seed.
+    """Apply one to three mutations to a file; the same for the same number and seed.
 
     Half of them get their tracks' lengths put right, or few would come past the first check.
     """
@@ -98,7 +98,7 @@ def broken_promise(score: Score) -> str | None:
 
 
 def try_one(number: int, seed: int, folder: Path) -> str:
-    """What becomes of a mutant, written to a file of the process in `folder`."""
+    """Try a mutant, written to a file of the process in `folder`; return what became of it."""
     return what_becomes_of(mutant(number, seed), folder / f"{os.getpid()}.mid")
 
 
@@ -172,7 +172,7 @@ def _header(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _odd_event(content: bytes, rng: np.random.Generator) -> bytes:
-    """An event that is well-formed but absurd at the start of a track, whose length says so."""
+    """Insert an event that is well-formed but absurd at the start of a track."""
     at = _any_track(content, rng)
     if at is None:
         return content
@@ -191,7 +191,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def main() -> int:
-    """The command line; returns the exit status."""
+    """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--folder", type=Path, help="of MIDI files (default: files of our own)")

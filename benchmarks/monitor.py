@@ -49,7 +49,7 @@ def timed(owner: Any, name: str, seconds: Counter[str], label: str) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     Parser(description=(__doc__ or "").splitlines()[0]).parse_args()
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()

@@ -57,12 +57,12 @@ def ratios(
 
 
 def training_step(shape: Shape, without: tuple[str, ...]) -> Step:
-    """A step of training in fp32, with dropout."""
+    """Return a step of training in fp32, with dropout."""
     return ours(shape, DROPOUT, "fp32", without)
 
 
 def sampling_step(width: int, batch: int, without: tuple[str, ...]) -> Callable[[], object]:
-    """A step of sampling behind `LENGTH` tokens, grammar and choice left out."""
+    """Return a step of sampling behind `LENGTH` tokens, grammar and choice left out."""
     words = vocabulary(pitches=90)
     decoder = random_decoder(words, width)
     recorded = speed_up(decoder, without)

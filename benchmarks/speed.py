@@ -49,7 +49,7 @@ Seconds = dict[tuple[str, int], list[float]]  # of each round, by name and threa
 
 
 def vocabulary(pitches: int) -> Vocabulary:
-    """Four programs with so many pitches each; 90 make 512 ids."""
+    """Return four programs with so many pitches each; 90 make 512 ids."""
     return Vocabulary(
         meters=((3, 4), (4, 4)),
         tempos=(60, TEMPO_BPM, 100),
@@ -105,7 +105,7 @@ class Chorale(ConstrainedGrammar):
 
 
 def chorale_start(words: Vocabulary) -> Ids:
-    """The ids before a `Chorale`: its first bar with its tempo."""
+    """Return the ids before a `Chorale`: its first bar with its tempo."""
     meter, tempo = words.meters.index((4, 4)), words.tempos.index(TEMPO_BPM)
     first = (words.first(kind) for kind in (Kind.START, Kind.BAR, Kind.TEMPO))
     return np.add(list(first), [0, meter, tempo])
@@ -144,7 +144,7 @@ class Timed:
 
 
 def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Run:
-    """A function from batch size to the seconds a token and step, grammar and all."""
+    """Return a function from batch size to the seconds a token and step, grammar and all."""
     guide, steps = ConstrainedGrammar(words, NO_END), speed_up(decoder)
 
     def run(batch: int) -> float:
@@ -167,7 +167,7 @@ def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Run:
 
 
 def theirs(width: int, vocabulary_size: int, tokens: int) -> Run | None:
-    """The same of a GPT-2 of that shape in transformers; None where that is not installed."""
+    """Return the same for a GPT-2 of that shape in transformers; None without transformers."""
     if find_spec("transformers") is None:
         return None
     torch.manual_seed(0)
@@ -192,7 +192,7 @@ def theirs(width: int, vocabulary_size: int, tokens: int) -> Run | None:
 
 
 def best(run: Callable[[], object], rounds: int = 40) -> float:
-    """The least seconds that it takes."""
+    """Return the least seconds that it takes."""
     seconds = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -203,7 +203,7 @@ def best(run: Callable[[], object], rounds: int = 40) -> float:
 
 @torch.inference_mode()
 def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[str, float]:
-    """Least seconds a step by part, at the mean length of so many tokens, and the floor.
+    """Return the least seconds a step by part, at the mean length of so many tokens.
 
     The floor is a sum over all the weights that a step multiplies by: each is read once.
     """

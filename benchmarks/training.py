@@ -101,7 +101,7 @@ class Step:
         self.seconds: Counter[str] = Counter()  # by part
 
     def forward(self) -> Tensor:
-        """The loss."""
+        """Return the loss."""
         is_mixed = self.dtype != torch.float32
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_mixed):
             if isinstance(self.model, Decoder):
@@ -134,12 +134,12 @@ PARTS = ("forward", "backward", "clipping", "optimizer")
 
 
 def ours(shape: Shape, dropout: float, precision: str, without: Collection[str] = ()) -> Step:
-    """A step of this project's decoder, `without` pieces of model/cpu.py."""
+    """Return a step of this project's decoder, `without` pieces of model/cpu.py."""
     return _ours(shape, dropout, precision, SideFeatures(shape.words).shape, without)
 
 
 def ids_alone(shape: Shape, dropout: float, precision: str) -> Step:
-    """The same without side input and logits by distance: what GPT-2 does, too."""
+    """Return the same without side input and logits by distance: what GPT-2 does, too."""
     step = _ours(shape, dropout, precision, {})
     step.batch["side"] = None
     return step
@@ -163,13 +163,13 @@ def _ours(
 
 
 def plain(shape: Shape, dropout: float, precision: str) -> Step:
-    """A step of GPT-2 as nanoGPT has it."""
+    """Return a step of GPT-2 as nanoGPT has it."""
     torch.manual_seed(0)
     return _with_adamw(PlainGPT2(shape.words.size, shape.width, dropout), precision, shape)
 
 
 def by_transformers(shape: Shape, dropout: float, precision: str) -> Step:
-    """A step of GPT-2 in transformers."""
+    """Return a step of GPT-2 in transformers."""
     torch.manual_seed(0)
     return _with_adamw(of_transformers(shape.words.size, shape.width, dropout), precision, shape)
 
@@ -347,7 +347,7 @@ def lightning(shape: Shape, dropout: float, rounds: int, steps: int) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=positive_integer, default=5, help="of all (default: 5)")
     arguments = parser.parse_args()
