@@ -69,8 +69,8 @@ def sampling_step(width: int, batch: int, without: tuple[str, ...]) -> Callable[
     step: DecodeStep = partial(decode_one, decoder) if "recording" in without else recorded
     ids = np.full((batch, LENGTH), words.first(Kind.START))
     features = SideFeatures(words)
-    _, cache = prefill(decoder, list(ids), features.of(ids))
-    side = features.of(ids[:, :1])
+    _, cache = prefill(decoder, list(ids), features.compute(ids))
+    side = features.compute(ids[:, :1])
 
     def take() -> None:
         cache.length = LENGTH

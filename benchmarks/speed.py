@@ -211,8 +211,8 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
     start = words.first(Kind.START)
     prompts = np.full((batch, tokens // 2), start)
     features = SideFeatures(words)
-    _, cache = prefill(decoder, list(prompts), features.of(prompts))
-    side = features.of(prompts[:, :1])
+    _, cache = prefill(decoder, list(prompts), features.compute(prompts))
+    side = features.compute(prompts[:, :1])
 
     def step() -> None:
         cache.length = tokens // 2

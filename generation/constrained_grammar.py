@@ -210,16 +210,16 @@ class ConstrainedGrammar:
         """
         ids = np.asarray(ids)
         follow = self.plan.bars_to_follow(state)[:, None]
-        if ids.shape[1] > 1 or state.step_states is None:
-            state.step_states = self._stepper.after(ids)
-            side = self.features.of(ids)
+        if ids.shape[1] > 1 or state.step_state is None:
+            state.step_state = self._stepper.read(ids)
+            side = self.features.compute(ids)
             is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
             begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
             follow = np.where(follow >= 0, follow + begun_later, -1)
         else:
-            self._stepper.advance(state.step_states, ids[:, 0])
-            side = self._stepper.at(state.step_states)
-        self.features.tell(side, np.where(ids == 0, -1, follow))
+            self._stepper.advance(state.step_state, ids[:, 0])
+            side = self._stepper.compute(state.step_state)
+        self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
         return side
 
     def _follow(self, state: ConstrainedState, ids: NDArray[np.int64]) -> None:

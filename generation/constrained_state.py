@@ -28,7 +28,7 @@ class ConstrainedState:
         next_given: (B,) index of the next id of the given notes.
         sounding: (B, S) how many notes sound in each step of the piece: the given notes, known in
             advance, and the model's so far. S is 0 where nothing is given.
-        step_states: where each row stands in what the decoder has read; None before it reads.
+        step_state: where each row stands in what the decoder has read; None before it reads.
     """
 
     place: GrammarState
@@ -41,4 +41,4 @@ class ConstrainedState:
     past_notes: NDArray[np.int64]
     next_given: NDArray[np.int64]
     sounding: NDArray[np.int16]
-    step_states: list[StepState] | None = None
+    step_state: StepState | None = None

@@ -44,7 +44,7 @@ class Model:
 
     def side(self, ids: Ids) -> SideArrays:
         """Return the side input of windows of ids (B, T), the piece's end unknown."""
-        return self.features.of(ids)
+        return self.features.compute(ids)
 
     def rebase(self, history: Ids) -> Ids:
         """Return the shorter prompt with which a piece goes on when the context is full."""

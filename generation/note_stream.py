@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import pretty_midi
 
+from data.tokens.cursor import Cursor
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
@@ -24,45 +26,36 @@ class NoteStream:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.bar_seconds = 0.0  # when the bar began
-        self.bar_steps = 0  # its length
-        self.step_seconds = self._step_seconds(vocabulary.tempos[0])
-        self.position = self.extends = self.program = self.pitch = self.duration_steps = 0
+        self.cursor = Cursor.at_start(vocabulary, batch=1)
+        self.bar_start, self.bar_seconds = 0, 0.0  # when the bar began
 
     def add(self, token: int) -> StreamedNote | None:
         """Take the next id and return the note that it completes, if it completes one."""
-        vocabulary = self.vocabulary
-        kind = Kind(int(vocabulary.kind_of[token]))
-        value = token - vocabulary.first(kind)
-        match kind:
-            case Kind.BAR:
-                self.bar_seconds += self.bar_steps * self.step_seconds
-                self.bar_steps = int(vocabulary.whole_bars[value])
-            case Kind.LENGTH:
-                self.bar_steps = value + 1
-            case Kind.TEMPO:
-                self.step_seconds = self._step_seconds(vocabulary.tempos[value])
-            case Kind.POSITION:
-                self.position = value
-            case Kind.NOTE:
-                number, pitch = divmod(value, vocabulary.pitch_count)
-                self.program = vocabulary.programs[number]
-                self.pitch = pitch + vocabulary.lowest_pitch
-                self.extends = 0
-            case Kind.EXTEND:
-                self.extends += 1
-            case Kind.DURATION:
-                self.duration_steps = value + 1 + self.extends * vocabulary.longest_duration
-                if len(vocabulary.velocities) == 1:
-                    return self._note(vocabulary.velocities[0])
-            case Kind.VELOCITY:
-                return self._note(vocabulary.velocities[value])
+        vocabulary, cursor = self.vocabulary, self.cursor
+        step_seconds = self._step_seconds()  # of the bar before, where one begins
+        cursor.advance(np.array([token]))
+        kind = cursor.kind.item()
+        if kind == Kind.BAR:
+            bar_start = cursor.bar_start.item()
+            self.bar_seconds += (bar_start - self.bar_start) * step_seconds
+            self.bar_start = bar_start
+        if kind == Kind.VELOCITY:
+            return self._note(vocabulary.velocities[token - vocabulary.first(Kind.VELOCITY)])
+        if kind == Kind.DURATION and len(vocabulary.velocities) == 1:
+            return self._note(vocabulary.velocities[0])
         return None
 
     def _note(self, velocity: int) -> StreamedNote:
-        start = self.bar_seconds + self.position * self.step_seconds
-        end = start + self.duration_steps * self.step_seconds
-        return StreamedNote(self.program, pretty_midi.Note(velocity, self.pitch, start, end))
+        cursor, vocabulary, step_seconds = self.cursor, self.vocabulary, self._step_seconds()
+        number, pitch = divmod(cursor.note.item(), vocabulary.pitch_count)
+        now, end = cursor.now.item(), cursor.note_end.item()
+        start = self.bar_seconds + (now - self.bar_start) * step_seconds
+        note = pretty_midi.Note(
+            velocity, pitch + vocabulary.lowest_pitch, start, start + (end - now) * step_seconds
+        )
+        return StreamedNote(vocabulary.programs[number], note)
 
-    def _step_seconds(self, tempo_bpm: int) -> float:
+    def _step_seconds(self) -> float:
+        """Seconds of a grid step at the tempo in force."""
+        tempo_bpm = self.vocabulary.tempos[max(self.cursor.tempo.item(), 0)]
         return 60 / tempo_bpm / self.vocabulary.grid.steps_per_beat

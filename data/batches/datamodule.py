@@ -157,7 +157,7 @@ class MusicDataModule(LightningDataModule):
 
     def side(self, ids: NDArray[np.integer[Any]]) -> SideArrays | None:
         """The side input beside windows (B, T), if there is one; nothing is said of the end."""
-        return None if self._features is None else self._features.of(ids)
+        return None if self._features is None else self._features.compute(ids)
 
     @cached_property
     def _features(self) -> SideFeatures | None:

@@ -91,10 +91,10 @@ class TrainingWindows:
         drawn = self._choose(seed, step, size, rank, ranks)
         ids, targets, silent = self._cut(drawn)
         ids = misread(ids, drawn.slip, self._slips)
-        side = self.features.of(ids)
-        self.features.tell_augmentation(side, ids, silent, drawn.shift)
+        side = self.features.compute(ids)
+        self.features.set_augmentation(side, ids, silent, drawn.shift)
         follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
-        self.features.tell(side, follow)
+        self.features.set_bars_to_follow(side, follow)
         return ids, targets, side
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:

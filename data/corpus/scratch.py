@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.score import BAR, NOTE, Grid, Score, ScoreBatch, offsets
-from data.tokens.tokenizer import bar_indices, encode, parts
+from data.tokens.tokenizer import bar_indices, decode_parts, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
@@ -64,7 +64,7 @@ def decode_medley(
         lengths: (P,) how many are each piece's.
         vocabulary: theirs.
     """
-    notes, bars, tempo = parts(ids, vocabulary)
+    notes, bars, tempo = decode_parts(ids, vocabulary)
     kinds, token_offsets = vocabulary.kind_of[ids], offsets(lengths)
     note_offsets, bar_offsets = (
         offsets(kinds == kind)[token_offsets] for kind in (Kind.NOTE, Kind.BAR)

@@ -14,12 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
-from data.tokens.spans import NEVER, NO_PITCH, Ints, Sounds, first_reaching, latest, spread, take
+from data.tokens.cursor import Windows, read_windows
+from data.tokens.spans import NO_PITCH, Ints, Sounds, first_reaching, spread, take
 from data.tokens.vocabulary import Kind, Vocabulary
 from data.tonality import follows_key
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more are told as so many
 FEW = 16  # programs; a note of more has no column of its own
+# Blocks of intervals, within the octave: which notes, above which root.
+INTERVALS = {
+    "chord": ("sounding", "lowest"),
+    "against": ("sounding", "latest"),
+    "against_over": ("over", "latest"),
+    "before": ("over", "lowest before"),
+    "motion": ("over", "lowest"),
+    "degrees": ("sounding", "tonic"),
+}
 
 SideArrays = SideInput[NDArray[np.integer[Any]]]
 
@@ -73,6 +83,8 @@ class SideFeatures:
     Attributes:
         blocks: the columns of each block of bits, by name.
         size: S.
+        longest_left: the most steps for which a note is said to go on.
+        no_step: the column of block `step` that says 0.
         reference_programs: programs that have references: P, or 0 of more than FEW.
         shape: what a decoder must know of it, by the names in its config.
         columns: those that a note sets, (N, C) of the vocabulary's N notes, by what it does.
@@ -81,61 +93,83 @@ class SideFeatures:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
-        notes, is_few = vocabulary.counts[Kind.NOTE], programs <= FEW
-        own = notes if is_few else programs + pitches
-        self.most_left = vocabulary.longest_duration + 1  # so much or more
-        widths = {
-            "follow": MAX_BARS_TO_FOLLOW + 1,
-            "silent": programs,
-            "moved": 2 * OCTAVE,
-            "position": vocabulary.longest_bar,
-            "program": programs,
-            "pitch": pitches + 12,
-            "sounding": own + pitches + 12,
-            "over": own + pitches + 12,
-            "left": (programs if is_few else 1) * (self.most_left + 1),
-            **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), 12),
-            "step": 2 * OCTAVE + 1,
-            "between": OCTAVE * programs if is_few else 0,
-            "degrees": 12,
-            "mode": 2,
-        }
+        programs = len(vocabulary.programs)
+        self.reference_programs = programs if programs <= FEW else 0
+        self.longest_left = vocabulary.longest_duration + 1  # so much or more
+        widths = self._block_widths()
         ends = itertools.accumulate(widths.values())
         self.blocks = {
             name: slice(end - width, end)
             for (name, width), end in zip(widths.items(), ends, strict=True)
         }
         self.size = sum(widths.values())
-        self.reference_programs = programs if is_few else 0
         self.shape: dict[str, Any] = {"side_blocks": tuple(widths.values())}
-        if is_few:
+        if self.reference_programs:
             first = vocabulary.first(Kind.NOTE)
-            self.shape |= {"n_programs": programs, "n_pitches": pitches, "first_note": first}
-        at = {name: block.start for name, block in self.blocks.items()}
-        self.steps_at = self.blocks["step"].start + OCTAVE  # of no step
-        self.firsts = np.array(vocabulary.firsts)
+            pitches = {"n_pitches": vocabulary.pitch_count, "first_note": first}
+            self.shape |= {"n_programs": programs, **pitches}
+        self.no_step = self.blocks["step"].start + OCTAVE  # the column of a step of 0
 
-        # The columns of each note, (N, 1) or (N, 3). Drums, which have no pitch, have the first of
-        # them three times.
-        number = np.arange(notes)[:, None]
-        program, pitch = np.divmod(number, pitches)
-        pitch_class = (pitch + vocabulary.lowest_pitch) % 12
-        pitched = np.hstack([pitch, pitches + pitch_class])  # (N, 2)
-        is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE), None]
-        self.program_of, self.pitch_of = program[:, 0], np.where(is_drum, NO_PITCH, pitch)[:, 0]
-        if not is_few:
-            number = np.where(is_drum, programs + pitch, program)
+        number = np.arange(vocabulary.counts[Kind.NOTE])
+        self.program_of, pitch = np.divmod(number, vocabulary.pitch_count)
+        is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
+        self.pitch_of = np.where(is_drum, NO_PITCH, pitch)
+        self.columns = self._note_columns(number, pitch, is_drum)
+
+    def _own_width(self) -> int:
+        """Columns for notes one by one; of more than FEW programs, for programs and drums."""
+        vocabulary = self.vocabulary
+        if self.reference_programs:
+            return vocabulary.counts[Kind.NOTE]
+        return len(vocabulary.programs) + vocabulary.pitch_count
+
+    def _block_widths(self) -> dict[str, int]:
+        """The number of columns of each block, in their order."""
+        vocabulary, few = self.vocabulary, self.reference_programs
+        pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
+        notes = self._own_width() + pitches + OCTAVE
+        return {
+            "follow": MAX_BARS_TO_FOLLOW + 1,
+            "silent": programs,
+            "moved": 2 * OCTAVE,
+            "position": vocabulary.longest_bar,
+            "program": programs,
+            "pitch": pitches + OCTAVE,
+            "sounding": notes,
+            "over": notes,
+            "left": (few or 1) * (self.longest_left + 1),
+            **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), OCTAVE),
+            "step": 2 * OCTAVE + 1,
+            "between": OCTAVE * few,
+            "degrees": OCTAVE,
+            "mode": 2,
+        }
+
+    def _note_columns(
+        self, number: Ints, pitch: Ints, is_drum: NDArray[np.bool_]
+    ) -> dict[str, Ints]:
+        """The columns that each note sets, (N, 1) or (N, 3) in each of some blocks.
+
+        Drums, which have no pitch, have the first column three times.
+        """
+        vocabulary, few = self.vocabulary, self.reference_programs
+        at = {name: block.start for name, block in self.blocks.items()}
+        pitches, width = vocabulary.pitch_count, self._own_width()
+        pitch_class = (pitch + vocabulary.lowest_pitch) % OCTAVE
+        pitched = np.stack([pitch, pitches + pitch_class], axis=1)  # (N, 2)
+        if not few:
+            number = np.where(is_drum, len(vocabulary.programs) + pitch, self.program_of)
 
         def columns(own: Ints, pitches_at: int) -> Ints:
-            return np.hstack([own, np.where(is_drum, own, pitches_at + pitched)])
+            drum_or_pitch = np.where(is_drum[:, None], own[:, None], pitches_at + pitched)
+            return np.hstack([own[:, None], drum_or_pitch])
 
-        self.columns = {
-            "program": at["program"] + program,
-            "itself": columns(at["program"] + program, at["pitch"]),
-            "sounding": columns(at["sounding"] + number, at["sounding"] + own),
-            "over": columns(at["over"] + number, at["over"] + own),
-            "left": at["left"] + program * is_few * (self.most_left + 1),
+        return {
+            "program": (at["program"] + self.program_of)[:, None],
+            "itself": columns(at["program"] + self.program_of, at["pitch"]),
+            "sounding": columns(at["sounding"] + number, at["sounding"] + width),
+            "over": columns(at["over"] + number, at["over"] + width),
+            "left": (at["left"] + self.program_of * bool(few) * (self.longest_left + 1))[:, None],
         }
 
     def empty(self, batch: int, length: int) -> SideArrays:
@@ -149,156 +183,149 @@ class SideFeatures:
             time=np.zeros((batch, length), dtype=np.int64),
         )
 
-    def of(self, ids: ArrayLike) -> SideArrays:
-        """Beside windows (B, T) that begin at Start or at a Bar, Pad at either end.
+    def compute(self, ids: ArrayLike) -> SideArrays:
+        """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.
 
-        Nothing is told from outside.
+        What only the caller can know (the first three blocks) is left 0.
         """
         ids = np.asarray(ids, dtype=np.int64)
-        kind = self.vocabulary.kind_of[ids]
-        value = ids - self.firsts[kind]
-        length = ids.shape[1]
-        out = self.empty(*ids.shape)
-        flat = out.bits.reshape(-1)
+        side = self.empty(*ids.shape)
         if not ids.size:
-            return out
-
-        def put(rows: Ints, places: Ints, columns: Ints) -> None:
-            """Sets columns (N, C) beside N ids."""
-            cells = rows * length + places
-            flat[cells[:, None] * self.size + columns] = 1
-
-        is_token = kind != Kind.PAD
-        now, onset_before, position, note_at = self._times(kind, value)
-        out.time[:] = now * is_token
-        rows, places = np.nonzero(is_token)
-        put(rows, places, self.blocks["position"].start + position[rows, places, None])
-        rows, places = np.nonzero((note_at >= 0) & is_token)
-        put(rows, places, self.columns["program"][value[rows, note_at[rows, places]]])
-        rows, begin = np.nonzero(kind == Kind.NOTE)
-        number = value[rows, begin]
-        put(rows, begin, self.columns["itself"][number])
-
-        # A note sounds from its own place to that of the first id at its end or later; from there
-        # it is over, until the first id that has an onset between.
-        told, end = (of_all[rows, begin] for of_all in self._ends(kind, value, now))
-        last = length - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
-        silent = np.minimum(first_reaching(now, rows, end), last)
-        gone = np.minimum(first_reaching(onset_before, rows, end), last)
-        sounding = spread(begin, silent)
-        which, place = sounding
-        put(rows[which], place, self.columns["sounding"][number[which]])
-        is_told = place >= told[which]
-        steps = np.minimum(end[which] - now[rows[which], place], self.most_left)
-        left = self.columns["left"][number[which]] + (steps * is_told)[:, None]
-        put(rows[which], place, left)
-        over = spread(silent, gone)
-        which, place = over
-        put(rows[which], place, self.columns["over"][number[which]])
-
-        newest = np.where(note_at >= 0, take(value, note_at), -1)  # (B, T) number of a Note
-        which, place = sounding
-        is_new = now[rows[which], place] == now[rows[which], begin[which]]
-        sounds, is_over, begun = (
-            Sounds(rows[which], place, number[which], self.pitch_of, ids.shape)
-            for which, place in (sounding, over, (which[is_new], place[is_new]))
-        )
-        tonic, mode = self._keys(kind, value)
+            return side
+        windows = read_windows(ids, self.vocabulary)
+        is_token = windows.kind != Kind.PAD
+        side.time[:] = windows.now * is_token
+        self._set_place(side.bits, windows, is_token)
+        sounding, over, begun = self._set_notes(side.bits, windows, is_token)
+        latest_note = np.where(windows.note_at >= 0, take(windows.value, windows.note_at), -1)
+        tonic, mode = self._keys(windows)
         rows, places = np.nonzero(tonic != NO_PITCH)
-        put(rows, places, self.blocks["mode"].start + mode[rows, places, None])
-        root = np.where(newest >= 0, self.pitch_of[newest], NO_PITCH)
-        for name, notes, roots in (
-            ("chord", sounds, sounds.lowest),
-            ("against", sounds, root),
-            ("against_over", is_over, root),
-            ("before", is_over, is_over.lowest),
-            ("motion", is_over, sounds.lowest),
-            ("degrees", sounds, tonic),
-        ):
-            which, above = notes.above(roots)
+        _set_bits(side.bits, rows, places, self.blocks["mode"].start + mode[rows, places, None])
+        roots = {
+            "latest": np.where(latest_note >= 0, self.pitch_of[latest_note], NO_PITCH),
+            "lowest": sounding.lowest,
+            "lowest before": over.lowest,
+            "tonic": tonic,
+        }
+        notes = {"sounding": sounding, "over": over}
+        for name, (which, root) in INTERVALS.items():
+            chosen, above = notes[which].above(roots[root])
             columns = self.blocks[name].start + above % OCTAVE
-            put(notes.rows[which], notes.places[which], columns[:, None])
-        which, above = is_over.above(root)
-        rows, places = is_over.rows[which], is_over.places[which]
-        is_own = self.program_of[is_over.number[which]] == self.program_of[newest[rows, places]]
-        columns = self.steps_at + np.clip(-above, -OCTAVE, OCTAVE)
-        put(rows[is_own], places[is_own], columns[is_own, None])
-        if programs := self.reference_programs:
-            own = is_over.lowest_by(self.program_of, programs)  # (B, T, P)
-            new = begun.lowest_by(self.program_of, programs)  # (B, T, P)
-            mine = np.take_along_axis(own, self.program_of[newest][..., None], axis=2)[..., 0]
-            which, above = is_over.above(np.where(root == NO_PITCH, NO_PITCH, mine))
-            program = self.program_of[is_over.number[which]]
-            columns = self.blocks["between"].start + OCTAVE * program + above % OCTAVE
-            put(is_over.rows[which], is_over.places[which], columns[:, None])
-            lowest = (root, sounds.lowest, is_over.lowest, tonic)  # (B, T) each
-            pitches = np.concatenate([own, np.stack(lowest, axis=-1)], axis=-1)  # (B, T, R)
-            out.references[:] = (pitches + 1) * is_token[..., None]
-            moves = (new - own) * ((own != NO_PITCH) & (new != NO_PITCH))
-            apart = np.where(moves, moves + self.vocabulary.pitch_count, 0)
-            out.moves[:] = apart * is_token[..., None]
-        return out
+            rows, places = notes[which].rows[chosen], notes[which].places[chosen]
+            _set_bits(side.bits, rows, places, columns[:, None])
+        self._set_steps(side.bits, over, latest_note, roots["latest"])
+        if self.reference_programs:
+            self._set_references(side, over, begun, latest_note, roots, is_token)
+        return side
 
-    def _keys(self, kind: Ints, value: Ints) -> tuple[Ints, Ints]:
-        """Of each id (B, T) the key that the notes so far follow; none beside Pad."""
-        heard = np.zeros((*kind.shape, 12), dtype=np.int64)
-        rows, places = np.nonzero(kind == Kind.NOTE)
-        pitch = self.pitch_of[value[rows, places]]
-        heard[rows, places, (pitch + self.vocabulary.lowest_pitch) % 12] = pitch != NO_PITCH
+    def _set_place(self, bits: NDArray[Any], windows: Windows, is_token: NDArray[np.bool_]) -> None:
+        """Set where in its bar each id stands, and what the id itself is or belongs to."""
+        rows, places = np.nonzero(is_token)
+        position = windows.position[rows, places, None]
+        _set_bits(bits, rows, places, self.blocks["position"].start + position)
+        rows, places = np.nonzero((windows.note_at >= 0) & is_token)
+        number = windows.value[rows, windows.note_at[rows, places]]
+        _set_bits(bits, rows, places, self.columns["program"][number])
+        rows, places = np.nonzero(windows.kind == Kind.NOTE)
+        _set_bits(bits, rows, places, self.columns["itself"][windows.value[rows, places]])
+
+    def _set_notes(
+        self, bits: NDArray[Any], windows: Windows, is_token: NDArray[np.bool_]
+    ) -> tuple[Sounds, Sounds, Sounds]:
+        """Set what sounds beside each id, for how long, and what is over.
+
+        A note sounds from its own place to that of the first id at its end or later; from there
+        it is over, until the first id that has an onset between.
+
+        Returns:
+            What sounds, what is over, and of what sounds that which begins at the id's time.
+        """
+        rows, begin = np.nonzero(windows.kind == Kind.NOTE)
+        number, now = windows.value[rows, begin], windows.now
+        duration_at, end = windows.duration_at[rows, begin], windows.note_end[rows, begin]
+        last = is_token.shape[1] - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
+        silent = np.minimum(first_reaching(now, rows, end), last)
+        gone = np.minimum(first_reaching(windows.onset_before, rows, end), last)
+
+        def sounds(which: Ints, place: Ints) -> Sounds:
+            return Sounds(rows[which], place, number[which], self.pitch_of, now.shape)
+
+        which, place = spread(begin, silent)
+        _set_bits(bits, rows[which], place, self.columns["sounding"][number[which]])
+        steps = np.minimum(end[which] - now[rows[which], place], self.longest_left)
+        steps *= place >= duration_at[which]
+        _set_bits(bits, rows[which], place, self.columns["left"][number[which]] + steps[:, None])
+        is_new = now[rows[which], place] == now[rows[which], begin[which]]
+        sounding, begun = sounds(which, place), sounds(which[is_new], place[is_new])
+        which, place = spread(silent, gone)
+        _set_bits(bits, rows[which], place, self.columns["over"][number[which]])
+        return sounding, sounds(which, place), begun
+
+    def _set_steps(
+        self, bits: NDArray[Any], over: Sounds, latest_note: Ints, latest_pitch: Ints
+    ) -> None:
+        """Set the steps to the latest note from those of its program that are over."""
+        chosen, above = over.above(latest_pitch)
+        rows, places = over.rows[chosen], over.places[chosen]
+        is_own = self.program_of[over.number[chosen]] == self.program_of[latest_note[rows, places]]
+        columns = self.no_step + np.clip(-above, -OCTAVE, OCTAVE)
+        _set_bits(bits, rows[is_own], places[is_own], columns[is_own, None])
+
+    def _set_references(
+        self,
+        side: SideArrays,
+        over: Sounds,
+        begun: Sounds,
+        latest_note: Ints,
+        roots: dict[str, Ints],
+        is_token: NDArray[np.bool_],
+    ) -> None:
+        """Set what is told by program: intervals between them, references and moves."""
+        own, new = (
+            notes.lowest_by(self.program_of, self.reference_programs) for notes in (over, begun)
+        )
+        its_own = np.take_along_axis(own, self.program_of[latest_note][..., None], axis=2)[..., 0]
+        has_latest = roots["latest"] != NO_PITCH
+        chosen, above = over.above(np.where(has_latest, its_own, NO_PITCH))
+        columns = OCTAVE * self.program_of[over.number[chosen]] + above % OCTAVE
+        columns += self.blocks["between"].start
+        _set_bits(side.bits, over.rows[chosen], over.places[chosen], columns[:, None])
+        shared = np.stack([*roots.values()], axis=-1)  # (B, T, SHARED_REFERENCES)
+        pitches = np.concatenate([own, shared], axis=-1)
+        side.references[:] = (pitches + 1) * is_token[..., None]
+        moves = (new - own) * ((own != NO_PITCH) & (new != NO_PITCH))
+        apart = np.where(moves, moves + self.vocabulary.pitch_count, 0)
+        side.moves[:] = apart * is_token[..., None]
+
+    def _keys(self, windows: Windows) -> tuple[Ints, Ints]:
+        """Return of each id (B, T) the key that the notes so far follow; none beside Pad."""
+        heard = np.zeros((*windows.kind.shape, OCTAVE), dtype=np.int64)
+        rows, places = np.nonzero(windows.kind == Kind.NOTE)
+        pitch = self.pitch_of[windows.value[rows, places]]
+        pitch_class = (pitch + self.vocabulary.lowest_pitch) % OCTAVE
+        heard[rows, places, pitch_class] = pitch != NO_PITCH
         tonic, mode = self.key_of(heard.cumsum(axis=1))
-        return np.where(kind == Kind.PAD, NO_PITCH, tonic), mode
+        return np.where(windows.kind == Kind.PAD, NO_PITCH, tonic), mode
 
     def key_of(self, heard: Ints) -> tuple[Ints, Ints]:
-        """Of the notes so far by pitch class (..., 12): the tonic, as a pitch, and the mode."""
+        """Return tonic, as a pitch, and mode by the notes so far of each pitch class (..., 12)."""
         tonic, mode = follows_key(heard)
-        return np.where(tonic < 0, NO_PITCH, (tonic - self.vocabulary.lowest_pitch) % 12), mode
+        return np.where(tonic < 0, NO_PITCH, (tonic - self.vocabulary.lowest_pitch) % OCTAVE), mode
 
-    def _times(self, kind: Ints, value: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """Of each id (B, T): its time, that of the onset before this time (-1: none), the steps
-        from the bar line to it, and the place of the latest Note that begins at it (-1: none).
-        """
-        is_bar, is_position = kind == Kind.BAR, kind == Kind.POSITION
-        length = np.where(is_bar, self.vocabulary.whole_bars[np.where(is_bar, value, 0)], 0)
-        bar, event = latest(is_bar), latest(is_bar | is_position)
-        rows, places = np.nonzero((kind == Kind.LENGTH) & (bar >= 0))
-        length[rows, bar[rows, places]] = value[rows, places] + 1
-        bar_end = length.cumsum(axis=1)
-        at_bar = np.where(bar >= 0, take(length, bar), 0)
-        position = np.where(take(is_position, event) & (event >= 0), take(value, event), 0)
-        now = bar_end - at_bar + position
-        onset = latest(is_position)
-        earlier = np.concatenate([np.full((len(kind), 1), -1), onset[:, :-1]], axis=1)
-        earlier = np.where(event >= 0, take(earlier, event), -1)
-        onset_before = np.where(earlier >= 0, take(now, earlier), -1)
-        note = latest(kind == Kind.NOTE)
-        return now, onset_before, position, np.where(note > event, note, -1)
-
-    def _ends(self, kind: Ints, value: Ints, now: Ints) -> tuple[Ints, Ints]:
-        """(B, T), at the Notes: the place of the note's Duration (T: beyond), and when it ends."""
-        told, end = np.full(kind.shape, kind.shape[1]), np.full(kind.shape, NEVER)
-        note, extends = latest(kind == Kind.NOTE), (kind == Kind.EXTEND).cumsum(axis=1)
-        rows, places = np.nonzero((kind == Kind.DURATION) & (note >= 0))
-        notes = note[rows, places]
-        more = extends[rows, places] - extends[rows, notes]
-        steps = value[rows, places] + 1 + more * self.vocabulary.longest_duration
-        told[rows, notes] = places
-        end[rows, notes] = now[rows, notes] + steps
-        return told, end
-
-    def tell(self, side: SideArrays, follow: Ints) -> None:
-        """Sets, beside ids (B, T), how many bars follow the id's own: (B, T), -1 where unknown."""
+    def set_bars_to_follow(self, side: SideArrays, follow: Ints) -> None:
+        """Set how many bars follow each id's own: (B, T), -1 where that is not known."""
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
         side.bits[rows, places, columns] = 1
 
-    def tell_augmentation(
+    def set_augmentation(
         self,
         side: SideArrays,
         ids: Ints,
         silent: NDArray[np.bool_],
         moved: Ints,
     ) -> None:
-        """Sets, beside ids (B, T), what augmentation did to windows.
+        """Set what augmentation did to windows of ids (B, T).
 
         So a model learns from what no piece is like and yet does not write it (Jun et al. 2020,
         Distribution Augmentation for Generative Modeling).
@@ -312,3 +339,10 @@ class SideFeatures:
         columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
         side.bits[..., self.blocks["silent"]] = silent[:, None] & is_token
         side.bits[..., self.blocks["moved"]] = columns[:, None] & is_token
+
+
+def _set_bits(bits: NDArray[Any], rows: Ints, places: Ints, columns: Ints) -> None:
+    """Set the columns (N, C) of bits (B, T, S) beside N ids, each in a row and place."""
+    _, length, size = bits.shape
+    cells = rows * length + places
+    bits.reshape(-1)[cells[:, None] * size + columns] = 1

@@ -11,34 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.tokens.cursor import Cursor
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 
 @dataclass
-class GrammarState:
-    """Where each of B rows stands. Times are in grid steps.
+class GrammarState(Cursor):
+    """Where each of B rows stands, and what its notes leave free.
 
     Attributes:
-        kind: (B,) the Kind of the latest id.
-        bar_count: (B,) bars begun.
-        bar_start, bar_length: (B,) of the bar that the row is in.
-        tempo: (B,) number of the tempo in force, -1 where it is still to be told.
-        position: (B,) the latest Position in the bar, -1 before the first.
-        note: (B,) number of the latest Note at that Position, -1 before the first.
-        extends: (B,) Extends since the latest Note.
-        note_bar: (B,) number of the bar, from 1, that the latest Note began in; 0 before the first.
         free_at: (B, N) when each note (program and pitch) may start again: its end.
     """
 
-    kind: NDArray[np.int64]
-    bar_count: NDArray[np.int64]
-    bar_start: NDArray[np.int64]
-    bar_length: NDArray[np.int64]
-    tempo: NDArray[np.int64]
-    position: NDArray[np.int64]
-    note: NDArray[np.int64]
-    extends: NDArray[np.int64]
-    note_bar: NDArray[np.int64]
     free_at: NDArray[np.int64]
 
 
@@ -78,29 +62,16 @@ class Grammar:
         for kind, nexts in followers.items():
             for follower in nexts:
                 self._followers[kind, vocabulary.ids(follower)] = True
-        self._first = np.array(vocabulary.firsts)
         self._ids = {kind: vocabulary.ids(kind) for kind in Kind}
         self._numbers = {kind: np.arange(vocabulary.counts[kind]) for kind in Kind}
 
     def start(self, batch: int) -> GrammarState:
-        """The state of `batch` rows after Start."""
-        rows = np.zeros(batch, dtype=np.int64)
-        notes = self.vocabulary.counts[Kind.NOTE]
-        return GrammarState(
-            kind=rows + Kind.START,
-            bar_count=rows.copy(),
-            bar_start=rows.copy(),
-            bar_length=rows.copy(),
-            tempo=rows - self.vocabulary.tells_tempo,
-            position=rows - 1,
-            note=rows - 1,
-            extends=rows.copy(),
-            note_bar=rows.copy(),
-            free_at=np.zeros((batch, notes), dtype=np.int64),
-        )
+        """Return the state of `batch` rows after Start."""
+        free_at = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
+        return GrammarState(**vars(Cursor.at_start(self.vocabulary, batch)), free_at=free_at)
 
     def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
-        """(B, V) whether each id may come next. In every row at least one may."""
+        """Return (B, V), whether each id may come next; in every row at least one may."""
         ids, numbers = self._ids, self._numbers
         mask = self._followers[state.kind]  # a copy: (B, V)
         latest = set(state.kind.tolist())
@@ -123,56 +94,29 @@ class Grammar:
 
         if latest & _BEFORE_NOTE:
             # Notes rise within a position, and one that sounds cannot start.
-            now = state.bar_start + state.position
             notes = mask[:, ids[Kind.NOTE]]
             notes &= numbers[Kind.NOTE] > state.note[:, None]
-            notes &= state.free_at <= now[:, None]
+            notes &= state.free_at <= state.now[:, None]
         return mask
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
-        """Takes each row's next id, (B,), into the state, which changes in place.
+        """Take each row's next id, (B,), into the state, which changes in place.
 
         The ids must be allowed; this is not checked again.
         """
-        ids = np.asarray(ids, dtype=np.int64)
-        state.kind = self.vocabulary.kind_of[ids]
-        values = ids - self._first[state.kind]
-        kinds = state.kind.tolist()
-        for kind in set(kinds):  # in a batch of few rows there are few kinds
-            rows = np.array([row for row, its in enumerate(kinds) if its == kind])
-            value = values[rows]
-            match kind:
-                case Kind.BAR:
-                    state.bar_count[rows] += 1
-                    state.bar_start[rows] += state.bar_length[rows]
-                    state.bar_length[rows] = self.vocabulary.whole_bars[value]
-                    state.position[rows] = state.note[rows] = -1
-                case Kind.LENGTH:
-                    state.bar_length[rows] = value + 1
-                case Kind.TEMPO:
-                    state.tempo[rows] = value
-                case Kind.POSITION:
-                    state.position[rows] = value
-                    state.note[rows] = -1
-                case Kind.NOTE:
-                    state.note[rows] = value
-                    state.note_bar[rows] = state.bar_count[rows]
-                    state.extends[rows] = 0
-                case Kind.EXTEND:
-                    state.extends[rows] += 1
-                case Kind.DURATION:
-                    duration = value + 1 + state.extends[rows] * self.vocabulary.longest_duration
-                    now = state.bar_start[rows] + state.position[rows]
-                    state.free_at[rows, state.note[rows]] = now + duration
+        state.advance(np.asarray(ids, dtype=np.int64))
+        rows = np.flatnonzero(state.kind == Kind.DURATION)
+        if len(rows):
+            state.free_at[rows, state.note[rows]] = state.note_end[rows]
 
     def wait(self, state: GrammarState, step: int) -> None:
-        """Lets nothing more begin before `step` in the bar that each row is in."""
+        """Let nothing more begin before `step` in the bar that each row is in."""
         position = step - state.bar_start - 1
         state.note[:] = self.vocabulary.counts[Kind.NOTE]
         state.position = np.maximum(state.position, position)
 
     def masks(self, ids: ArrayLike) -> NDArray[np.bool_]:
-        """(T - 1, V) what was allowed where each id of a piece after Start stands.
+        """Return (T - 1, V), what was allowed where each id of a piece after Start stands.
 
         Raises:
             VocabularyError: the piece does not begin with Start, or breaks the grammar.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.score import BAR, NOTE, Score, canonical
+from data.tokens.cursor import read_windows
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 
@@ -86,45 +87,37 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
 
 def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
     """What grammatical ids spell; what it gives for others is noise that `decode` finds out."""
-    return canonical(*parts(ids, vocabulary), vocabulary.grid)[0]
+    return canonical(*decode_parts(ids, vocabulary), vocabulary.grid)[0]
 
 
-def parts(
+def decode_parts(
     ids: NDArray[np.int64], vocabulary: Vocabulary
 ) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.int32]]:
-    """Notes, bars and tempi that grammatical ids spell, of one piece or of several end to end.
+    """Return notes, bars and tempi that grammatical ids spell, of pieces laid end to end.
 
-    Of several the onsets are counted on from piece to piece.
+    Onsets are counted from the first piece's beginning.
     """
-    kind = vocabulary.kind_of[ids]
-    value = ids - np.array(vocabulary.firsts)[kind]
-    at = {k: np.flatnonzero(kind == k) for k in Kind}
-
-    meters = np.array(vocabulary.meters)[value[at[Kind.BAR]]].reshape(-1, 2)
+    read = read_windows(ids[None], vocabulary)
+    kind, value = read.kind[0], read.value[0]
+    is_bar, note_at = kind == Kind.BAR, np.flatnonzero(kind == Kind.NOTE)
+    meters = np.array(vocabulary.meters)[value[is_bar]].reshape(-1, 2)
     bars = np.empty(len(meters), dtype=BAR)
     bars["numerator"], bars["denominator"] = meters.T
-    bars["length"] = vocabulary.whole_bars[value[at[Kind.BAR]]]
-    bar_of_token = np.cumsum(kind == Kind.BAR) - 1
-    bars["length"][bar_of_token[at[Kind.LENGTH]]] = value[at[Kind.LENGTH]] + 1
+    bars["length"] = read.bar_length[0, is_bar]
     tempo = np.full(len(bars), vocabulary.tempos[0])
     if vocabulary.tells_tempo:
-        tempo = np.array(vocabulary.tempos)[
-            bar_tempos(ids, vocabulary) - vocabulary.first(Kind.TEMPO)
-        ]
+        numbers = bar_tempos(ids, vocabulary) - vocabulary.first(Kind.TEMPO)
+        tempo = np.array(vocabulary.tempos)[numbers]
 
-    note_at, duration_at = at[Kind.NOTE], at[Kind.DURATION]
-    latest_position = np.maximum.accumulate(np.where(kind == Kind.POSITION, np.arange(len(ids)), 0))
-    bar_starts = np.concatenate([[0], np.cumsum(bars["length"])])
     program, pitch = np.divmod(value[note_at], vocabulary.pitch_count)
     notes = np.empty(len(note_at), dtype=NOTE)
-    notes["onset"] = bar_starts[bar_of_token[note_at]] + value[latest_position[note_at]]
-    extends = duration_at - note_at - 1
-    notes["duration"] = value[duration_at] + 1 + extends * vocabulary.longest_duration
+    notes["onset"] = read.now[0, note_at]
+    notes["duration"] = read.note_end[0, note_at] - read.now[0, note_at]
     notes["program"] = np.array(vocabulary.programs)[program]
     notes["pitch"] = pitch + vocabulary.lowest_pitch
     notes["velocity"] = vocabulary.velocities[0]
     if len(vocabulary.velocities) > 1:
-        notes["velocity"] = np.array(vocabulary.velocities)[value[at[Kind.VELOCITY]]]
+        notes["velocity"] = np.array(vocabulary.velocities)[value[kind == Kind.VELOCITY]]
     return notes, bars, tempo.astype(np.int32)
 
 

@@ -137,6 +137,11 @@ class Vocabulary:
         return np.repeat(np.arange(len(Kind)), self.counts)
 
     @cached_property
+    def first_of(self) -> NDArray[np.int64]:
+        """(V,) the first id of each id's kind."""
+        return np.array(self.firsts)[self.kind_of]
+
+    @cached_property
     def is_drum_note(self) -> NDArray[np.bool_]:
         """(V,) whether an id is a note of the drums, which have no pitch to transpose."""
         is_drum = np.zeros(self.size, dtype=bool)

@@ -73,7 +73,7 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     decoder = Decoder(config).eval()
     assert not any(table.weight.any() for table in decoder.interval_head.tables)
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    side = SideFeatures(QUARTET).of(ids.numpy()).map(torch.from_numpy)
+    side = SideFeatures(QUARTET).compute(ids.numpy()).map(torch.from_numpy)
     count = 2 * config.n_programs + SHARED_REFERENCES
     side.references[:] = torch.arange(count - config.n_programs)
     side.moves[:] = torch.arange(count - config.n_programs, count)
@@ -97,7 +97,7 @@ def test_without_them_the_references_are_not_read():
     decoder = Decoder(config).eval()
     decoder.head.weight.data.normal_()
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    side = features.of(ids.numpy()).map(torch.from_numpy)
+    side = features.compute(ids.numpy()).map(torch.from_numpy)
     told = side._replace(references=torch.full_like(side.references, 7))
     assert decoder.interval_head is None
     torch.testing.assert_close(decoder(ids, side=told), decoder(ids, side=side))

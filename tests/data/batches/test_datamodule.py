@@ -262,7 +262,7 @@ def data(tmp_path_factory):
 
 def test_what_is_read_of_whole_pieces_has_its_bearings_beside_it(data):
     ids = data.corpus.split("valid").piece(0)[None]
-    expected = SideFeatures(data.vocabulary).of(ids)
+    expected = SideFeatures(data.vocabulary).compute(ids)
     np.testing.assert_array_equal(flat(data.side(ids)), flat(expected))
     assert sum(data.side_shape["side_blocks"]) == expected.bits.shape[2]
 

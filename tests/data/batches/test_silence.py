@@ -85,7 +85,7 @@ def test_windows_are_those_without_silence_less_some_programs(split):
             is_tempo = vocabulary.kind_of[follows] == Kind.TEMPO  # which may be a restated one
             assert (is_scored | is_tempo | (follows == 0)).all()
         after = said.blocks["moved"].stop
-        expected = flat(said.of(heard[0]))
+        expected = flat(said.compute(heard[0]))
         np.testing.assert_array_equal(flat(heard[2])[..., after:], expected[..., after:])
     assert 50 < shorter < 110  # of 160
 

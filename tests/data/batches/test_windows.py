@@ -196,7 +196,7 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
         (truly, target, _), (read, wanted, side) = (w.batch(0, step, 8) for w in (plain, off))
         np.testing.assert_array_equal(wanted, target)
         after = off.features.blocks["moved"].stop
-        expected = flat(off.features.of(read))
+        expected = flat(off.features.compute(read))
         np.testing.assert_array_equal(flat(side)[..., after:], expected[..., after:])
         has_pitch = (vocabulary.kind_of[truly] == Kind.NOTE) & ~vocabulary.is_drum_note[truly]
         np.testing.assert_array_equal(read[~has_pitch], truly[~has_pitch])

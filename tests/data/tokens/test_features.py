@@ -61,12 +61,12 @@ def side_by_side(rows, at_right):
 
 def one_by_one(features, ids):
     """(B, T, columns) from steps."""
-    walker = FeatureStepper(features)
-    walks = walker.start(len(ids))
+    stepper = FeatureStepper(features)
+    state = stepper.start(len(ids))
     columns = []
     for column in ids.T:
-        walker.advance(walks, column)
-        columns.append(flat(walker.at(walks)))
+        stepper.advance(state, column)
+        columns.append(flat(stepper.compute(state)))
     return np.concatenate(columns, axis=1)
 
 
@@ -205,7 +205,9 @@ def test_they_say_what_the_decoded_notes_say(few, drawn):
             spelled = encode(rest, vocabulary)
             assert spelled[1:].tolist() == window.tolist()
             expected = by_definition(rest, vocabulary, spelled)[1:]
-        np.testing.assert_array_equal(flat(SideFeatures(vocabulary).of(window[None]))[0], expected)
+        np.testing.assert_array_equal(
+            flat(SideFeatures(vocabulary).compute(window[None]))[0], expected
+        )
 
 
 @given(windows(), st.booleans())
@@ -214,11 +216,11 @@ def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(few, drawn, at
     _, vocabulary, rows = drawn
     features = SideFeatures(vocabulary)
     ids = side_by_side([window for _, window in rows], at_right)
-    whole = flat(features.of(ids))
+    whole = flat(features.compute(ids))
     np.testing.assert_array_equal(one_by_one(features, ids), whole)
     assert not whole[ids == 0].any()
     for row, (_, window) in zip(whole, rows, strict=True):
-        alone = flat(features.of(window[None]))[0]
+        alone = flat(features.compute(window[None]))[0]
         np.testing.assert_array_equal(
             row[: len(window)] if at_right else row[-len(window) :], alone
         )
@@ -232,7 +234,7 @@ def test_nothing_looks_ahead(drawn, draws):
     size = draws.draw(st.integers(0, ids.shape[1]))
     features = SideFeatures(vocabulary)
     np.testing.assert_array_equal(
-        flat(features.of(ids[:, :size])), flat(features.of(ids))[:, :size]
+        flat(features.compute(ids[:, :size])), flat(features.compute(ids))[:, :size]
     )
 
 
@@ -244,7 +246,9 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
         for end in range(12, len(ids), 7):
             prompt = rebase(ids[:end], 12, vocabulary)
             window = np.concatenate([prompt, ids[end : end + 12]])[None]
-            np.testing.assert_array_equal(one_by_one(features, window), flat(features.of(window)))
+            np.testing.assert_array_equal(
+                one_by_one(features, window), flat(features.compute(window))
+            )
             starts = window_head(ids[:end], int(bar_indices(ids[:end], vocabulary)[-1]), vocabulary)
             in_mid_bar += len(prompt) > len(starts) and prompt[-1] == ids[end - 1]
     assert in_mid_bar
@@ -274,7 +278,7 @@ def test_two_bars_by_hand():
     second = {"position": [12], "sounding": c, "left": [12]}
     bar = {"position": [0], "over": both}
     last = bar | {"program": [0], "sounding": c, "left": [12]}
-    assert [said(features, row) for row in features.of(ids[None]).bits[0]] == [
+    assert [said(features, row) for row in features.compute(ids[None]).bits[0]] == [
         *[first] * 4,  # Start Bar Tempo @0
         first | {"program": [0], "pitch": [0, 5], "sounding": c, "left": [0]},  # C4
         first | {"program": [0], "sounding": c, "left": [24]},  # a half note
@@ -294,7 +298,7 @@ def test_time_and_intervals_by_hand():
     tune = piece([*notes, (12, 12, 40, 80, DRUMS)])
     vocabulary = vocabulary_for(tune)
     features = SideFeatures(vocabulary)
-    side = features.of(encode(tune, vocabulary)[None])
+    side = features.compute(encode(tune, vocabulary)[None])
     assert side.time[0].tolist() == [0] * 8 + [12] * 8
     before = {"before": [0, 7]}  # C4 G4
     assert [said(features, row, INTERVALS) for row in side.bits[0]] == [
@@ -343,7 +347,7 @@ def test_a_key_by_hand():
     tune = piece([(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate(scale)])
     vocabulary = vocabulary_for(tune, transpose=1)  # pitches from 59 up
     features = SideFeatures(vocabulary)
-    side = features.of(encode(tune, vocabulary)[None])
+    side = features.compute(encode(tune, vocabulary)[None])
     tonic = side.references[0, :, -1].tolist()
     keys = [said(features, row, ("mode", "degrees")) for row in side.bits[0]]
     assert (tonic[-4:], keys[-4:]) == (
@@ -360,7 +364,7 @@ def test_a_long_drum_by_hand():
     vocabulary = vocabulary_for(tune)
     features = SideFeatures(vocabulary)
     ids = encode(tune, vocabulary)
-    rows = [said(features, row) for row in features.of(ids[None]).bits[0]]
+    rows = [said(features, row) for row in features.compute(ids[None]).bits[0]]
     most = vocabulary.longest_duration + 1
     piano = {"position": [0], "program": [0], "sounding": [0, 2, 3]}
     drum = {"position": [0], "program": [1], "sounding": [0, 1, 2, 3]}
@@ -380,8 +384,8 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     low, high = transposition_range(ids, vocabulary)
     shift = data.draw(st.integers(max(low, -7), min(high, 7)))
     features = SideFeatures(vocabulary)
-    before = features.of(ids[None])
-    after = features.of(transposition(vocabulary, shift)[ids][None])
+    before = features.compute(ids[None])
+    after = features.compute(transposition(vocabulary, shift)[ids][None])
     *before_them, tonic = np.where(before.references > 0, before.references + shift, 0)[0].T
     np.testing.assert_array_equal(after.references[0, :, :-1].T, before_them)
     moved = np.where(before.references[0, :, -1] > 0, (tonic - 1) % 12 + 1, 0)
@@ -407,9 +411,11 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
 def test_what_follows_is_told_where_it_is_known():
     features = SideFeatures(QUARTET)
     ids = np.array([[QUARTET.first(Kind.START)] * 5])
-    side = features.of(ids)
+    side = features.compute(ids)
     plain = flat(side)
-    features.tell(side, np.array([[0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1]]))
+    features.set_bars_to_follow(
+        side, np.array([[0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1]])
+    )
     block = features.blocks["follow"]
     told = [np.flatnonzero(row).tolist() for row in side.bits[0, :, block]]
     assert told == [[0], [3], [MAX_BARS_TO_FOLLOW], [MAX_BARS_TO_FOLLOW], []]
@@ -421,11 +427,11 @@ def test_what_was_done_to_a_window_is_told_beside_its_ids():
     features = SideFeatures(QUARTET)
     ids = np.full((4, 2), QUARTET.first(Kind.START))
     ids[:, 1] = 0
-    side = features.of(ids)
+    side = features.compute(ids)
     plain = flat(side)
     silent = np.zeros((4, 4), dtype=bool)
     silent[0, [0, 3]] = True
-    features.tell_augmentation(side, ids, silent, np.array([0, 3, -1, 14]))
+    features.set_augmentation(side, ids, silent, np.array([0, 3, -1, 14]))
     told = [said(features, row, ("silent", "moved")) for row in side.bits[:, 0]]
     assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
     assert not flat(side)[:, 1].any()
@@ -435,10 +441,10 @@ def test_what_was_done_to_a_window_is_told_beside_its_ids():
 
 def test_windows_without_ids_or_notes():
     features = SideFeatures(QUARTET)
-    assert features.of(np.empty((2, 0), dtype=int)).bits.shape == (2, 0, features.size)
-    assert features.of(np.empty((0, 5), dtype=int)).bits.shape == (0, 5, features.size)
-    assert not flat(features.of(np.zeros((2, 5), dtype=int))).any()
-    empty = features.of(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
+    assert features.compute(np.empty((2, 0), dtype=int)).bits.shape == (2, 0, features.size)
+    assert features.compute(np.empty((0, 5), dtype=int)).bits.shape == (0, 5, features.size)
+    assert not flat(features.compute(np.zeros((2, 5), dtype=int))).any()
+    empty = features.compute(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
     assert [said(features, row) for row in empty.bits[0]] == [{"position": [0]}] * 2
 
 
@@ -485,6 +491,6 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
         allowed = np.isfinite(np.array(seen))
         return token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
 
-    np.testing.assert_allclose(nats(guide.features.of), sampled, atol=1e-4)
+    np.testing.assert_allclose(nats(guide.features.compute), sampled, atol=1e-4)
     untold = nats(lambda windows: guide.features.empty(*windows.shape))
     assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here
