@@ -1,13 +1,13 @@
-"""How often pieces end as pieces do: chorales that a model samples, beside those it learned from.
+"""How often pieces end as pieces do: chorales that a model samples, beside those of its corpus.
 
     python -m benchmarks.endings
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
 
-Pieces are sampled from nothing, with the choice that generate.py makes by default, each as many
-bars long as a training piece drawn at random. A model that knows how far the end is (see
-`MAX_BARS_TO_FOLLOW` in data/tokens/features.py) is sampled twice, from the same random numbers:
-told, and with
-every value of that input read as unknown. Then it only stops where the bars are full.
+Pieces are sampled from nothing, with the sampling options that are generate.py's defaults, each as
+many bars long as a training piece drawn at random. The side input says how many bars follow (see
+`MAX_BARS_TO_FOLLOW` in data/tokens/features.py). Each model is sampled twice, from the same random
+numbers: with the end known, and with that number unknown. Then it only stops where the bars are
+full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
                of the music before the last bar (data/tonality.py), and the key finder errs
@@ -42,7 +42,7 @@ DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # a
 
 
 def features(score: Score) -> dict[str, float]:
-    """Return the figures of one piece, by name; where they are shares, 0 or 100."""
+    """Return the figures of one piece, by name; shares are 0 or 100."""
     chord = final_chord(score)
     last = chord["onset"].max()
     sounds = int((chord["onset"] + chord["duration"]).min() - last)  # steps
@@ -57,8 +57,8 @@ def features(score: Score) -> dict[str, float]:
     }
 
 
-def untold(model: Model) -> Model:
-    """Return the model with every count of bars to follow read as unknown."""
+def with_unknown_end(model: Model) -> Model:
+    """Return the model, with the number of bars that follow unknown to it."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.side is not None
     decoder.side.weight.data[:, model.features.blocks["follow"]] = 0
@@ -66,7 +66,7 @@ def untold(model: Model) -> Model:
 
 
 def print_row(label: str, scores: Sequence[Score]) -> None:
-    """Means and their standard errors."""
+    """Print means and their standard errors."""
     rows = [features(score) for score in scores]
     print(f"{label:24}{len(rows):>7}", end="")
     for name, digits in DIGITS.items():
@@ -94,16 +94,17 @@ def main() -> None:
     except (ModelFileError, CorpusError, OSError) as error:
         fail(str(error))
     print(f"{'':24}{'pieces':>7}" + "".join(f"{name:>13}" for name in DIGITS))
-    learned = pieces_of(corpus, "train")
-    print_row("corpus, train", learned)
+    training = pieces_of(corpus, "train")
+    print_row("corpus, train", training)
     for split in ("valid", "test"):
         print_row(f"corpus, {split}", pieces_of(corpus, split))
-    lengths = [len(score.bars) for score in learned]
+    lengths = [len(score.bars) for score in training]
     bars = np.random.default_rng(arguments.seed).choice(lengths, arguments.pieces).tolist()
     for path, model in models.items():
         print(path)
-        print_row("  told", sampled(model, bars, arguments.seed, "told"))
-        print_row("  not told", sampled(untold(model), bars, arguments.seed, "not told"))
+        print_row("  end known", sampled(model, bars, arguments.seed, "end known"))
+        unknown = sampled(with_unknown_end(model), bars, arguments.seed, "end unknown")
+        print_row("  end unknown", unknown)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The whole way of the side input: windows tell it, a decoder learns it, sampling asks for it."""
+"""The whole way of the side input: from windows to a decoder that learns from it, to sampling."""
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from benchmarks.endings import untold
+from benchmarks.endings import with_unknown_end
 from common.interface import NOT_SCORED
 from data.batches.windows import TrainingWindows
 from data.tokens.features import SideFeatures
@@ -67,6 +67,6 @@ def share_that_end_well(model, bars):
 
 
 @pytest.mark.parametrize("bars", [2, 5, 8, 14])  # the last past the context
-def test_a_model_that_is_told_ends_where_it_is_asked_to_and_as_it_has_learned(model, bars):
+def test_a_model_that_knows_its_end_ends_there_as_it_has_learned(model, bars):
     assert share_that_end_well(model, bars) > 0.9
-    assert share_that_end_well(untold(model), bars) < 0.5
+    assert share_that_end_well(with_unknown_end(model), bars) < 0.5
