@@ -3,15 +3,15 @@
     taskset -c 0 python -m benchmarks.pieces
     taskset -c 0 python -m benchmarks.pieces --rounds 60 --only dropout columns
 
-For each piece a decoder with everything and one without that piece take turns, on one thread, and
-seconds of the processor are counted, which other work on the machine disturbs least. Of all rounds
-the least and the median count. A ratio of 1.05 says that a step without the piece takes 5% longer.
+A decoder with everything and one without each piece take turns, on one thread, and seconds of the
+processor are counted, which other work on the machine disturbs least. A ratio of 1.05 says that a
+step without the piece takes 5% longer, by the least of all rounds or by the median of each round's.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from statistics import median
 
@@ -20,9 +20,9 @@ import torch
 
 from benchmarks.speed import random_decoder, vocabulary
 from benchmarks.training import DROPOUT, Shape, Step, ours
+from common.cli import Parser, positive_integer
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind
-from generate import Parser, at_least_one
 from model.cpu import LAYER_PIECES, STEP_PIECES, speed_up
 from model.decoding import Step as DecodeStep
 from model.decoding import decode_one, prefill
@@ -37,23 +37,23 @@ SAMPLING = {
     "width 256, batch 1": (256, 1),
     "width 256, batch 8": (256, 8),
 }
+TRAINING_ONLY = {"dropout", "activation"}
 LENGTH = 256  # tokens before a step of sampling: half a context
 
 
-def ratios(
-    one: Callable[[], object], other: Callable[[], object], rounds: int, each: int
-) -> tuple[float, float, float]:
-    """Return the least milliseconds of `one`, and two ratios of `other` to `one`: least, median."""
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for number in range(2 * (rounds + 1)):
-        which = (number + number // 2) % 2  # A B B A: a drift of the machine hits both alike
-        began = time.process_time()
-        for _ in range(each):
-            (one, other)[which]()
-        seconds[which].append((time.process_time() - began) / each)
-    first, second = (taken[1:] for taken in seconds)  # the first warms up
-    paired = median(b / a for a, b in zip(first, second, strict=True))
-    return 1e3 * min(first), min(second) / min(first), paired
+def compare(
+    runs: dict[str, Callable[[], object]], rounds: int, each: int
+) -> dict[str, list[float]]:
+    """Return the seconds of a call of each of `runs`, round by round; they take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(rounds + 1):
+        names = list(runs) if number % 2 else list(runs)[::-1]  # a drift hits all alike
+        for name in names:
+            began = time.process_time()
+            for _ in range(each):
+                runs[name]()
+            seconds[name].append((time.process_time() - began) / each)
+    return {name: taken[1:] for name, taken in seconds.items()}  # the first warms up
 
 
 def training_step(shape: Shape, without: tuple[str, ...]) -> Step:
@@ -82,24 +82,26 @@ def sampling_step(width: int, batch: int, without: tuple[str, ...]) -> Callable[
 def main() -> None:
     """Print a table of ratios."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=at_least_one, default=20, help="of both (default: 20)")
+    parser.add_argument("--rounds", type=positive_integer, default=20, help="of all (default: 20)")
     parser.add_argument("--only", nargs="*", help="pieces to measure (default: all)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{'without':12} {'step':38} {'ms with all':>11} {'least':>6} {'median':>6}")
-    for piece in arguments.only or (*LAYER_PIECES, *STEP_PIECES):
-        runs = {}
-        if piece in LAYER_PIECES:
-            for name, shape in TRAINING.items():
-                runs[f"training, {name}"] = (partial(training_step, shape), 1)
-        for name, (width, batch) in SAMPLING.items():
-            runs[f"sampling, {name}"] = (partial(sampling_step, width, batch), 30)
-        for name, (make, each) in runs.items():
-            torch.manual_seed(0)
-            taken = ratios(make(()), make((piece,)), arguments.rounds, each)
-            print(
-                f"{piece:12} {name:32} {taken[0]:11.2f} {taken[1]:6.3f} {taken[2]:6.3f}", flush=True
-            )
+    makers: dict[str, tuple[Callable[..., Callable[[], object]], Collection[str], int]] = {}
+    for name, (width, batch) in SAMPLING.items():
+        pieces = {*LAYER_PIECES, *STEP_PIECES} - TRAINING_ONLY
+        makers[f"sampling, {name}"] = (partial(sampling_step, width, batch), pieces, 30)
+    for name, shape in TRAINING.items():
+        makers[f"training, {name}"] = (partial(training_step, shape), LAYER_PIECES, 1)
+    print(f"{'step':38} {'without':12} {'least ms':>9} {'ratio':>6} {'median':>6}")
+    for name, (make, pieces, each) in makers.items():
+        chosen = [piece for piece in arguments.only or sorted(pieces) if piece in pieces]
+        runs = {"": make(()), **{piece: make((piece,)) for piece in chosen}}
+        seconds = compare(runs, arguments.rounds, each)
+        for piece, taken in seconds.items():
+            least = min(taken) / min(seconds[""])
+            middle = median(b / a for a, b in zip(seconds[""], taken, strict=True))
+            milliseconds = f"{1e3 * min(taken):9.2f}"
+            print(f"{name:38} {piece:12} {milliseconds} {least:6.3f} {middle:6.3f}", flush=True)
 
 
 if __name__ == "__main__":
