@@ -140,10 +140,23 @@ class KVCache:
             return columns
         return (columns - self.start[:, None]).clamp(min=0)  # (B, T)
 
-    def not_padding(self, n_new: int) -> Tensor:
-        """Return bool (B, 1, 1, S): which of the columns up to the next T hold tokens."""
+    def hide_padding(self, mask: Tensor | None, n_new: int) -> Tensor | None:
+        """Return the mask of the next T columns with the padding of rows hidden, too.
+
+        Args:
+            mask: bool, broadcastable to (B, H, T, S); None = causal.
+            n_new: T.
+
+        Returns:
+            `mask` itself where no row is padded, else bool, broadcastable to (B, H, T, S).
+        """
+        if not self.padded:
+            return mask
         columns = torch.arange(self.length + n_new, device=self.key.device)
-        return padding_mask(columns >= self.start[:, None])
+        is_token = padding_mask(columns >= self.start[:, None])  # (B, 1, 1, S)
+        if mask is None and n_new > 1:  # the one last query sees every key
+            mask = causal_mask(n_new, self.length + n_new, self.key.device)
+        return is_token if mask is None else mask & is_token
 
     def append(self, slot: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Write keys (B, H, T, d_k) and values (B, H, T, d_v) of one layer.

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.interface import SideInput
-from model.attention import KVCache, MultiHeadAttention, causal_mask
+from model.attention import KVCache, MultiHeadAttention
 from model.config import DecoderConfig
 from model.interval_head import IntervalHead
 from model.layers import Block, BlockDropout, make_norm
@@ -17,7 +17,7 @@ SIDE_STD = 0.3  # of the side input's weights at first; some twenty of its colum
 
 
 class Decoder(nn.Module):
-    """Embedding, positions, blocks, head: the decoder of the 2017 paper, or a GPT of today's parts.
+    """Embedding, positions, blocks, head: the 2017 paper's decoder, or a GPT of today's parts.
 
     Args:
         config: its shape.
@@ -59,7 +59,7 @@ class Decoder(nn.Module):
         mask: Tensor | None = None,
         side: SideInput[Tensor] | None = None,
     ) -> Tensor:
-        """Logits of the token after each of `ids`.
+        """Return the logits of the token after each of `ids`.
 
         Args:
             ids: int64 (B, T) in [0, V).
@@ -72,7 +72,7 @@ class Decoder(nn.Module):
             float (B, T, V).
 
         Raises:
-            ValueError: more tokens than the context holds, or a side input amiss.
+            ValueError: more tokens than the context holds, or a side input that does not fit.
         """
         T = ids.shape[1]
         S = T if cache is None else cache.length + T
@@ -83,11 +83,19 @@ class Decoder(nn.Module):
             positions = torch.arange(T, device=ids.device)  # (T,)
         else:
             positions = cache.positions(T)  # (T,) or (B, T)
-            if cache.padded:
-                if mask is None and T > 1:  # the one last query sees every key
-                    mask = causal_mask(T, S, ids.device)
-                is_token = cache.not_padding(T)  # (B, 1, 1, S)
-                mask = is_token if mask is None else mask & is_token  # (B, 1, T, S)
+            mask = cache.hide_padding(mask, T)
+        x, rotation = self._embed(ids, positions, side)
+        for block in self.blocks:
+            x = block(x, rotation, mask, cache)
+        if cache is not None:
+            cache.advance(T)
+        logits = self._logits(self.norm(x), side)
+        return logits if self.training else logits / self.temperature
+
+    def _embed(
+        self, ids: Tensor, positions: Tensor, side: SideInput[Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        """Return what enters the blocks, (B, T, D), and the angles of rotary positions, if any."""
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
         width = 0 if side is None else side.bits.shape[-1]
         if width != self.config.n_bits:
@@ -103,37 +111,28 @@ class Decoder(nn.Module):
             rotation = self.positions(positions, side.time)
         else:
             x = x + self.positions(positions)  # (T, D) or (B, T, D)
-        x = self.dropout(x)
-        for block in self.blocks:
-            x = block(x, rotation, mask, cache)
-        if cache is not None:
-            cache.advance(T)
-        x = self.norm(x)
+        return self.dropout(x), rotation
+
+    def _logits(self, x: Tensor, side: SideInput[Tensor] | None) -> Tensor:
+        """Return logits (B, T, V) of what leaves the blocks, (B, T, D)."""
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
         if self.interval_head is not None and side is not None:
-            by_distance = self.interval_head(x, side.references, side.moves)  # (B, T, P N)
+            by_interval = self.interval_head(x, side.references, side.moves)  # (B, T, P N)
             first = self.config.first_note
-            after = self.config.vocabulary_size - first - by_distance.shape[-1]
-            logits = logits + functional.pad(by_distance, (first, after))
-        return logits if self.training else logits / self.temperature
+            after = self.config.vocabulary_size - first - by_interval.shape[-1]
+            logits = logits + functional.pad(by_interval, (first, after))
+        return logits
 
     def empty_cache(self, start: Tensor) -> KVCache:
-        """A cache for `start.shape[0]` rows with `start` (int64 (B,)) padding columns each."""
+        """Make a cache for B rows with `start` (int64 (B,)) columns of padding each."""
         config = self.config
         width = config.n_embd // config.n_head
         shape = (config.n_head, config.context_length, width, width)
         return KVCache(config.n_layer * config.n_attention, start, shape, like=self.head.weight)
 
-    def copied(self) -> "Decoder":
-        """Another with the same weights, whatever cuts up or hooks into those of this one."""
-        with torch.random.fork_rng([]):  # what it begins with is drawn in vain
-            copy = Decoder(self.config)
-        copy.load_state_dict(self.state_dict())
-        return copy.to(self.head.weight.device).train(self.training)
-
     @property
     def attention_names(self) -> list[str]:
-        """A name for each layer of `attention_maps`."""
+        """The name of each layer of `attention_maps`."""
         twice = ("",) if self.config.n_attention == 1 else (", attention 1", ", attention 2")
         return [f"layer {n + 1}{which}" for n in range(self.config.n_layer) for which in twice]
 
@@ -141,7 +140,7 @@ class Decoder(nn.Module):
     def attention_maps(
         self, ids: Tensor, mask: Tensor | None = None, side: SideInput[Tensor] | None = None
     ) -> Tensor:
-        """Who looks at whom: the weights of every attention layer while it reads `ids`.
+        """Return the weights of every attention layer while it reads `ids`: who looks at whom.
 
         Args:
             ids: int64 (B, T).
@@ -178,7 +177,7 @@ def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary | RotaryT
 
 
 def _initialize(module: nn.Module) -> None:
-    """Normal weights: 0.5 / sqrt(fan-in), GPT-2's 0.02 at its width; embeddings of size 1."""
+    """Draw normal weights: 0.5 / sqrt(fan-in), GPT-2's 0.02 at its width; embeddings of size 1."""
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=0.5 * module.in_features**-0.5)
         if module.bias is not None:

@@ -60,7 +60,7 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
 def decode_one(
     decoder: Decoder, ids: Ids, cache: KVCache, side: SideArrays | None = None
 ) -> Tensor:
-    """Append one id (B,) to each row of the cache; logits (B, V) of the token after it.
+    """Append one id (B,) to each row of the cache; return logits (B, V) of the token after it.
 
     `side` is what stands beside the ids as (B, 1), for a decoder that has a side input.
 

@@ -1,4 +1,4 @@
-"""Logits of notes by how far they lie from notes that were heard: the same in every key."""
+"""Logits of notes by their interval from notes that were heard: the same in every key."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ _PERIODS = (None, None, *[OCTAVE] * 3)  # of each reference: a program's own, th
 
 
 class IntervalHead(nn.Module):
-    """Logits of notes by their distance from references, to be added to those by the note itself.
+    """Logits of notes by their interval from references, added to those by the note itself.
 
     A head with a row a note learns each melodic step and each chord anew in every key. This one
     has a row a distance, as attention in Shaw et al. 2018 and Huang et al. 2018 has. A note
@@ -39,7 +39,7 @@ class IntervalHead(nn.Module):
             self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
 
     def forward(self, x: Tensor, references: Tensor, moves: Tensor) -> Tensor:
-        """Logits of the notes of all programs, program by program.
+        """Return logits of the notes of all programs, program by program.
 
         Args:
             x: float (B, T, D).
@@ -53,15 +53,15 @@ class IntervalHead(nn.Module):
         """
         P, N = self.n_programs, self.n_pitches
         kinds = torch.split_with_sizes(references, (P, *[1] * SHARED_REFERENCES), dim=-1)
-        by_table = [self._by_distance(n, x, reference) for n, reference in enumerate(kinds)]
+        by_table = [self._by_interval(n, x, reference) for n, reference in enumerate(kinds)]
         own, latest, lowest, lowest_before, tonic = by_table
         octave = lowest + lowest_before + tonic  # (B, T, P, 12)
         octaves = octave.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]  # (B, T, P, N)
         total = own + latest + octaves + self._parallels(x, kinds[0], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
 
-    def _by_distance(self, number: int, x: Tensor, reference: Tensor) -> Tensor:
-        """Logits (B, T, P, M) by one table, of the M = N notes, or of the octave's M = 12.
+    def _by_interval(self, number: int, x: Tensor, reference: Tensor) -> Tensor:
+        """Return logits (B, T, P, M) by one table, of the M = N notes, or of the octave's M = 12.
 
         Args:
             number: of the table.
@@ -75,7 +75,7 @@ class IntervalHead(nn.Module):
         return by_row.gather(-1, row.expand(B, T, self.n_programs, -1))
 
     def _parallels(self, x: Tensor, own: Tensor, moves: Tensor) -> Tensor:
-        """Logits (B, T, P, N), nearly all 0, of where each program would go along with others.
+        """Return logits (B, T, P, N), nearly all 0, of where programs would move in parallel.
 
         Args:
             x: float (B, T, D).
@@ -94,7 +94,7 @@ class IntervalHead(nn.Module):
 
 
 def _rows(n_pitches: int, period: int | None) -> Tensor:
-    """int64 (1 + N, N): the row of each note by its reference; (1 + N, period) of the first."""
+    """Return int64 (1 + N, N): each note's row by reference; (1 + N, period) of the first notes."""
     reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
     distance = torch.arange(1, (period or n_pitches) + 1) - reference
     row = distance % period if period else distance.clamp(-REACH, REACH) + REACH

@@ -1,4 +1,4 @@
-"""From logits to sequences: filters, the choice of an id, and the loop that samples.
+"""Sampling: filters of logits, the choice of an id, and the loop that writes sequences.
 
 Nothing here knows what a token means. What may come next is asked of a `Grammar`, and how a
 long history is shortened is asked of a function; the caller brings both.
@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from common.interface import PAD
 from model.attention import KVCache
@@ -30,13 +31,13 @@ class Grammar(Protocol[State]):
     """Which ids may come next, row by row; the state is the grammar's own affair."""
 
     def allowed(self, state: State) -> NDArray[np.bool_]:
-        """bool (B, V), at least one True a row; after the last token of a row only Pad."""
+        """Return bool (B, V), at least one True a row; after the last token of a row only Pad."""
 
     def advance(self, state: State, ids: Ids) -> None:
         """Take one id (B,) a row, changing the state in place."""
 
     def side(self, state: State, ids: Ids) -> SideArrays:
-        """The side input beside ids (B, T) that end where the rows stand.
+        """Return the side input beside ids (B, T) that end where the rows stand.
 
         Asked only for decoders that have one, and once for all that they read: for prompts, Pad
         at their left, with which rows begin or begin anew, then for each id that follows.
@@ -68,7 +69,7 @@ class SamplingOptions:
 
 
 def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
-    """Logits with -inf but where `allowed`, bool (B, V), is True.
+    """Return logits (B, V), -inf where `allowed`, bool (B, V), is False.
 
     Raises:
         ValueError: a row in which nothing is allowed.
@@ -81,7 +82,7 @@ def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
 
 
 def weights(logits: Logits, temperature: float) -> Weights:
-    """exp(logits / temperature), above 0, in proportion to probability: of the likeliest 1."""
+    """Return exp(logits / temperature), in proportion to probability: 1 for the likeliest."""
     below = logits - logits.max(axis=1, keepdims=True)
     weight: Weights = np.exp(np.divide(below, temperature, dtype=np.float64))
     return weight
@@ -91,13 +92,13 @@ def weights(logits: Logits, temperature: float) -> Weights:
 
 
 def keep_top_k(weight: Weights, k: int) -> Weights:
-    """The k largest, and what is as large as the smallest of them (Fan et al. 2018)."""
+    """Keep the k largest, and what is as large as the smallest of them (Fan et al. 2018)."""
     place = max(weight.shape[1] - k, 0)
     return _at_least(weight, np.partition(weight, place, axis=1)[:, place])
 
 
 def keep_top_p(weight: Weights, p: float) -> Weights:
-    """The fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
+    """Keep the fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
     rising = np.sort(weight, axis=1)
     total = rising.cumsum(axis=1)  # of each and the less likely
     # out is what is outweighed p to 1 - p by the likelier: never the likeliest, the last
@@ -106,23 +107,23 @@ def keep_top_p(weight: Weights, p: float) -> Weights:
 
 
 def keep_min_p(weight: Weights, p: float) -> Weights:
-    """Ids at least p times as likely as the likeliest (Nguyen et al. 2024)."""
+    """Keep ids at least p times as likely as the likeliest (Nguyen et al. 2024)."""
     return _at_least(weight, p * weight.max(axis=1))
 
 
 def _at_least(weight: Weights, least: Weights) -> Weights:
-    """Weights (B, V) where they reach their row's least (B,), else 0."""
+    """Keep weights (B, V) that reach their row's least (B,); the others become 0."""
     return weight * (weight >= least[:, None])
 
 
 def choose(
     logits: Logits, sampling: SamplingOptions, uniform: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """One id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
+    """Choose one id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
 
     Args:
         logits: float (B, V), -inf where an id is not allowed.
-        choice: how.
+        sampling: temperature and filters.
         uniform: float64 (B,) in [0, 1): row b depends on uniform[b] and logits[b] alone.
 
     Returns:
@@ -157,20 +158,17 @@ def sample(
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
-    A row has ended when the grammar allows it nothing but Pad. The mask is applied before
-    temperature and filters. One number a row is drawn at every step, whether the row has ended
-    or not, so no row's fate changes another's.
-    Where the context is full, each row's history is shortened by `rebase`, unless it is within
-    half the context anyway, and read anew.
+    A row has ended when the grammar allows it nothing but Pad. Where the context is full, rows
+    beyond half of it are shortened by `rebase`, and all are read anew.
 
     Args:
         decoder: in evaluation mode.
         prompts: B arrays of ids, none empty.
-        grammar: of which `allowed` and `advance` are called, and `side` for decoders that have
-            a side input.
+        grammar: its `side` is called for decoders that have a side input.
         state: the grammar's state after the prompts; it is changed in place.
-        generator: on the CPU; the only source of chance.
-        choice: temperature and filters; None = as the model says.
+        generator: on the CPU; the only source of chance. Every row takes a number at every step,
+            so that no row's fate changes another's.
+        sampling: temperature and filters, after the grammar's mask; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
         step: `decode_one` of this decoder; None = without anything that makes it faster.
@@ -183,55 +181,64 @@ def sample(
             `rebase` to shorten it, or a grammar that allows nothing.
     """
     sampling = SamplingOptions() if sampling is None else sampling
+    step = partial(decode_one, decoder) if step is None else step
     context = decoder.config.context_length
     histories = [[int(i) for i in prompt] for prompt in prompts]
     allowed = grammar.allowed(state)  # (B, V)
-    ended = _only_pad(allowed)
-    step = partial(decode_one, decoder) if step is None else step
-
-    def side(ids: Ids) -> SideArrays | None:
-        return grammar.side(state, ids) if decoder.config.side_blocks else None
-
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
-    while not ended.all():
-        if cache is None and max(map(len, histories)) <= context:
-            prompts = [np.array(history) for history in histories]
-            logits, cache = prefill(decoder, prompts, side(right_aligned(prompts)))
-        elif cache is not None and cache.length < context:
-            logits = step(ids, cache, side(ids[:, None]))
+    while not (ended := _only_pad(allowed)).all():
+        if cache is not None and cache.length < context:
+            logits = step(ids, cache, _side(decoder, grammar, state, ids[:, None]))
         else:
-            prompts = _rebased(histories, ended, rebase, context)
-            histories = [prompt.tolist() for prompt in prompts]  # what is forgotten takes no memory
-            logits, cache = prefill(decoder, prompts, side(right_aligned(prompts)))
-        masked = keep_allowed(logits.float().cpu().numpy(), allowed)
-        uniform = torch.rand(len(prompts), dtype=torch.float64, generator=generator)
-        ids = choose(masked, sampling, uniform.numpy())
+            if cache is not None or max(map(len, histories)) > context:
+                histories = _shortened(histories, ended, rebase, context)
+            read = [np.array(history) for history in histories]
+            logits, cache = prefill(
+                decoder, read, _side(decoder, grammar, state, right_aligned(read))
+            )
+        ids = _draw(logits, allowed, sampling, generator)
         grammar.advance(state, ids)
         for row in np.flatnonzero(~ended):
             histories[row].append(int(ids[row]))
         allowed = grammar.allowed(state)
-        ended = _only_pad(allowed)
         yield ids
 
 
+def _side(decoder: Decoder, grammar: Grammar[State], state: State, ids: Ids) -> SideArrays | None:
+    """Return the side input beside ids (B, T), for decoders that have one."""
+    return grammar.side(state, ids) if decoder.config.side_blocks else None
+
+
+def _draw(
+    logits: Tensor,
+    allowed: NDArray[np.bool_],
+    sampling: SamplingOptions,
+    generator: torch.Generator,
+) -> NDArray[np.int64]:
+    """Draw one allowed id (B,) a row from logits (B, V)."""
+    masked = keep_allowed(logits.float().cpu().numpy(), allowed)
+    uniform = torch.rand(len(masked), dtype=torch.float64, generator=generator)
+    return choose(masked, sampling, uniform.numpy())
+
+
 def _only_pad(allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(B,) whether a row has ended: of (B, V), nothing but Pad may follow."""
+    """Return bool (B,): whether nothing but Pad may follow, of allowed (B, V)."""
     return allowed[:, PAD] & ~allowed[:, PAD + 1 :].any(axis=1)
 
 
-def _rebased(
+def _shortened(
     histories: list[list[int]], ended: NDArray[np.bool_], rebase: Rebase | None, context: int
-) -> list[Ids]:
-    """The prompts that stand for the histories of rows."""
+) -> list[list[int]]:
+    """Return what stands for the histories of rows: what is forgotten takes no memory either."""
     if rebase is None:
         raise ValueError(f"the context of {context} tokens is full and nothing may shorten it")
-    prompts = []
+    shorter = []
     for history, over in zip(histories, ended, strict=True):
-        prompt: Ids = np.array(history[-1:] if over else history)  # the ended need but one token
-        if 2 * len(prompt) > context:
-            prompt = rebase(prompt)
-            if not 1 <= len(prompt) < context:
-                raise ValueError(f"rebase gave {len(prompt)} tokens, not 1 to {context - 1}")
-        prompts.append(prompt)
-    return prompts
+        kept = history[-1:] if over else history  # the ended need but one token
+        if 2 * len(kept) > context:
+            kept = rebase(np.array(kept)).tolist()
+            if not 1 <= len(kept) < context:
+                raise ValueError(f"rebase gave {len(kept)} tokens, not 1 to {context - 1}")
+        shorter.append(kept)
+    return shorter

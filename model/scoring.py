@@ -1,4 +1,4 @@
-"""How surprised a model is by whole pieces: the one definition of nats per note.
+"""Likelihood: the nats per note that a model needs for whole pieces, the one definition.
 
 Start is given; each further token, End with it, is scored exactly once, by logits masked to
 what the grammar admits there. The sum over a piece's tokens is minus the log of the probability
@@ -26,11 +26,11 @@ from model.decoding import Ids, SideArrays, side_tensors
 from model.sampling import Rebase
 
 Nats = NDArray[np.float64]
-Reading = Callable[[Ids], SideArrays | None]  # ids that are read -> the side input beside them
+MakeSide = Callable[[Ids], SideArrays | None]  # ids that are read -> the side input beside them
 
 
 class Scores(NamedTuple):
-    """Of every token of a piece after Start, T - 1 of them."""
+    """The scores of every token of a piece after Start, T - 1 of them."""
 
     nats: Nats  # float64 (S, T - 1), minus the log-probability, at each of S temperatures
     is_likeliest: NDArray[np.bool_]  # whether no other id that the grammar admits was likelier
@@ -42,9 +42,9 @@ def token_nats(
     allowed: Sequence[NDArray[np.bool_]],
     *,
     rebase: Rebase,
-    side: Reading | None = None,
+    side: MakeSide | None = None,
 ) -> list[Nats]:
-    """The nats of `score_tokens`: for each piece float64 (T-1,)."""
+    """Return the nats of `score_tokens`: for each piece float64 (T-1,)."""
     scores = score_tokens(decoder, pieces, allowed, rebase=rebase, side=side)
     return [score.nats[0] for score in scores]
 
@@ -55,11 +55,11 @@ def score_tokens(
     allowed: Sequence[NDArray[np.bool_]],
     *,
     rebase: Rebase,
-    side: Reading | None = None,
+    side: MakeSide | None = None,
     temperatures: Sequence[float] = (1.0,),
     batch_tokens: int = 8192,
 ) -> list[Scores]:
-    """How likely every token after Start is.
+    """Score every token after Start: how likely is it?
 
     Args:
         decoder: in evaluation mode.
@@ -82,15 +82,9 @@ def score_tokens(
     """
     if decoder.training:
         raise ValueError("the decoder is in training mode: call decoder.eval() first")
-    V = decoder.config.vocabulary_size
     windows: list[_Window] = []
     for index, (piece, mask) in enumerate(zip(pieces, allowed, strict=True)):
-        if mask.shape != (len(piece) - 1, V):
-            raise ValueError(f"piece {index}: allowed is {mask.shape}, not {(len(piece) - 1, V)}")
-        refused = np.flatnonzero(~mask[np.arange(len(piece) - 1), piece[1:]])
-        if len(refused):
-            bad = int(refused[0]) + 1
-            raise ValueError(f"piece {index}: token {bad}, id {piece[bad]}, is not allowed")
+        _check_allowed(index, piece, mask, decoder.config.vocabulary_size)
         windows.extend(_windows(index, piece, decoder.config.context_length, rebase))
     scores = [
         Scores(np.full((len(temperatures), T), np.nan), np.zeros(T, dtype=bool))
@@ -99,18 +93,42 @@ def score_tokens(
     for batch in _batches(windows, batch_tokens):
         logits = _forward(decoder, batch, side)  # (B, T, V)
         for row, window in zip(logits, batch, strict=True):
-            place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
-            admitted = torch.from_numpy(allowed[window.piece][place]).to(row.device)
-            tokens = np.asarray(pieces[window.piece][window.first : window.end], dtype=np.int64)
-            scored = row[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
-            scored = scored.float().masked_fill(~admitted, -torch.inf)
-            column = torch.from_numpy(tokens).to(row.device)[:, None]  # (T, 1)
-            for nats, temperature in zip(scores[window.piece].nats, temperatures, strict=True):
-                log_p = (scored / temperature).log_softmax(dim=-1)
-                nats[place] = -log_p.gather(-1, column).squeeze(-1).cpu().double().numpy()
-            is_likeliest = scored.gather(-1, column).squeeze(-1) >= scored.amax(dim=-1)  # (T,)
-            scores[window.piece].is_likeliest[place] = is_likeliest.cpu().numpy()
+            piece = pieces[window.piece]
+            _score(row, window, piece, allowed[window.piece], temperatures, scores[window.piece])
     return scores
+
+
+def _check_allowed(index: int, piece: Ids, mask: NDArray[np.bool_], vocabulary_size: int) -> None:
+    """Refuse what a grammar admits, bool (T-1, V), where it does not admit the piece (T,)."""
+    if mask.shape != (len(piece) - 1, vocabulary_size):
+        expected = (len(piece) - 1, vocabulary_size)
+        raise ValueError(f"piece {index}: allowed is {mask.shape}, not {expected}")
+    refused = np.flatnonzero(~mask[np.arange(len(piece) - 1), piece[1:]])
+    if len(refused):
+        bad = int(refused[0]) + 1
+        raise ValueError(f"piece {index}: token {bad}, id {piece[bad]}, is not allowed")
+
+
+def _score(
+    logits: Tensor,
+    window: "_Window",
+    piece: Ids,
+    allowed: NDArray[np.bool_],
+    temperatures: Sequence[float],
+    scores: Scores,
+) -> None:
+    """Write the scores of the tokens of a window of a piece, from its logits (T, V)."""
+    place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
+    admitted = torch.from_numpy(allowed[place]).to(logits.device)
+    tokens = np.asarray(piece[window.first : window.end], dtype=np.int64)
+    scored = logits[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
+    scored = scored.float().masked_fill(~admitted, -torch.inf)
+    column = torch.from_numpy(tokens).to(logits.device)[:, None]  # (T, 1)
+    for nats, temperature in zip(scores.nats, temperatures, strict=True):
+        log_p = (scored / temperature).log_softmax(dim=-1)
+        nats[place] = -log_p.gather(-1, column).squeeze(-1).cpu().double().numpy()
+    is_likeliest = scored.gather(-1, column).squeeze(-1) >= scored.amax(dim=-1)  # (T,)
+    scores.is_likeliest[place] = is_likeliest.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -124,7 +142,7 @@ class _Window:
 
 
 def _windows(index: int, piece: Ids, context: int, rebase: Rebase) -> Iterator[_Window]:
-    """The windows of one piece: together they score tokens 1 .. T-1, each once."""
+    """Yield the windows of one piece: together they score tokens 1 .. T-1, each once."""
     prompt, first = piece[:1], 1
     while first < len(piece):
         # the prompt's last place scores token `first`, each further id read scores the next
@@ -141,7 +159,7 @@ def _windows(index: int, piece: Ids, context: int, rebase: Rebase) -> Iterator[_
 
 
 def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window]]:
-    """Windows of like length together, so that little is padding."""
+    """Yield windows of like length together, so that little is padding."""
     batch: list[_Window] = []
     for window in sorted(windows, key=lambda w: -len(w.ids)):
         if batch and (len(batch) + 1) * len(batch[0].ids) > batch_tokens:
@@ -153,8 +171,8 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
 
 
 @torch.no_grad()
-def _forward(decoder: Decoder, batch: list[_Window], side: Reading | None) -> Tensor:
-    """Logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
+def _forward(decoder: Decoder, batch: list[_Window], side: MakeSide | None) -> Tensor:
+    """Return logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
@@ -166,7 +184,7 @@ def _forward(decoder: Decoder, batch: list[_Window], side: Reading | None) -> Te
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over pieces, from which the averages follow; tallies add up.
+    """Sums over pieces, from which the averages follow; tallies can be added.
 
     Attributes:
         nats: float64 (K,), total nats of the tokens of each kind.
@@ -210,6 +228,21 @@ def summarize(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds
     return Tally(totals, np.bincount(kinds, minlength=n_kinds).astype(np.int64), n_notes)
 
 
+def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
+    """Count how often the likeliest id was the right one, by kind of token; such counts add up.
+
+    Args:
+        is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
+        kinds: int64 (N,) in [0, K), of what stands there.
+        n_kinds: K.
+
+    Returns:
+        int64 (2, K): how many were right, of how many.
+    """
+    right = torch.bincount(kinds[is_right], minlength=n_kinds)
+    return torch.stack((right, torch.bincount(kinds, minlength=n_kinds)))
+
+
 def tally_pieces(
     decoder: Decoder,
     pieces: Sequence[Ids],
@@ -219,10 +252,10 @@ def tally_pieces(
     kind_of: NDArray[np.integer[Any]],
     n_kinds: int,
     rebase: Rebase,
-    side: Reading | None = None,
+    side: MakeSide | None = None,
     temperatures: Sequence[float] = (1.0,),
 ) -> tuple[list[Tally], Tensor]:
-    """Score whole pieces, or none: their nats, and how often they were the likeliest.
+    """Score whole pieces, or none, and add up their nats by kind of token.
 
     Args:
         decoder, pieces, allowed, rebase, side, temperatures: as in `score_tokens`.
@@ -248,18 +281,3 @@ def tally_pieces(
 
 def _ratio(total: float, count: int) -> float:
     return total / count if count else float("nan")
-
-
-def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
-    """How often the likeliest id was the right one, by kind of token; such counts add up.
-
-    Args:
-        is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
-        kinds: int64 (N,) in [0, K), of what stands there.
-        n_kinds: K.
-
-    Returns:
-        int64 (2, K): how many were right, of how many.
-    """
-    right = torch.bincount(kinds[is_right], minlength=n_kinds)
-    return torch.stack((right, torch.bincount(kinds, minlength=n_kinds)))

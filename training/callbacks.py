@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,12 +104,12 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
-        decoder = None
+        decoder: Any = None  # the weights go on changing, so what is shown is a copy
         with self._guarded("the model", pl_module.device):
-            decoder = pl_module.decoder.copied().eval()  # type: ignore[operator, union-attr]
+            decoder = copy.deepcopy(pl_module.decoder)
         if decoder is None:
             return
-        snapshot = Snapshot(writer, corpus, Model(decoder, corpus.vocabulary, {}), step)
+        snapshot = Snapshot(writer, corpus, Model(decoder.eval(), corpus.vocabulary, {}), step)
         for what, log in {**(LOGGED_ONCE if step == min(due) else {}), **LOGGED}.items():
             with self._guarded(what, pl_module.device):
                 log(snapshot)

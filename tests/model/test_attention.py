@@ -134,6 +134,10 @@ def test_cache_column_by_column_equals_all_at_once(layer):
 def test_positions_of_padded_rows_count_from_their_first_token():
     cache = KVCache(1, torch.tensor([0, 2]), (1, 8, 2, 2), like=torch.zeros(1))
     assert cache.positions(4).tolist() == [[0, 1, 2, 3], [0, 0, 0, 1]]
-    assert cache.not_padding(3).squeeze().tolist() == [[True] * 3, [False, False, True]]
+    assert cache.hide_padding(None, 1).squeeze(1).tolist() == [[[True]], [[False]]]
+    hidden = causal_mask(3, 3) & padding_mask(torch.tensor([[True] * 3, [False, False, True]]))
+    assert torch.equal(cache.hide_padding(None, 3), hidden)
+    everything = torch.ones(3, 3, dtype=torch.bool)
+    assert cache.hide_padding(everything, 3)[1, 0].tolist() == [[False, False, True]] * 3
     cache.advance(4)
     assert cache.positions(1).tolist() == [[4], [2]]

@@ -291,17 +291,3 @@ def test_attention_maps_obey_the_mask():
     assert not maps[..., :2].any()
     assert not maps[..., :2, :].any()  # an empty place sees nothing
     torch.testing.assert_close(maps[..., 2:, :].sum(-1), torch.ones(2, 1, 2, 3))
-
-
-@every_variant
-def test_a_copy_is_equal_and_apart(variant):
-    decoder, ids = make(**variant), torch.arange(12)[None] % V
-    state = torch.get_rng_state()
-    copy = decoder.copied()
-    assert torch.equal(torch.get_rng_state(), state)
-    logits = decoder(ids)
-    assert torch.equal(copy(ids), logits)
-    assert not copy.training
-    with torch.no_grad():
-        copy.head.weight.zero_()
-    assert torch.equal(decoder(ids), logits)

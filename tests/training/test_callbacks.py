@@ -176,10 +176,10 @@ def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch,
 
 
 def test_a_model_that_cannot_be_copied_is_told_and_the_run_goes_on(folder, monkeypatch, capsys):
-    def fail(decoder):
+    def fail(decoder, memo):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("model.decoder.Decoder.copied", fail)
+    monkeypatch.setattr("model.decoder.Decoder.__deepcopy__", fail, raising=False)
     fit("--run", "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     (line,) = lines
