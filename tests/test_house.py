@@ -43,7 +43,8 @@ NOT_KEPT = {  # what tools and runs leave here
 }
 # What makes a GPT write music, in the order in which README tells a student to read it.
 STUDENTS_PATH = (
-    *("data/tokens/vocabulary.py", "data/tokens/tokenizer.py", "data/tokens/grammar.py"),
+    *("data/tokens/vocabulary.py", "data/tokens/cursor.py"),
+    *("data/tokens/tokenizer.py", "data/tokens/grammar.py"),
     *("model/attention.py", "model/positions.py", "model/layers.py", "model/decoder.py"),
     "model/sampling.py",
 )
