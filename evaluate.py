@@ -135,8 +135,8 @@ def judge_originality(model: Model, given: argparse.Namespace) -> dict[str, Any]
     """Prints what of some files stands in the training set; gives it."""
     corpus = corpus_of(model, given.path, given.datasets)
     readings = read_files(model, given.midi)
-    result = originality(readings.batch_of_scores, readings.names, corpus)
-    print("\n".join(map(printable, [*readings.told, *originality_lines(result)])))
+    result = originality(readings.scores, readings.names, corpus)
+    print("\n".join(map(printable, [*readings.messages, *originality_lines(result)])))
     return {"originality": result}
 
 
@@ -145,10 +145,8 @@ def judge_music(model: Model, given: argparse.Namespace) -> dict[str, Any]:
     corpus = corpus_of(model, given.path, given.datasets)
     if given.midi:
         readings = read_files(model, given.midi)
-        pieces = [
-            readings.batch_of_scores[number] for number in range(len(readings.batch_of_scores))
-        ]
-        for line in readings.told:
+        pieces = [readings.scores[number] for number in range(len(readings.scores))]
+        for line in readings.messages:
             print(printable(line), file=sys.stderr)
     else:
         pieces = written_like(model, corpus, given.count, given.seed)

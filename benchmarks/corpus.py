@@ -4,7 +4,7 @@
     python -m benchmarks.corpus NOTTINGHAM --copies 97     # 100,000 files
 
 Etude's time is that of `open_corpus`: from files on disk to token arrays on disk, with checks,
-copies, near copies, splits and the report, and what was written is on the disk. MidiTok reads
+copies, splits and the report, and what was written is on the disk. MidiTok reads
 each file and tokenizes it, and pretty_midi reads; they write nothing. Each runs in a process of
 its own, bound to as many cores as it has workers, and imports are not counted. Of several rounds,
 which take turns, the best counts.
@@ -28,7 +28,7 @@ from typing import Any
 
 from common.cli import Parser, fail, positive_integer
 from data.corpus.corpus import cores
-from data.corpus.worker_pool import find_midi_files
+from data.corpus.find_files import find_midi_files
 
 ROUNDS = 3
 
@@ -42,8 +42,8 @@ def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any])
         corpus = open_corpus(folder, datasets, CorpusOptions(**options), False, workers)
         seconds = time.perf_counter() - began
         splits = corpus.splits.values()
-        used = {what: sum(split[what] for split in splits) for what in ("notes", "tokens")}
-        copies = 0 if not options.get("deduplicate", True) else len(corpus.report()["copies"])
+        used = {what: sum(getattr(split, what) for split in splits) for what in ("notes", "tokens")}
+        copies = 0 if not options.get("deduplicate", True) else len(corpus.report().copies)
     return {"seconds": seconds, "files": len(names) - copies, **used}
 
 

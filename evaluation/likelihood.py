@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
-from data.corpus.reader import Readings, read_named
-from data.corpus.scratch import encode_batch
+from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split, token_arrays
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import Score, ScoreBatch
 from data.tokens.adapt import without_unknown
+from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
@@ -64,14 +64,14 @@ class Music:
         return cls(name, Split.of(names, arrays), [0] * len(scores), [])
 
 
-def read_files(model: Model, paths: Sequence[str]) -> Readings:
+def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
     """The pieces in MIDI files, and in folders of them, with the instruments that the model has.
 
     Raises:
-        FileNotFoundError, MidiError, OSError: as `data.pieces.read_named`.
+        FileNotFoundError, MidiError, OSError: as `data.pieces.read_paths`.
     """
     settings = CorpusOptions.from_settings(model.summary.get("data", {}))
-    return read_named(paths, model.vocabulary.grid, Instruments(settings.instruments))
+    return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
 
 
 def music_of_files(model: Model, paths: Sequence[str]) -> Music:
@@ -83,18 +83,16 @@ def music_of_files(model: Model, paths: Sequence[str]) -> Music:
     return music_of(model, read_files(model, paths))
 
 
-def music_of(model: Model, readings: Readings) -> Music:
+def music_of(model: Model, readings: MidiPieces) -> Music:
     """Pieces that were read, as far as the model's vocabulary can represent them.
 
     Raises:
         MidiError: nothing in them can be.
     """
-    told = readings.told
+    told = readings.messages
     names, scores, left_out = [], [], []
     for number, name in enumerate(readings.names):
-        score, is_known, changes = without_unknown(
-            readings.batch_of_scores[number], model.vocabulary
-        )
+        score, is_known, changes = without_unknown(readings.scores[number], model.vocabulary)
         unkept = readings.unkept_notes[number]
         missing = int((~is_known).sum()) + unkept
         if missing:
@@ -204,7 +202,7 @@ def surprises(model: Model, path: str | Path) -> tuple[Score, NDArray[np.float64
         FileNotFoundError, MidiError: there is no such file, or no note in it can be scored.
     """
     readings = read_files(model, [str(path)])
-    whole, vocabulary = readings.batch_of_scores[0], model.vocabulary
+    whole, vocabulary = readings.scores[0], model.vocabulary
     score, is_known, told = without_unknown(whole, vocabulary)
     if not len(score.notes):
         raise MidiError(_nothing_known(str(path), model))

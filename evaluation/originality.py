@@ -29,9 +29,9 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.corpus.corpus import SPLITS, Corpus
-from data.corpus.scratch import decode_medley
 from data.corpus.store import Split
 from data.score import DRUMS, Score, ScoreBatch, offsets, owners, reduced
+from data.tokens.batch_tokenizer import decode_batch
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
 
@@ -167,7 +167,7 @@ def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, ScoreBa
         first, last = members[[0, -1]].tolist()
         ends = split.piece_offsets[first : last + 2]
         ids = split.tokens[ends[0] : ends[-1]].astype(np.int64)
-        yield first, decode_medley(ids, np.diff(ends), vocabulary)
+        yield first, decode_batch(ids, np.diff(ends), vocabulary)
 
 
 def read(batch_of_scores: ScoreBatch, reading: str) -> Reading:

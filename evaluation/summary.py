@@ -111,10 +111,7 @@ def overall(
         },
         "corpus": {
             "name": corpus.folder.name,
-            "splits": {
-                name: {key: value for key, value in counts.items() if key != "files"}
-                for name, counts in corpus.splits.items()
-            },
+            "splits": {name: asdict(counts) for name, counts in corpus.splits.items()},
         },
         "likelihood": sets,
         "music": measured(scores, corpus, seed),
@@ -141,12 +138,12 @@ def _given(
     readings = read_files(model, paths)
     music = music_of(model, readings)
     own = likelihood(model, {}, music)
-    original = originality(readings.batch_of_scores, readings.names, corpus)
+    original = originality(readings.scores, readings.names, corpus)
     by_name = {file["name"]: file for file in own["files"]}
     pieces = [
         Piece(
             name,
-            readings.batch_of_scores[number],
+            readings.scores[number],
             by_name[name],
             original["pieces"][number],
             _picture_beside(name),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from common.interface import NOT_SCORED
 from data.batches.windows import PieceBatch, side_by_side
-from data.corpus.build import deal
+from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
 from data.score import offsets
@@ -111,7 +111,7 @@ def open_stream(path: str | Path, vocabulary_size: int, options: CorpusOptions) 
         hashlib.blake2b(short[begin:end].tobytes(), digest_size=16).digest()
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)
     ]
-    members = deal(marks, options)
+    members = random_splits(marks, options)
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
     return Stream(IdVocabulary(vocabulary_size), short, begins, members)

@@ -1,6 +1,6 @@
 """A folder of MIDI files to token arrays on disk: read, checked, freed of copies, split by piece.
 
-python -m data.corpus FOLDER
+    python -m data.corpus FOLDER
 
 datasets/NAME-HASH/report.txt        what a person wants to know; all of it in report.json
 datasets/NAME-HASH/corpus.json       options, the names of the pieces, and the vocabulary
@@ -16,15 +16,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from common.files import replace_folder
 from common.text import printable
-from data.corpus.build import FORMAT, build
+from data.corpus.build import FORMAT, Source, build
+from data.corpus.find_files import find_midi_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.report import summary
+from data.corpus.report import CorpusReport, SplitCounts, summary
 from data.corpus.store import Split
-from data.corpus.worker_pool import find_midi_files
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
@@ -39,17 +38,19 @@ class Corpus:
 
     Attributes:
         folder: where it lies.
-        splits: what is in each of SPLITS: how many pieces, notes, tokens and bars, and the files.
+        splits: how much is in each of SPLITS.
+        files: the names of each split's pieces.
         vocabulary: of its tokens.
     """
 
     folder: Path
-    splits: dict[str, dict[str, Any]]
+    splits: dict[str, SplitCounts]
+    files: dict[str, tuple[str, ...]]
     vocabulary: Vocabulary
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """The corpus that lies in this folder.
+        """Open the corpus that lies in this folder.
 
         Raises:
             FileNotFoundError: there is none.
@@ -61,39 +62,40 @@ class Corpus:
             if corpus["format"] != FORMAT:
                 raise CorpusError(f"{path}: format {corpus['format']}, not {FORMAT}; delete it")
             vocabulary = Vocabulary.from_json(json.dumps(corpus["vocabulary"]))
-            return cls(Path(folder), corpus["splits"], vocabulary)
+            splits = {name: SplitCounts(**counts) for name, counts in corpus["splits"].items()}
+            files = {name: tuple(corpus["files"][name]) for name in splits}
+            return cls(Path(folder), splits, files, vocabulary)
         except FileNotFoundError:
             raise FileNotFoundError(f"{folder}: no corpus in it") from None
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, VocabularyError):
             raise CorpusError(f"{path}: damaged; delete its folder to build it anew") from None
 
     def split(self, name: str) -> Split:
-        """The split of that name, one of SPLITS.
+        """Open the split of that name, one of SPLITS.
 
         Raises:
             CorpusError: its arrays are damaged.
         """
         folder = self.folder / name
         try:
-            return Split.load(folder, tuple(self.splits[name]["files"]))
+            return Split.load(folder, self.files[name])
         except (OSError, ValueError):
             raise CorpusError(f"{folder}: damaged; delete it to build the corpus anew") from None
 
-    def report(self) -> dict[str, Any]:
-        """How it came about: what report.json says.
+    def report(self) -> CorpusReport:
+        """Read how it came about: what report.json says.
 
         Raises:
             CorpusError: it is damaged.
         """
         path = self.folder / "report.json"
         try:
-            report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return CorpusReport.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
             raise CorpusError(f"{path}: damaged; delete its folder to build it anew") from None
-        return report
 
     def summary(self) -> str:
-        """What is in the corpus and what was left out, in a few lines for people."""
+        """Return what is in the corpus and what was left out, in a few lines for people."""
         head = f"corpus {self.folder}: {self.vocabulary.size:,} different tokens"
         return f"{printable(head)}\n{summary(self.report())}"
 
@@ -105,7 +107,7 @@ def open_corpus(
     progress: bool = True,
     workers: int | None = None,
 ) -> Corpus:
-    """The corpus of a folder of MIDI files, built where that has not been done before.
+    """Open the corpus of a folder of MIDI files; build it where that has not been done before.
 
     Args:
         path: the folder, or "bach": the embedded corpus.
@@ -137,8 +139,8 @@ def open_corpus(
     if not out.is_dir():
         try:
             with replace_folder(out) as temporary:
-                processes = workers or cores()
-                build(name, folder, names, left_out, temporary, options, processes, progress)
+                source = Source(name, folder, names, left_out)
+                build(source, temporary, options, workers or cores(), progress)
                 if _stamp(folder, names) != stamp:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")
         except OSError as error:
@@ -148,7 +150,7 @@ def open_corpus(
 
 
 def _midi_files(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """The names of all MIDI files in a folder and below, and what is not read, with reasons.
+    """Find all MIDI files in a folder and below, and what is not read, with reasons.
 
     Raises:
         FileNotFoundError: no such folder.
@@ -164,14 +166,14 @@ def _midi_files(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def cores() -> int:
-    """The processor cores that this process may use."""
+    """Return how many processor cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not everywhere
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _content_hash(folder: Path, names: Sequence[str], options: CorpusOptions) -> str:
-    """Twelve hex digits of all that a corpus depends on: files and their names, and options."""
+    """Hash all that a corpus depends on, files, their names and options, to 12 hex digits."""
     digest = hashlib.blake2b(digest_size=6)
     digest.update(json.dumps([FORMAT, dataclasses.asdict(options)]).encode())
     for name in names:
@@ -188,7 +190,7 @@ def _content_hash(folder: Path, names: Sequence[str], options: CorpusOptions) ->
 
 
 def _stamp(folder: Path, names: Sequence[str]) -> bytes:
-    """What changes when one of the files does."""
+    """Return bytes that change when one of the files does."""
     digest = hashlib.blake2b(digest_size=16)
     for name in names:
         try:

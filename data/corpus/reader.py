@@ -1,4 +1,4 @@
-"""The pieces in some MIDI files: read, checked, brought to the grid, all at once."""
+"""MIDI files -> canonical scores: read, checked and brought to the grid, many at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.duplicates import fingerprints, lowest_pitches
-from data.corpus.worker_pool import find_midi_files
+from data.corpus.find_files import find_midi_files
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
 from data.midi.quantize import Events, MidiError, batch_from_events, has_beats, refusals
@@ -21,29 +21,48 @@ MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for 
 
 
 @dataclass(frozen=True)
-class Readings:
-    """What the first pass takes from some files; of each piece in them, in order."""
+class MidiPieces:
+    """The P pieces in some MIDI files.
+
+    Attributes:
+        names: of their files.
+        scores: their music, canonical.
+        least_tokens: how many tokens each takes at least.
+        grid_changes: what bringing each to the grid changed.
+        fingerprints: what copies in any key share; see `duplicates.fingerprints`.
+        lowest_pitches: of each piece's notes but the drums'.
+        has_beats: whether each keeps to a beat.
+        unkept_notes: how many notes of each are of instruments that were not asked for.
+        left_out: name and reason of each file that is no piece.
+    """
 
     names: list[str]
-    batch_of_scores: ScoreBatch
-    sizes: list[int]  # tokens, about
-    losses: list[GridChanges]
-    marks: list[bytes]  # what copies share
+    scores: ScoreBatch
+    least_tokens: list[int]
+    grid_changes: list[GridChanges]
+    fingerprints: list[bytes]
     lowest_pitches: list[int]
     has_beats: list[bool]
-    unkept_notes: list[int]  # of instruments that were not asked for
-    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
+    unkept_notes: list[int]
+    left_out: list[tuple[str, str]]
 
     @property
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """A line for people about each file that is no piece."""
         return [f"{name}: left out: {reason}" for name, reason in self.left_out]
 
 
 def read_pieces(
     names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments
-) -> Readings:
-    """The music in some files, or why they are left out."""
+) -> MidiPieces:
+    """Read MIDI files of a folder; what is no piece is left out with a reason.
+
+    Args:
+        names: of the files, relative to the folder.
+        folder: where they are.
+        grid: what onsets and durations are brought to.
+        instruments: which to keep.
+    """
     played: dict[str, Events] = {}
     reasons: dict[str, str] = {}
     order = []
@@ -63,31 +82,30 @@ def read_pieces(
         elif not len(kept[name].notes):
             reasons[name] = "it holds no notes of the instruments to keep"
     pieces = [name for name in order if name not in reasons]
-    batch_of_scores, losses = batch_from_events([kept[name] for name in pieces], grid)
-    sizes = least_tokens(batch_of_scores)
+    scores, grid_changes = batch_from_events([kept[name] for name in pieces], grid)
+    sizes = least_tokens(scores)
     for number in np.flatnonzero(sizes > MOST_TOKENS).tolist():
         reasons[pieces[number]] = (
             f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
         )
     is_short = sizes <= MOST_TOKENS
-    batch_of_scores = batch_of_scores.some(is_short)
-    losses = [lost for lost, short in zip(losses, is_short.tolist(), strict=True) if short]
+    scores = scores.some(is_short)
     pieces = [name for name in pieces if name not in reasons]
-    return Readings(
+    return MidiPieces(
         pieces,
-        batch_of_scores,
+        scores,
         sizes[is_short].tolist(),
-        losses,
-        fingerprints(batch_of_scores),
-        lowest_pitches(batch_of_scores).tolist(),
+        [grid_changes[number] for number in np.flatnonzero(is_short)],
+        fingerprints(scores),
+        lowest_pitches(scores).tolist(),
         has_beats([played[name] for name in pieces]).tolist(),
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in order if name in reasons],
     )
 
 
-def read_named(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> Readings:
-    """The music in the named files, and in all MIDI files of the named folders and below.
+def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> MidiPieces:
+    """Read the MIDI files named, and all MIDI files of the folders named and below.
 
     Raises:
         FileNotFoundError: no such file or folder.
@@ -111,22 +129,22 @@ def read_named(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
             named.add(str(path))
     if len(names) > MOST_AT_ONCE:
         raise MidiError(f"{len(names):,} files: name at most {MOST_AT_ONCE:,} of them")
-    readings = read_pieces(dict.fromkeys(names), Path(), grid, instruments)
-    for name, reason in readings.left_out:
-        if name in named or not readings.names:
+    read = read_pieces(dict.fromkeys(names), Path(), grid, instruments)
+    for name, reason in read.left_out:
+        if name in named or not read.names:
             raise MidiError(f"{name}: {reason}")
-    return replace(readings, left_out=sorted(readings.left_out + unread))
+    return replace(read, left_out=sorted(read.left_out + unread))
 
 
-def least_tokens(batch_of_scores: ScoreBatch) -> NDArray[np.int64]:
-    """(P,) how many tokens each piece takes at least: its notes, their Extends and Durations."""
-    longest = batch_of_scores.grid.bar_steps(*batch_of_scores.grid.default_meter)
-    of_note = 2 + (batch_of_scores.notes["duration"].astype(np.int64) - 1) // longest
-    return np.asarray(reduced(np.add, of_note, batch_of_scores.note_offsets, empty=0))
+def least_tokens(scores: ScoreBatch) -> NDArray[np.int64]:
+    """Return (P,) how many tokens each piece takes at least: Notes, their Extends, Durations."""
+    longest = scores.grid.bar_steps(*scores.grid.default_meter)
+    of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest
+    return np.asarray(reduced(np.add, of_note, scores.note_offsets, empty=0))
 
 
 def _reason(error: Exception, path: Path) -> str:
-    """Why a file could not be read, without the path, which is known."""
+    """Say why a file could not be read, without its path, which is known."""
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read ({error.strerror})"
     return str(error).removeprefix(f"{path}: ")

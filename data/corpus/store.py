@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from data.corpus.report import SplitCounts
 from data.score import offsets
 from data.tokens.augment import transposition_ranges
 from data.tokens.tokenizer import bar_indices, bar_tempos
@@ -53,7 +54,7 @@ class Split:
 
     @classmethod
     def load(cls, folder: Path, names: tuple[str, ...]) -> Split:
-        """The split that a `SplitWriter` wrote.
+        """Map the split that a `SplitWriter` wrote.
 
         Raises:
             OSError, ValueError: an array is missing or damaged.
@@ -66,14 +67,14 @@ class Split:
 
     @classmethod
     def of(cls, names: Sequence[str], pieces: TokenArrays) -> Split:
-        """Pieces in memory, whose names these are."""
+        """Return pieces in memory, with these names, as a split."""
         return cls(**pieces.arrays, piece_offsets=offsets(pieces.lengths), names=tuple(names))
 
     def __len__(self) -> int:
         return len(self.names)
 
     def piece(self, index: int) -> NDArray[np.int64]:
-        """(T,) the ids of a piece, from Start to End."""
+        """Return (T,) the ids of a piece, from Start to End."""
         begin, end = self.piece_offsets[index], self.piece_offsets[index + 1]
         return self.tokens[begin:end].astype(np.int64)
 
@@ -89,7 +90,7 @@ class TokenArrays:
 def token_arrays(
     ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
 ) -> TokenArrays:
-    """What a `SplitWriter` appends of pieces, given end to end with the length of each."""
+    """Return the arrays of some pieces, whose ids (N,) are end to end, each so long (P,)."""
     begins = np.cumsum(lengths) - lengths
     kind = vocabulary.kind_of[ids]
     notes = np.concatenate([[0], np.cumsum(kind == Kind.NOTE)])
@@ -132,7 +133,7 @@ class SplitWriter:
         self._stack.__exit__(kind, error, at)
 
     def add(self, names: Sequence[str], pieces: TokenArrays) -> None:
-        """Appends pieces, whose names these are."""
+        """Append pieces with these names."""
         for name, array in pieces.arrays.items():
             self._arrays[name].append(array + self.tokens if name == "bar_offsets" else array)
         self._arrays["piece_offsets"].append(self.tokens + np.cumsum(pieces.lengths))
@@ -141,10 +142,9 @@ class SplitWriter:
         self.notes += int(pieces.arrays["note_counts"].sum())
         self.bars += len(pieces.arrays["bar_offsets"])
 
-    def report(self) -> dict[str, Any]:
-        """How much was written, and the pieces' names."""
-        counts = {"notes": self.notes, "tokens": self.tokens, "bars": self.bars}
-        return {"pieces": len(self.names), **counts, "files": self.names}
+    def counts(self) -> SplitCounts:
+        """Return how much was written."""
+        return SplitCounts(len(self.names), self.notes, self.tokens, self.bars)
 
 
 class GrowingArray:
@@ -175,15 +175,11 @@ class GrowingArray:
                 self._file.close()
 
     def append(self, values: ArrayLike) -> None:
-        """Writes rows at the end."""
+        """Write rows at the end."""
         rows = np.ascontiguousarray(values, dtype=self._dtype)
         self._length += len(rows)
         self._row = rows.shape[1:]
         self._file.write(rows.tobytes())
-
-    def mapped(self) -> NDArray[Any]:
-        """The array, once it is whole."""
-        return np.asarray(np.load(self._path, mmap_mode="r", allow_pickle=False))
 
     def _write_header(self) -> None:
         shape = (self._length, *self._row)

@@ -1,30 +1,23 @@
-"""MIDI files found in a folder, and work on them that no single file can stop.
-
-A file name is a `str` as the operating system gives it: bytes that are not UTF-8 become lone
-surrogates (os.fsdecode). Such a name opens its file, sorts, and survives `json.dumps` and
-`json.loads` as they are; to print one or write it as text, use `common.text.printable`.
-"""
+"""Work on many items, in other processes, that no single item can stop."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
-import stat
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-SUFFIXES = (".mid", ".midi")
+import psutil
+
 MEMORY_BYTES = 2 * 2**30  # what one item may make a worker ask for, beyond what it began with
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 64  # a batch
@@ -38,74 +31,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """All MIDI files in a folder and below, and what looks like one but cannot be read.
-
-    Links are followed. Each real folder is listed once, under its own name rather than a link's
-    if both are there.
-
-    Returns:
-        The names of the files, relative to the folder, with "/", sorted; and (name, reason) of
-        folders that cannot be listed, links that lead nowhere, and what is no regular file.
-
-    Raises:
-        FileNotFoundError, NotADirectoryError, PermissionError: the folder itself cannot be listed.
-    """
-    try:
-        top = Path(folder).stat()
-        os.scandir(folder).close()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{folder}: no such folder") from None
-    except NotADirectoryError:
-        raise NotADirectoryError(
-            f"{folder}: a file, where a folder of MIDI files is needed"
-        ) from None
-    found: list[str] = []
-    left_out: list[tuple[str, str]] = []
-    seen = {(top.st_dev, top.st_ino)}
-    real, linked = [""], deque[tuple[str, os.stat_result]]()  # names with "/" after them
-    while real or linked:
-        if real:
-            prefix = real.pop()
-        else:
-            prefix, status = linked.popleft()
-            if (status.st_dev, status.st_ino) in seen:
-                left_out.append((prefix[:-1], "a link to a folder that is listed already"))
-                continue
-            seen.add((status.st_dev, status.st_ino))
-        try:
-            with os.scandir(os.path.join(folder, prefix)) as listing:  # noqa: PTH118  # bytes stay
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            left_out.append((prefix[:-1], f"cannot be listed ({error.strerror})"))
-            continue
-        for entry in entries:
-            name = prefix + entry.name
-            is_midi = entry.name.lower().endswith(SUFFIXES)
-            if entry.is_file(follow_symlinks=False):
-                found += [name] if is_midi else []
-                continue
-            try:
-                status = entry.stat()
-            except OSError as error:
-                if is_midi or "." not in entry.name:  # it may have been a folder
-                    left_out.append((name, f"cannot be opened ({error.strerror})"))
-                continue
-            if stat.S_ISDIR(status.st_mode) and entry.is_symlink():
-                linked.append((name + "/", status))
-            elif stat.S_ISDIR(status.st_mode):
-                seen.add((status.st_dev, status.st_ino))
-                real.append(name + "/")
-            elif is_midi and stat.S_ISREG(status.st_mode):
-                found.append(name)
-            elif is_midi:
-                left_out.append((name, "not a regular file"))
-    return sorted(found), sorted(left_out)
-
-
 @dataclass(frozen=True)
 class Failed:
-    """Stands where a result would be: work on this item did not end well; `reason` is one line."""
+    """The result of an item on which work did not end well; `reason` is one line."""
 
     reason: str
 
@@ -119,7 +47,7 @@ def guarded(
     workers: int = 1,
     limit_seconds: float = 60.0,
 ) -> Iterator[tuple[Item, Result | Failed]]:
-    """(item, work(item)) of every item, in order; otherwise as `guarded_batches`."""
+    """Yield (item, work(item)) of every item, in order; otherwise as `guarded_batches`."""
     each: partial[list[Result | Failed]] = partial(_each, work)
     for batch, results in guarded_batches(each, items, workers, limit_seconds):
         if isinstance(results, Failed):
@@ -143,7 +71,7 @@ def guarded_batches(
     workers: int = 1,
     limit_seconds: float = 60.0,
 ) -> Iterator[tuple[list[Item], Result | Failed]]:
-    """(batch, work(batch)) of batches of items, in order, the work done in other processes.
+    """Yield (batch, work(batch)) of batches of items, in order, worked on in other processes.
 
     Work takes the items of its batch one by one and then may go on with all of them. An item on
     which a worker dies (a native crash, an exception that `work` lets out), takes more than
@@ -168,49 +96,15 @@ def guarded_batches(
     Raises:
         RuntimeError: workers die before they begin to work.
     """
-    source = iter(items)
-    window: list[_Batch[Item, Result]] = []  # in order; all that is not yet handed out
-    pool: list[_Worker[Item, Result]] = []
-    size = 1
+    pool = _Pool(work, iter(items), workers, limit_seconds)
     try:
-        while True:
-            while True:
-                idle = next((worker for worker in pool if worker.batch is None), None)
-                if idle is None and len(pool) == workers:
-                    break
-                given = next((batch for batch in window if not batch.is_given), None)
-                if given is None and len(window) < LOOK_AHEAD * workers:
-                    given = _Batch(list(islice(source, size)))
-                    window += [given] if given.items else []
-                if given is None or not given.items:
-                    break
-                if idle is None:
-                    idle = _Worker(work, limit_seconds)
-                    pool.append(idle)
-                idle.give(given)
-            is_ready = bool(window) and window[0].is_done
-            busy = {worker.pipe: worker for worker in pool if worker.batch is not None}
-            if not is_ready and not busy:
-                return
-            for pipe in wait(list(busy), timeout=0 if is_ready else None):
-                worker = busy[pipe]
-                batch = worker.take()
-                at = window.index(batch)
-                try:
-                    seconds, batch.result = worker.pipe.recv()
-                except (EOFError, OSError):
-                    pool.remove(worker)
-                    window[at : at + 1] = worker.post_mortem(batch, limit_seconds)
-                else:
-                    size = min(MOST_ITEMS, 2 * size) if seconds < BATCH_SECONDS else -(-size // 2)
-                    batch.is_done = True
-                    if isinstance(batch.result, Failed) and len(batch.items) > 1:
-                        window[at : at + 1] = [_Batch([item]) for item in batch.items]
-            if is_ready:
-                batch = window.pop(0)
+        while pool.has_more():
+            pool.wait()
+            if pool.window[0].is_done:
+                batch = pool.window.pop(0)
                 yield batch.items, cast(Result | Failed, batch.result)
     finally:
-        for worker in pool:
+        for worker in pool.workers:
             worker.stop()
 
 
@@ -250,10 +144,10 @@ class _Worker(Generic[Item, Result]):
         batch, self.batch = self.batch, None
         return batch
 
-    def post_mortem(
+    def replacements(
         self, batch: _Batch[Item, Result], limit_seconds: float
     ) -> list[_Batch[Item, Result]]:
-        """What takes the place of the batch on which the worker died."""
+        """Return the batches that replace the one on which the worker died."""
         self.process.join(1)
         self.stop()
         status, at, items = self.process.exitcode, self.item_number.value, batch.items
@@ -279,6 +173,68 @@ class _Worker(Generic[Item, Result]):
         self.pipe.close()
 
 
+class _Pool(Generic[Item, Result]):
+    """Workers, and the batches that are not yet handed out."""
+
+    def __init__(
+        self,
+        work: Callable[[Iterable[Item]], Result],
+        source: Iterator[Item],
+        most_workers: int,
+        limit_seconds: float,
+    ) -> None:
+        self.work, self.source = work, source
+        self.most_workers, self.limit_seconds = most_workers, limit_seconds
+        self.window: list[_Batch[Item, Result]] = []  # in order
+        self.workers: list[_Worker[Item, Result]] = []
+        self.batch_items = 1  # of the next batch
+
+    def has_more(self) -> bool:
+        """Give batches to idle workers; return whether a batch is left to hand out."""
+        while True:
+            idle = next((worker for worker in self.workers if worker.batch is None), None)
+            if idle is None and len(self.workers) == self.most_workers:
+                break
+            if (batch := self._next_batch()) is None:
+                break
+            if idle is None:
+                idle = _Worker(self.work, self.limit_seconds)
+                self.workers.append(idle)
+            idle.give(batch)
+        return bool(self.window)
+
+    def _next_batch(self) -> _Batch[Item, Result] | None:
+        """Return the first batch that no worker has, if need be of new items."""
+        for batch in self.window:
+            if not batch.is_given:
+                return batch
+        has_room = len(self.window) < LOOK_AHEAD * self.most_workers
+        items = list(islice(self.source, self.batch_items)) if has_room else []
+        if not items:
+            return None
+        self.window.append(_Batch(items))
+        return self.window[-1]
+
+    def wait(self) -> None:
+        """Take results; wait for one unless the first batch is done."""
+        busy = {worker.pipe: worker for worker in self.workers if worker.batch is not None}
+        for pipe in wait(list(busy), timeout=0 if self.window[0].is_done else None):
+            worker = busy[pipe]
+            batch = worker.take()
+            at = self.window.index(batch)
+            try:
+                seconds, batch.result = worker.pipe.recv()
+            except (EOFError, OSError):
+                self.workers.remove(worker)
+                self.window[at : at + 1] = worker.replacements(batch, self.limit_seconds)
+                continue
+            is_quick, size = seconds < BATCH_SECONDS, self.batch_items
+            self.batch_items = min(MOST_ITEMS, 2 * size) if is_quick else -(-size // 2)
+            batch.is_done = True
+            if isinstance(batch.result, Failed) and len(batch.items) > 1:
+                self.window[at : at + 1] = [_Batch([item]) for item in batch.items]
+
+
 def _cause_of_death(status: int, limit_seconds: float) -> str:
     if status >= 0:
         return f"the reader crashed on it (exit status {status})"
@@ -295,7 +251,7 @@ def _serve(
     work: Callable[[Iterable[Item]], Result],
     limit_seconds: float,
 ) -> None:
-    """What a worker does: batches in, results out, until the pipe or the parent is gone."""
+    """Serve as a worker: batches in, results out, until the pipe or the parent is gone."""
     parents_end.close()  # or the pipe would never end
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent tidies up
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -338,13 +294,12 @@ def _die_with_parent() -> None:
 
 
 def _limit_memory() -> None:
-    """No core dumps, and no more address space than there is now and MEMORY_BYTES."""
+    """Allow no core dumps, and MEMORY_BYTES more address space than there is now."""
     if sys.platform == "linux":
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        wanted = pages * resource.getpagesize() + MEMORY_BYTES
+        wanted = psutil.Process().memory_info().vms + MEMORY_BYTES
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         allowed = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *allowed]), hard))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.corpus.corpus import open_corpus
-from data.corpus.scratch import encode_batch
 from data.corpus.store import Split, token_arrays
 from data.score import BAR, DRUMS, NOTE, SECONDS, ScoreBatch, canonical
+from data.tokens.batch_tokenizer import encode_batch
 from evaluation.originality import READINGS, figures, find, originality, read, runs
 from tests.folders import transposed, tune, write_tunes
 from tests.music import piece, scores, vocabulary_for
@@ -185,5 +185,5 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
             new[reading]["longest"][0],
         ]
         assert result["held_out"][reading]["shares"]["8"] < 0.1
-    held_out = corpus.splits["valid"]["pieces"] + corpus.splits["test"]["pieces"]
+    held_out = corpus.splits["valid"].pieces + corpus.splits["test"].pieces
     assert result["held_out"]["pieces"] == result["held_out"]["of"] == held_out

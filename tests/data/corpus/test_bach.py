@@ -308,9 +308,9 @@ def test_the_whole_corpus_as_make_music_builds_it(tmp_path):
     pieces = {name: len(built.split(name)) for name in corpus.SPLITS}
     assert pieces == {"train": 325, "valid": 40, "test": 40}
     report = built.report()
-    assert report["left_out"] == []
-    assert len(report["copies"]) == 2
-    assert report["losses"]["merged"] == report["losses"]["cut"] == 0
+    assert report.left_out == []
+    assert len(report.copies) == 2
+    assert report.music.grid_changes.merged == report.music.grid_changes.cut == 0
 
     # The chorale that the Makefile continues must be one that the model has not seen.
     makefile = (Path(__file__).parents[3] / "Makefile").read_text()

@@ -9,21 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common import files
 from data.corpus import build as build_module
-from data.corpus import scratch as batch_of_scores
-from data.corpus import store
-from data.corpus import worker_pool as reading
-from data.corpus.build import deal
+from data.corpus import scratch, store, worker_pool
+from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.scratch import MedleyOnDisk, MedleyWriter, decode_medley, encode_batch
+from data.corpus.scratch import ScoreWriter, read_scores
 from data.score import ScoreBatch
-from data.tokens.tokenizer import encode
 from tests.folders import tune, write_tunes
-from tests.music import GRID, piece, scores, vocabulary_for
+from tests.music import GRID
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,7 +28,7 @@ import os, random, shutil, signal, sys
 from pathlib import Path
 from data.corpus import build
 from data.corpus import corpus
-from data.corpus import scratch as medley
+from data.corpus import scratch
 from common import files
 from data.corpus import store
 
@@ -52,7 +47,7 @@ def step():
 
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
-    (store.GrowingArray, "append"), (medley.MedleyWriter, "add"), (Path, "write_text"),
+    (store.GrowingArray, "append"), (scratch.ScoreWriter, "add"), (Path, "write_text"),
     (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
 ]:
     mortal(owner, name)
@@ -173,7 +168,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatc
 
         monkeypatch.setattr(owner, name, write)
 
-    places = [(store.GrowingArray, "append"), (batch_of_scores.MedleyWriter, "add"), (os, "fsync")]
+    places = [(store.GrowingArray, "append"), (scratch.ScoreWriter, "add"), (os, "fsync")]
     for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
         fills_up(owner, name)
     room = 1
@@ -215,7 +210,7 @@ main()
 def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk):
     one = open_corpus(folder, tmp_path / "one", progress=False, workers=1)
     monkeypatch.setattr(build_module, "CHUNK_PIECES", chunk)
-    monkeypatch.setattr(reading, "MOST_ITEMS", chunk)
+    monkeypatch.setattr(worker_pool, "MOST_ITEMS", chunk)
     three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
     assert content(one.folder) == content(three.folder)
     monkeypatch.setattr(build_module, "CHUNK_TOKENS", 1)
@@ -223,41 +218,26 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
     assert content(one.folder) == content(notes.folder)
 
 
-def test_a_medley_gives_its_pieces_back_from_disk(tmp_path):
+def test_scores_come_back_from_disk(tmp_path):
     scores = [tune(number, bars=1 + number) for number in range(4)]
     written = ScoreBatch.of(scores)
-    with MedleyWriter(tmp_path) as writer:
+    with ScoreWriter(tmp_path) as writer:
         writer.add(ScoreBatch.of(scores[:1]))
         writer.add(ScoreBatch.of(scores[1:]))
     notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
     bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
     order = [2, 0, 3]
-    read = MedleyOnDisk(tmp_path, GRID).pieces(
-        [notes[number] for number in order], [bars[number] for number in order]
+    read = read_scores(
+        tmp_path, GRID, [notes[number] for number in order], [bars[number] for number in order]
     )
     assert [read[index] for index in range(len(read))] == [scores[number] for number in order]
 
 
-@given(
-    st.lists(scores() | st.just(piece([])), min_size=1, max_size=6).filter(
-        lambda pieces: any(len(score.notes) for score in pieces)
-    )
-)
-def test_a_medley_is_spelled_as_its_pieces_are(pieces):
-    vocabulary = vocabulary_for(*pieces)
-    ids, lengths = encode_batch(ScoreBatch.of(pieces), vocabulary)
-    spelled = [encode(score, vocabulary) for score in pieces]
-    np.testing.assert_array_equal(ids, np.concatenate(spelled))
-    assert lengths.tolist() == list(map(len, spelled))
-    back = decode_medley(ids, lengths, vocabulary)
-    assert [back[index] for index in range(len(back))] == pieces
-
-
-def test_pieces_with_one_mark_are_dealt_together():
+def test_pieces_with_one_fingerprint_go_to_one_split():
     rng = np.random.default_rng(0)
     for count in range(2, 40):
         marks = [bytes([mark]) * 16 for mark in rng.integers(0, max(2, count // 2), size=count)]
-        members = deal(marks, CorpusOptions())
+        members = random_splits(marks, CorpusOptions())
         if len(set(marks)) == 1:
             assert members == {}
             continue

@@ -1,5 +1,6 @@
 """Corpora: what is read, left out, split and written, and when it is written again."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -13,19 +14,24 @@ from hypothesis import strategies as st
 
 from common.text import printable
 from data.corpus import corpus as corpus_module
-from data.corpus import reader as pieces
+from data.corpus import reader
 from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.duplicates import fingerprint
-from data.corpus.report import report_text
+from data.corpus.duplicates import fingerprints
+from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.midi.io import read_midi, write_midi
-from data.score import DRUMS, NOTE, Score
+from data.score import DRUMS, NOTE, Score, ScoreBatch
 from data.tokens.tokenizer import bar_indices, decode, window_head
 from data.tokens.vocabulary import Kind
 from tests.folders import NOTTINGHAM, transposed, tune, write_tunes
 from tests.music import GRID, piece, scores
 
 ROOT = Path(__file__).parents[3]
+
+
+def fingerprint(score):
+    (only,) = fingerprints(ScoreBatch.of([score]))
+    return only
 
 
 def names(corpus):
@@ -79,23 +85,25 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
     report = corpus.report()
-    assert report == json.loads((corpus.folder / "report.json").read_text())
-    assert report["files"] == 16
-    assert [entry["file"] for entry in report["left_out"]] == ["a.mid", "b.mid", "c.mid"]
-    assert report["left_out"][0]["reason"] == "not a MIDI file (it does not begin with MThd)"
-    assert "broken MIDI file" in report["left_out"][1]["reason"]
-    assert report["left_out"][2]["reason"] == "it holds no notes"
-    assert report["copies"] == [{"file": "tune0.mid", "of": "tune0 in E.mid", "semitones": -4}]
-    assert {s: report["splits"][s]["pieces"] for s in SPLITS} == {
+    written = json.loads((corpus.folder / "report.json").read_text())
+    assert report == CorpusReport.from_json(written)
+    assert report.to_json() == CorpusReport.from_json(written).to_json()
+    assert report.files == 16
+    assert [entry.file for entry in report.left_out] == ["a.mid", "b.mid", "c.mid"]
+    assert report.left_out[0].reason == "not a MIDI file (it does not begin with MThd)"
+    assert "broken MIDI file" in report.left_out[1].reason
+    assert report.left_out[2].reason == "it holds no notes"
+    assert report.copies == [Copy("tune0.mid", "tune0 in E.mid", -4)]
+    assert {s: report.splits[s].pieces for s in SPLITS} == {
         "train": 10,
         "valid": 1,
         "test": 1,
     }
     for split in SPLITS:
-        assert report["splits"][split]["tokens"] == len(corpus.split(split).tokens)
-        assert report["splits"][split]["notes"] == corpus.split(split).note_counts.sum()
-        assert report["splits"][split]["bars"] == len(corpus.split(split).bar_offsets)
-    assert report["losses"]["moved"] == 0
+        assert report.splits[split].tokens == len(corpus.split(split).tokens)
+        assert report.splits[split].notes == corpus.split(split).note_counts.sum()
+        assert report.splits[split].bars == len(corpus.split(split).bar_offsets)
+    assert report.music.grid_changes.moved == 0
     text = corpus.folder.joinpath("report.txt").read_text()
     assert "tunes: 12 pieces out of 16 MIDI files" in text
     assert "Copies: 1, left out; 0 exact, 1 transposed\n  tune0.mid is tune0 in E.mid, -4" in text
@@ -127,8 +135,8 @@ def test_performances_without_beats_are_named(folder, tmp_path):
     report = open_corpus(folder, tmp_path / "out", progress=False).report()
     assert "all pieces keep to a beat" in report_text(report)
     for count, advice in ((1, "beats suit the rest"), (7, "a grid of seconds suits")):
-        report["without_beats"] = [f"tune{number}.mid" for number in range(count)]
-        page = report_text(report)
+        without_beats = [f"tune{number}.mid" for number in range(count)]
+        page = report_text(dataclasses.replace(report, without_beats=without_beats))
         assert f"{count} of 12 pieces keep to no beat that the grid divides (tune0.mid" in page
         assert advice in page
 
@@ -178,7 +186,7 @@ def test_copies_never_cross_splits(folder, tmp_path, seed):
     corpus = open_corpus(folder, tmp_path / "out", CorpusOptions(seed=seed), progress=False)
     numbers = [int(Path(n).stem[4:]) for split in SPLITS for n in corpus.split(split).names]
     assert sorted(numbers) == list(range(12))
-    assert len(corpus.report()["copies"]) == 12
+    assert len(corpus.report().copies) == 12
 
 
 def test_the_split_follows_content_and_seed_and_not_names(folder, tmp_path):
@@ -212,7 +220,7 @@ def test_copies_are_used_where_that_is_asked_for_and_still_never_cross_splits(fo
         write_midi(transposed(tune(number, bars=3 + number % 7), 2), folder / f"copy{number}.mid")
     options = CorpusOptions(deduplicate=False)
     corpus = open_corpus(folder, tmp_path / "out", options, progress=False)
-    assert len(corpus.report()["copies"]) == 12
+    assert len(corpus.report().copies) == 12
     members = names(corpus)
     assert sum(map(len, members.values())) == 24
     for split in SPLITS:
@@ -244,10 +252,8 @@ def test_subfolders_are_taken_at_their_word(tmp_path):
         "valid": ("valid/tune2.mid", "valid/tune3.mid"),
         "test": (),
     }
-    assert corpus.report()["copies"] == [
-        {"file": "valid/tune2.mid", "of": "train/tune2.mid", "semitones": 0}
-    ]
-    assert [entry["file"] for entry in corpus.report()["left_out"]] == ["tune50.mid"]
+    assert corpus.report().copies == [Copy("valid/tune2.mid", "train/tune2.mid", 0)]
+    assert [entry.file for entry in corpus.report().left_out] == ["tune50.mid"]
 
 
 def test_a_second_call_reuses_and_a_change_builds_anew(folder, tmp_path, monkeypatch):
@@ -336,16 +342,16 @@ def test_a_symbolic_link_loop_and_an_unreadable_entry_are_survived(folder, tmp_p
     (folder / "loop").symlink_to(folder)
     (folder / "gone.mid").symlink_to(folder / "nothing")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    assert corpus.report()["left_out"] == [
-        {"file": "gone.mid", "reason": "cannot be opened (No such file or directory)"},
-        {"file": "loop", "reason": "a link to a folder that is listed already"},
+    assert corpus.report().left_out == [
+        LeftOut("gone.mid", "cannot be opened (No such file or directory)"),
+        LeftOut("loop", "a link to a folder that is listed already"),
     ]
 
 
 @pytest.mark.skipif(not NOTTINGHAM.is_dir(), reason="the Nottingham corpus is not at hand")
 def test_nottingham_is_read_whole(tmp_path):
     corpus = open_corpus(NOTTINGHAM, tmp_path / "out", progress=False)
-    assert corpus.report()["left_out"] == []
+    assert corpus.report().left_out == []
     assert sum(len(corpus.split(split)) for split in SPLITS) > 1000
     kind_of = corpus.vocabulary.kind_of
     split = corpus.split("train")
@@ -372,25 +378,25 @@ def test_a_mistake_in_the_command_is_one_line(folder, tmp_path, arguments, words
 
 
 def test_a_file_that_cannot_be_opened_costs_itself_wherever_it_lies(folder, tmp_path, monkeypatch):
-    read = pieces.read_events
+    read = reader.read_events
 
     def denied(path):
         if path.name in ("tune1.mid", "tune2.mid"):
             raise PermissionError(13, "Permission denied", str(path))
         return read(path)
 
-    monkeypatch.setattr(pieces, "read_events", denied)  # workers are forked: they have it too
-    left_out = open_corpus(folder, tmp_path / "out", progress=False).report()["left_out"]
-    assert [entry["reason"] for entry in left_out] == ["cannot be read (Permission denied)"] * 2
+    monkeypatch.setattr(reader, "read_events", denied)  # workers are forked: they have it too
+    left_out = open_corpus(folder, tmp_path / "out", progress=False).report().left_out
+    assert [entry.reason for entry in left_out] == ["cannot be read (Permission denied)"] * 2
 
 
 def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path):
     held = [(0, 90_000 * 12, pitch, 80, 0) for pitch in range(100)]  # 22,500 bars each
     write_midi(piece(held), folder / "held.mid")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    (left_out,) = corpus.report()["left_out"]
-    assert left_out["file"] == "held.mid"
-    assert "held too long" in left_out["reason"]
+    (left_out,) = corpus.report().left_out
+    assert left_out.file == "held.mid"
+    assert "held too long" in left_out.reason
     assert sum(len(corpus.split(split)) for split in SPLITS) == 12
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks import fuzz
-from data.corpus.worker_pool import Failed, find_midi_files, guarded
+from data.corpus.find_files import find_midi_files
+from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import MAX_FILE_BYTES, read_midi
 from data.midi.quantize import MidiError
 from data.midi.repair import has_hanging, without_hanging

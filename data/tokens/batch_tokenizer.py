@@ -1,0 +1,64 @@
+"""Many scores <-> ids at once: what is done to each piece is done to all, end to end."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.score import Score, ScoreBatch, offsets
+from data.tokens.tokenizer import bar_indices, decode_parts, encode
+from data.tokens.vocabulary import Kind, Vocabulary
+
+
+def encode_batch(
+    scores: ScoreBatch, vocabulary: Vocabulary
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ids of all pieces, end to end (N,), and how many are each piece's (P,).
+
+    The ids are those of `encode`. All pieces are encoded as if they were one, with each piece's
+    onsets counted on from the bars before it. What sets pieces apart is then inserted: End and
+    Start, and the tempo where a piece begins with that of the piece before it.
+
+    Raises:
+        VocabularyError: the vocabulary has no token for something in it.
+    """
+    bar_starts = offsets(scores.bars["length"])
+    notes = scores.notes.copy()
+    notes["onset"] += np.repeat(bar_starts[scores.bar_offsets[:-1]], np.diff(scores.note_offsets))
+    ids = encode(Score(notes, scores.bars, scores.tempo_bpm, scores.grid), vocabulary)
+    kind_of = vocabulary.kind_of
+    # where each piece but the first begins: at its first bar; if it has none, at the next, or End
+    new = np.append(bar_indices(ids, vocabulary), len(ids) - 1)[scores.bar_offsets[1:-1]]
+
+    places = [np.repeat(new, 2)]
+    values = [np.tile([vocabulary.first(Kind.END), vocabulary.first(Kind.START)], len(new))]
+    if vocabulary.counts[Kind.TEMPO]:
+        barred = new[np.diff(scores.bar_offsets)[1:] > 0]
+        head_end = barred + 1 + (kind_of[ids[barred + 1]] == Kind.LENGTH)
+        lacks_tempo = kind_of[ids[head_end]] != Kind.TEMPO
+        tempo_at = np.flatnonzero(kind_of[ids] == Kind.TEMPO)
+        latest = np.searchsorted(tempo_at, head_end[lacks_tempo]) - 1
+        places.append(head_end[lacks_tempo])
+        values.append(ids[tempo_at[latest]])
+    ids = np.insert(ids, np.concatenate(places), np.concatenate(values))
+    return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
+
+
+def decode_batch(
+    ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
+) -> ScoreBatch:
+    """Return the pieces that ids encode: the inverse of `encode_batch`.
+
+    Args:
+        ids: (N,) of all pieces, end to end; not checked, for they come from a corpus.
+        lengths: (P,) how many are each piece's.
+        vocabulary: theirs.
+    """
+    notes, bars, tempo = decode_parts(ids, vocabulary)
+    kinds, token_offsets = vocabulary.kind_of[ids], offsets(lengths)
+    note_offsets, bar_offsets = (
+        offsets(kinds == kind)[token_offsets] for kind in (Kind.NOTE, Kind.BAR)
+    )
+    begins = offsets(bars["length"])[bar_offsets[:-1]]
+    notes["onset"] -= np.repeat(begins, np.diff(note_offsets)).astype(np.int32)
+    return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, vocabulary.grid)
