@@ -15,6 +15,7 @@ import train
 from data.score import DRUMS
 from model.serialization import load_model_file
 from tests.folders import write_tunes
+from training import tensorboard
 
 CONFIGS = Path(train.__file__).parent / "configs"
 
@@ -34,14 +35,14 @@ def fit(folder, *options):
     )
 
 
-def told(capsys, *arguments):
-    """The exit code of the command and the lines of its errors."""
+def error_lines(capsys, *arguments):
+    """Return the exit code of the command and its lines on stderr."""
     with pytest.raises(SystemExit) as stop:
         train.main(list(map(str, arguments)))
     return stop.value.code, capsys.readouterr().err.strip().splitlines()
 
 
-def test_a_run_leaves_a_model_that_generates_and_a_page_for_tensorboard(folder):
+def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder):
     fit(folder, "--run", "runs/one", "--model.n_layer", 2, "--monitor.times", 1)
     run = Path("runs/one")
     model = generate.load(run / "model.safetensors")
@@ -96,7 +97,10 @@ def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
     assert "nats_per_note" in capsys.readouterr().out
 
 
-def test_accumulated_gradients_make_one_step_and_one_picture(folder):
+def test_accumulated_gradients_make_one_step_and_one_picture(folder, monkeypatch):
+    rolls = {"rolls": tensorboard.log_sample_rolls}
+    monkeypatch.setattr("training.callbacks.LOGGED", rolls)
+    monkeypatch.setattr("training.callbacks.LOGGED_ONCE", {})
     fit(folder, "--trainer.accumulate_grad_batches", 3, "--monitor.times", 2)
     shown = EventAccumulator("runs/smoke", size_guidance={"images": 0}).Reload()
     assert [event.step for event in shown.Images("music/roll_1")] == [10, 20]
@@ -229,7 +233,9 @@ def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
     Path("noise").mkdir()
     Path("noise/a.mid").write_bytes(b"noise")
     config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
-    code, lines = told(capsys, "fit", *config, "--trainer.enable_progress_bar", "false", *options)
+    code, lines = error_lines(
+        capsys, "fit", *config, "--trainer.enable_progress_bar", "false", *options
+    )
     assert code == 2
     assert len(lines) == 1
     assert all(word in lines[0] for word in words)
@@ -246,7 +252,7 @@ def test_a_run_does_not_go_on_with_other_settings(folder, capsys):
         ("fit", "n_layer", "2", file),
         ("test", "n_embd", "64", "best"),
     ):
-        code, lines = told(
+        code, lines = error_lines(
             capsys, command, *config, f"--model.{option}", value, "--ckpt_path", checkpoint
         )
         assert code == 2
@@ -266,6 +272,6 @@ def test_the_last_weights_are_validated_wherever_they_fall(folder):
 
 def test_without_a_checkpoint_there_is_nothing_to_test(folder, capsys):
     config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
-    code, lines = told(capsys, "test", *config)
+    code, lines = error_lines(capsys, "test", *config)
     assert code == 2
     assert "last.ckpt" in lines[-1]

@@ -38,8 +38,8 @@ def fit(*options):
     train.main(words(*options))
 
 
-def told(capsys, *options):
-    """The line that is said of a run that exits with 2."""
+def error_line(capsys, *options):
+    """Return the one line on stderr of a run that exits with 2."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
         fit(*options)
@@ -51,27 +51,33 @@ def told(capsys, *options):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("learning_rate", "0"),
-        ("learning_rate", "-0.001"),
-        ("learning_rate", ".nan"),
-        ("learning_rate", ".inf"),
-        ("learning_rate", "60"),
-        ("muon_learning_rate", "0"),
-        ("muon_learning_rate", "1e9"),
-        ("weight_decay", "-1"),
-        ("warm_up", ".nan"),
-        ("cool_down", "7"),
+        ("learning_rate", 0.0),
+        ("learning_rate", -0.001),
+        ("learning_rate", math.nan),
+        ("learning_rate", math.inf),
+        ("learning_rate", 60.0),
+        ("muon_learning_rate", 0.0),
+        ("muon_learning_rate", 1e9),
+        ("weight_decay", -1.0),
+        ("warm_up", math.nan),
+        ("cool_down", 7.0),
     ],
 )
-def test_a_rate_out_of_any_sense_is_refused(folder, capsys, name, value):
-    line = told(capsys, f"--model.{name}", value)
+def test_a_rate_out_of_range_is_refused(name, value):
+    with pytest.raises(checks.RunError, match=rf"^model\.{name} must be from .* not {value}$"):
+        MusicModule(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("learning_rate", ".nan"), ("cool_down", "7")])
+def test_a_rate_out_of_range_is_refused_in_one_line(folder, capsys, name, value):
+    line = error_line(capsys, f"--model.{name}", value)
     assert f"model.{name} must be from" in line
     assert str(float(value.strip("."))) in line
     assert not Path("run").exists()
 
 
 @pytest.mark.parametrize("each", [1, 2])
-def test_a_loss_that_is_no_number_stops_and_tells_what_was_in_the_batch(
+def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
     folder, capsys, monkeypatch, each
 ):
     forward, seen = MusicModule.forward, []
@@ -82,7 +88,7 @@ def test_a_loss_that_is_no_number_stops_and_tells_what_was_in_the_batch(
         return logits * (math.inf if self.training and len(seen) == 14 * each else 1)
 
     monkeypatch.setattr(MusicModule, "forward", overflowing)
-    line = told(
+    line = error_line(
         capsys,
         *("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3),
         *("--data.transpose", 0, "--trainer.val_check_interval", 10),
@@ -98,7 +104,7 @@ def test_a_loss_that_is_no_number_stops_and_tells_what_was_in_the_batch(
     assert torch.load(LAST, weights_only=True)["global_step"] == 20
 
 
-def test_what_is_told_of_a_window_is_where_its_tokens_stand(folder):
+def test_a_window_is_described_by_where_its_tokens_stand(folder):
     data = MusicDataModule("tunes", context_length=64, batch_size=4, transpose=0)
     data.prepare_data()
     data.setup()
@@ -106,8 +112,8 @@ def test_what_is_told_of_a_window_is_where_its_tokens_stand(folder):
     batches = itertools.islice(data.train_dataloader(), 5)
     seen = set()
     for step, batch in enumerate(batches):
-        for told, ids in zip(data.describe(step), batch["ids"].numpy(), strict=True):
-            name, bar = told.split(" from bar ")
+        for window, ids in zip(data.describe(step), batch["ids"].numpy(), strict=True):
+            name, bar = window.split(" from bar ")
             seen.add(bar)
             piece = split.piece(split.names.index(name))
             bars = np.flatnonzero(kind_of[piece] == Kind.BAR)
@@ -119,7 +125,7 @@ def test_what_is_told_of_a_window_is_where_its_tokens_stand(folder):
     assert len(seen) > 1
 
 
-def test_what_is_told_of_a_window_of_a_sequence(tmp_path, monkeypatch):
+def test_a_window_of_a_sequence_is_described_by_where_its_ids_stand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.arange(600).reshape(20, 30)  # every id once, so that it tells its place
     np.save("rows.npy", rows)
@@ -133,14 +139,14 @@ def test_what_is_told_of_a_window_of_a_sequence(tmp_path, monkeypatch):
         assert data.describe(step) == places
 
 
-def test_weights_that_are_no_numbers_take_no_checkpoints_place(folder, capsys, monkeypatch):
+def test_weights_that_are_not_finite_take_no_checkpoints_place(folder, capsys, monkeypatch):
     def broken(self, *_):
         if self.global_step == 20:  # which ends the run
             with torch.no_grad():
                 self.decoder.head.weight[0, 0] = math.nan
 
     monkeypatch.setattr(MusicModule, "on_train_batch_end", broken)
-    line = told(capsys)
+    line = error_line(capsys)
     assert "step 20 made decoder.head.weight no longer finite" in line
     kept = torch.load(LAST, weights_only=True)
     assert kept["global_step"] == 10
@@ -150,7 +156,7 @@ def test_weights_that_are_no_numbers_take_no_checkpoints_place(folder, capsys, m
 def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
     fit("--trainer.max_steps", 10)
     kept = LAST.read_bytes()
-    line = told(capsys, "--data.instruments", "piano", "--ckpt_path", "last")
+    line = error_line(capsys, "--data.instruments", "piano", "--ckpt_path", "last")
     assert "trained with another vocabulary" in line
     assert LAST.read_bytes() == kept
 
@@ -162,7 +168,7 @@ def little_memory(more):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits need Linux")
-def test_memory_that_runs_out_is_told(folder):
+def test_memory_that_runs_out_is_reported(folder):
     large = words("--model.n_embd", 2048, "--model.n_layer", 4)
     code, lines = run_apart(folder.parent, large, partial(little_memory, 2**29))
     assert code == 2

@@ -1,4 +1,4 @@
-"""TensorBoard's page of small runs: what stands on it, what it costs the run: nothing."""
+"""What TensorBoard shows of small runs, and that showing it changes no run."""
 
 import math
 from pathlib import Path
@@ -144,24 +144,25 @@ def test_the_projector_finds_every_token_with_its_labels(whole):
     assert len(rows) == 1 + len(table)
 
 
-def test_the_page_changes_no_weight(whole, folder, monkeypatch):
+def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
     monkeypatch.setattr(train.MusicMonitor, "on_train_start", lambda *_: None)
     monkeypatch.setattr(train.MusicMonitor, "on_train_batch_end", lambda *_: None)
     fit("--run", "bare")
     assert not EventAccumulator("bare").Reload().Tags()["images"]
-    with_page, without = weights(whole / "run"), weights(folder / "bare")
-    assert with_page.keys() == without.keys()
-    assert all(torch.equal(with_page[name], without[name]) for name in without)
+    with_pictures, without = weights(whole / "run"), weights(folder / "bare")
+    assert with_pictures.keys() == without.keys()
+    assert all(torch.equal(with_pictures[name], without[name]) for name in without)
 
 
-def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
+def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
     def fail(snapshot):
         torch.rand(1)  # as if it had used the run's random numbers
         snapshot.model.decoder.head.weight.data.zero_()  # as if it had spoilt the model
         raise OSError("no\nfont")
 
+    shown = {"the piano rolls of samples": tensorboard.log_sample_rolls}
     failing = dict.fromkeys(("the sound of samples", "the attention maps"), fail)
-    monkeypatch.setattr("training.callbacks.LOGGED", {**tensorboard.LOGGED, **failing})
+    monkeypatch.setattr("training.callbacks.LOGGED", failing | shown)
     fit("--run", "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     assert lines == [
@@ -175,7 +176,7 @@ def test_what_fails_is_told_once_and_the_run_goes_on(whole, folder, monkeypatch,
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_model_that_cannot_be_copied_is_told_and_the_run_goes_on(folder, monkeypatch, capsys):
+def test_a_model_that_cannot_be_copied_is_reported_and_the_run_goes_on(folder, monkeypatch, capsys):
     def fail(decoder, memo):
         raise torch.OutOfMemoryError("no room")
 

@@ -1,4 +1,4 @@
-"""Runs that are killed, told to stop, or find the disk full; and what they are resumed to.
+"""Runs that are killed, asked to stop, or find the disk full; and what they are resumed to.
 
 The processes that die here do die: they are started by a server that has the imports done, and
 get the signal, or the limit on the size of files, at a moment that is fixed.
@@ -9,6 +9,7 @@ import resource
 import signal
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ import train
 from model.serialization import load_model_file
 from tests.folders import enter_same_tunes, run_of_tunes
 from tests.processes import run_apart
-from training import checkpoints
+from training import checkpoints, tensorboard
 from training.module import MusicModule
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
@@ -44,8 +45,35 @@ def arguments(run, **changes):
     return ["fit", "--config", str(SMOKE), *options, "--run", run, "--ckpt_path", "last"]
 
 
+def draw_attention_alone():
+    """Leave of all pictures the quickest: these tests ask when pictures come, not which."""
+    tensorboard.LOGGED_ONCE.clear()
+    for what in tensorboard.LOGGED.keys() - {"the attention maps"}:
+        del tensorboard.LOGGED[what]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_pictures():
+    with (
+        patch.dict(tensorboard.LOGGED_ONCE),
+        patch.dict(tensorboard.LOGGED),
+    ):
+        draw_attention_alone()
+        yield
+
+
+def run_until(folder, words, fate):
+    """Run train.py in a process of its own, in which `fate` has been prepared."""
+    return run_apart(folder, words, partial(prepare, fate))
+
+
+def prepare(fate):
+    draw_attention_alone()
+    fate()
+
+
 def when(owner, name, is_time, act):
-    """Has `act` happen in the method of that name, before anything else, when it is time."""
+    """Make `act` happen in the method of that name, before anything else, when it is time."""
     method = getattr(owner, name)
 
     def patched(self, *args, **kwargs):
@@ -61,7 +89,7 @@ def signalled(number):
 
 
 def at(step, part=0):
-    """In a hook of MusicModule: the given part of the batches of the step after `step`."""
+    """Return a condition on a hook of MusicModule: a part of the batches after `step`."""
     return lambda self, _, index: self.global_step == step and index % 2 == part
 
 
@@ -81,16 +109,16 @@ def killed_as_a_checkpoint_takes_its_place():
     when(type(Path()), "replace", is_time, signalled(signal.SIGKILL))
 
 
-def told_in_the_middle_of_a_step():
+def stopped_in_the_middle_of_a_step():
     when(MusicModule, "training_step", at(4, part=0), signalled(signal.SIGTERM))
 
 
-def told_in_validation():
+def stopped_in_validation():
     is_time = lambda self, *_: self.global_step == 2 * EVERY  # noqa: E731
     when(MusicModule, "validation_step", is_time, signalled(signal.SIGTERM))
 
 
-def told_by_the_keyboard():
+def stopped_by_the_keyboard():
     when(MusicModule, "training_step", at(7, part=1), signalled(signal.SIGINT))
 
 
@@ -115,7 +143,7 @@ def checkpoint(folder, name="last"):
 
 
 def is_same(one, other):
-    """Whether two trees of dicts, lists and tensors are the same, to the bit."""
+    """Return whether two trees of dicts, lists and tensors are the same, to the bit."""
     if isinstance(one, torch.Tensor):
         return torch.equal(one, other)
     if isinstance(one, dict):
@@ -126,7 +154,7 @@ def is_same(one, other):
 
 
 def charts(folder):
-    """Of the run: the steps of each chart, and what is charted at each but the machine's."""
+    """Return the values of each chart but the machine's, and the steps of all, and of pictures."""
     shown = EventAccumulator(str(folder / "run"), size_guidance={"images": 0}).Reload()
     tags = shown.Tags()
     figures = {tag: [(e.step, e.value) for e in shown.Scalars(tag)] for tag in tags["scalars"]}
@@ -139,7 +167,7 @@ def charts(folder):
 
 
 def assert_nothing_happened(folder, whole):
-    """That a run ended as the undisturbed one: weights, optimizer, counts, model and charts."""
+    """Assert that a run ended as the undisturbed one: weights, counts, model and charts."""
     for name in ("last", "best"):
         one, other = checkpoint(folder, name), checkpoint(whole, name)
         for part in ("global_step", "state_dict", "optimizer_states", "lr_schedulers", "seed"):
@@ -160,15 +188,15 @@ def assert_nothing_happened(folder, whole):
         (killed_in_training, -signal.SIGKILL, EVERY),
         (killed_in_validation, -signal.SIGKILL, EVERY),
         (killed_as_a_checkpoint_takes_its_place, -signal.SIGKILL, EVERY),
-        (told_in_the_middle_of_a_step, 128 + signal.SIGTERM, 5),
-        (told_in_validation, 128 + signal.SIGTERM, 2 * EVERY),
-        (told_by_the_keyboard, 128 + signal.SIGINT, 8),
+        (stopped_in_the_middle_of_a_step, 128 + signal.SIGTERM, 5),
+        (stopped_in_validation, 128 + signal.SIGTERM, 2 * EVERY),
+        (stopped_by_the_keyboard, 128 + signal.SIGINT, 8),
     ],
 )
 def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
     folder, whole, fate, exit_code, kept
 ):
-    code, lines = run_apart(folder, arguments("run"), fate)
+    code, lines = run_until(folder, arguments("run"), fate)
     assert code == exit_code, lines
     assert checkpoint(folder)["global_step"] == kept
     if code > 0:
@@ -178,12 +206,12 @@ def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_told_and_the_checkpoint_before_stays_whole(folder, whole):
-    run_apart(folder, arguments("run"), killed_in_training)
+def test_a_full_disk_is_reported_and_the_checkpoint_before_stays_whole(folder, whole):
+    run_until(folder, arguments("run"), killed_in_training)
     last = folder / "run" / "checkpoints" / "last.ckpt"
     before = last.read_bytes()
     run = arguments("run", trainer__logger="false")  # its pictures are larger than checkpoints
-    code, lines = run_apart(folder, run, partial(no_larger_files, last.stat().st_size - 1))
+    code, lines = run_until(folder, run, partial(no_larger_files, last.stat().st_size - 1))
     assert code == 2
     assert len(lines) == 1
     assert "best.ckpt cannot be written (File too large)" in lines[0]
