@@ -25,35 +25,17 @@ from typing import Any, NoReturn
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.cli import (
-    LightningArgumentParser,
-    LightningCLI,
-    SaveConfigCallback,
-)
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from common.cli import print_error
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
+from training import checkpoints, distributed
 from training.callbacks import MusicMonitor, StepProgress
-from training.checkpoints import (
-    CHECKPOINTS,
-    AtomicCheckpointIO,
-    Checkpoints,
-    StopError,
-    read_step,
-    unused_folder,
-)
+from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
-from training.distributed import (
-    ProcessGroupGuard,
-    check_node_numbers,
-    check_nodes,
-    check_strategy,
-    is_lost_process,
-    is_reporter,
-)
 from training.module import MusicModule
 from training.tensorboard import RunLogger
 
@@ -85,12 +67,8 @@ class EtudeCLI(LightningCLI):
         parser.link_arguments("model.context_length", "data.context_length")
         parser.add_lightning_class_args(MusicMonitor, "monitor")
         parser.add_lightning_class_args(Checkpoints, "checkpoint")
-        parser.set_defaults(
-            {
-                "trainer.num_sanity_val_steps": 0,
-                "trainer.enable_model_summary": False,
-            }
-        )
+        quiet = {"trainer.num_sanity_val_steps": 0, "trainer.enable_model_summary": False}
+        parser.set_defaults(quiet)
 
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
@@ -107,7 +85,7 @@ class EtudeCLI(LightningCLI):
         if config.trainer.precision is None:
             config.trainer.precision = fast_precision(config.trainer.accelerator)
         if self.subcommand == "fit" and config.ckpt_path is None:
-            folder = unused_folder(Path(config.run))
+            folder = checkpoints.unused_folder(Path(config.run))
             if folder != Path(config.run):
                 rank_zero_only(print)(
                     f"{config.run} holds an earlier run, so this one goes to {folder}"
@@ -119,20 +97,21 @@ class EtudeCLI(LightningCLI):
             return
         name = config.ckpt_path or "last"
         is_of_run = name in ("last", "best")
-        path = Path(config.run) / CHECKPOINTS / f"{name}.ckpt" if is_of_run else Path(name)
+        folder = Path(config.run) / checkpoints.CHECKPOINTS
+        path = folder / f"{name}.ckpt" if is_of_run else Path(name)
         if self.subcommand == "fit" and name == "last" and not path.exists():
             config.ckpt_path = None  # nothing to resume: the run begins
         else:
-            self.steps_made = read_step(path)
+            self.steps_made = checkpoints.read_step(path)
             config.ckpt_path = str(path)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Return the trainer, with its callbacks and a logger to the run's folder."""
         config = self.config[self.subcommand]
-        check_strategy(config.trainer.strategy)
-        check_node_numbers()
+        distributed.check_strategy(config.trainer.strategy)
+        distributed.check_node_numbers()
         configured = self.config_init[self.subcommand].trainer.callbacks or []
-        callbacks = [*configured, ProcessGroupGuard()]
+        callbacks = [*configured, distributed.ProcessGroupGuard()]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(StepProgress(refresh_rate=10))
         if self.subcommand != "fit":  # to validate or test a run leaves its folder alone
@@ -143,8 +122,8 @@ class EtudeCLI(LightningCLI):
             trainer = super().instantiate_trainer(callbacks=callbacks, **kwargs)
         except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
             raise RunError(str(error)) from None
-        check_nodes(trainer)
-        trainer.strategy.checkpoint_io = AtomicCheckpointIO()
+        distributed.check_nodes(trainer)
+        trainer.strategy.checkpoint_io = checkpoints.AtomicCheckpointIO()
         if isinstance(trainer.val_check_interval, int):  # steps, where Lightning counts batches
             trainer.val_check_interval *= trainer.accumulate_grad_batches
         return trainer
@@ -179,7 +158,7 @@ def fail(message: str) -> NoReturn:
 
 def report(message: str) -> None:
     """Print why a run ends, if no other process of the run does."""
-    if is_reporter():
+    if distributed.is_reporter():
         print_error(message, "train.py")
 
 
@@ -210,7 +189,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and is_lost_process(error):
+        if isinstance(error, RuntimeError) and distributed.is_lost_process(error):
             fail("another process of the run is gone; --ckpt_path last goes on")
         if (message := out_of_memory_message(error)) is None:
             raise

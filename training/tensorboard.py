@@ -236,14 +236,7 @@ class Snapshot:
         self.writer.add_audio(tag, audio, self.step, sample_rate=SAMPLE_RATE)
 
     def log_continuation(self, tag: str, score: Score, title: str, continues: str) -> None:
-        """Add the piano roll of a piece that begins with the prompt.
-
-        Args:
-            tag: of the picture.
-            score: the piece.
-            title: what follows the name of the held-out piece.
-            continues: the label of what comes after the prompt.
-        """
+        """Add the piano roll of a piece that begins with the prompt, with a label for the rest."""
         title = f"{self.corpus.split('valid').names[0]}, {title}"
         roll = draw_piano_roll(score, self.prompt.end_step, title=title, continues=continues)
         self.log_figure(tag, roll)
@@ -264,30 +257,6 @@ def log_sample_audio(snapshot: Snapshot) -> None:
     """Play the same pieces."""
     for number, score in enumerate(snapshot.samples[:SAMPLES_SHOWN], start=1):
         snapshot.log_audio(f"music/audio_{number}", score)
-
-
-def log_continuation_roll(snapshot: Snapshot) -> None:
-    """Draw what the model writes after the beginning of a held-out piece."""
-    score, title = snapshot.continuation.score, f"after {snapshot.step} steps"
-    snapshot.log_continuation("continuation/roll_model", score, title, "the model goes on")
-
-
-def log_continuation_audio(snapshot: Snapshot) -> None:
-    """Play the same."""
-    snapshot.log_audio("continuation/audio_model", snapshot.continuation.score)
-
-
-def log_reference_roll(snapshot: Snapshot) -> None:
-    """Draw how the held-out piece itself goes on."""
-    title = "as it was written"
-    snapshot.log_continuation(
-        "continuation/roll_true", snapshot.reference, title, "the piece goes on"
-    )
-
-
-def log_reference_audio(snapshot: Snapshot) -> None:
-    """Play the same."""
-    snapshot.log_audio("continuation/audio_true", snapshot.reference)
 
 
 def log_attention(snapshot: Snapshot) -> None:
@@ -344,16 +313,27 @@ def log_statistics(snapshot: Snapshot) -> None:
             snapshot.writer.add_scalar(f"statistics/{name}", float(value), snapshot.step)
 
 
-# By what is said where one fails.
+# By what is reported where one fails.
 LOGGED_ONCE: dict[str, Callable[[Snapshot], None]] = {  # for it stays the same
-    "the piano roll of the true continuation": log_reference_roll,
-    "the sound of the true continuation": log_reference_audio,
+    "the piano roll of the true continuation": lambda snapshot: snapshot.log_continuation(
+        "continuation/roll_true", snapshot.reference, "as it was written", "the piece goes on"
+    ),
+    "the sound of the true continuation": lambda snapshot: snapshot.log_audio(
+        "continuation/audio_true", snapshot.reference
+    ),
 }
 LOGGED: dict[str, Callable[[Snapshot], None]] = {
     "the piano rolls of samples": log_sample_rolls,
     "the sound of samples": log_sample_audio,
-    "the piano roll of the continuation": log_continuation_roll,
-    "the sound of the continuation": log_continuation_audio,
+    "the piano roll of the continuation": lambda snapshot: snapshot.log_continuation(
+        "continuation/roll_model",
+        snapshot.continuation.score,
+        f"after {snapshot.step} steps",
+        "the model goes on",
+    ),
+    "the sound of the continuation": lambda snapshot: snapshot.log_audio(
+        "continuation/audio_model", snapshot.continuation.score
+    ),
     "the attention maps": log_attention,
     "the embeddings": log_embeddings,
     "the statistics of samples": log_statistics,
