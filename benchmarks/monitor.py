@@ -1,10 +1,10 @@
-"""What TensorBoard's page costs: its share of the time of configs/bach.yaml.
+"""What TensorBoard costs: its share of the time of configs/bach.yaml.
 
     python -m benchmarks.monitor
 
-Trains in a folder that goes afterwards, and times, within that one run, whatever a run without a
-page would do without: what MusicMonitor does, at the beginning and at its four points, and in
-the steps that are logged what is logged of them beside the loss.
+Trains in a temporary folder and times, within that one run, what a run without TensorBoard would
+not do: MusicMonitor at the beginning and at its four points, and what is logged of a step beside
+its loss.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from training.callbacks import MusicMonitor
 from training.module import MusicModule
 
 CONFIG = Path(train.__file__).parent / "configs" / "bach.yaml"
-# The hooks that belong to the page, and of whom.
+# The hooks that only TensorBoard needs, and whose they are.
 AT_POINTS = ((MusicMonitor, "on_train_start"), (MusicMonitor, "on_train_batch_end"))
 AT_STEPS = (
     (MusicModule, "_log_hits"),
@@ -34,7 +34,7 @@ AT_STEPS = (
 
 
 def timed(owner: Any, name: str, seconds: Counter[str], label: str) -> None:
-    """Has a function of that name add up how long it takes."""
+    """Make a function of that name add up how long it takes."""
     function = getattr(owner, name)
 
     @functools.wraps(function)
@@ -68,7 +68,11 @@ def main() -> None:
     whole, logged = seconds["run"], seconds["steps"]
     print(f"\n{'':40}{'seconds':>9}{'of the run':>12}")
     rows = {**views, "all at the points": seconds["points"], "figures of logged steps": logged}
-    for what, taken in {**rows, "the page": seconds["points"] + logged, "the run": whole}.items():
+    for what, taken in {
+        **rows,
+        "all of TensorBoard": seconds["points"] + logged,
+        "the run": whole,
+    }.items():
         print(f"{what:40}{taken:9.2f}{taken / whole:12.2%}")
 
 

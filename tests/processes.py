@@ -11,10 +11,10 @@ import train
 
 
 def run_apart(folder, words, prepare):
-    """Runs train.py in `folder`, after `prepare()`: a process that really gets its signals.
+    """Run train.py in `folder`, after `prepare()`, in a process that really gets its signals.
 
-    Gives the exit code, less than 0 for a signal, and the lines of what was said of errors. The
-    process is started by a server that has the imports done.
+    Return the exit code, below 0 for a signal, and the lines on stderr. The process is forked
+    from a server that has imported everything already.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])

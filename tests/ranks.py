@@ -1,7 +1,7 @@
-"""Runs train.py in two processes side by side, forked from one that has imported it already.
+"""Two processes side by side that run train.py, forked from one that has imported it already.
 
-That takes longer than a small run. `python -m tests.ranks` reads a line of JSON for each run: the
-command's arguments, and code that a process runs first; it answers with what came of them.
+The import takes longer than a small run. `python -m tests.ranks` reads a line of JSON for each
+run: the command's arguments, and code that a process runs first; it answers with what came of them.
 """
 
 import json
@@ -32,7 +32,7 @@ class Ranks:
         self.process.communicate()
 
     def run(self, folder, *arguments, first="", environment=None):
-        """Exit codes, output and errors of the two, as lists."""
+        """Return exit codes, output and errors of the two, as lists."""
         words = list(map(str, arguments))
         self.process.stdin.write(json.dumps([str(folder), words, first, environment or {}]) + "\n")
         self.process.stdin.flush()
@@ -73,7 +73,7 @@ def be_rank(rank, folder, arguments, first, environment, train):
 
 
 def wait_for(numbers):
-    """Exit codes, negative for signals, of the processes that have these numbers."""
+    """Return exit codes, negative for signals, of the processes that have these numbers."""
     codes = {}
     end = time.monotonic() + LIMIT
     while len(codes) < len(numbers):

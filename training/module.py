@@ -20,13 +20,7 @@ from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormP
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
-from training.checks import (
-    RunError,
-    check_checkpoint,
-    check_ranges,
-    check_weights,
-    loss_error,
-)
+from training.checks import RunError, check_checkpoint, check_ranges, check_weights, loss_error
 from training.distillation import Teachers, begin_with, read_teachers
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
@@ -247,31 +241,23 @@ class MusicModule(LightningModule):
         """Return Muon and AdamW, with rates that rise, hold and fall to 0 at the run's last step.
 
         Raises:
-            RunError: a value that torch refuses, or a run without an end.
+            RunError: the run has no end.
         """
         settings = self.hparams
         is_mixed = "mixed" in str(self.trainer.precision)
-        try:
-            optimizer = MuonAdamW(
-                self.decoder,
-                settings["learning_rate"],
-                settings["muon_learning_rate"],
-                settings["weight_decay"],
-                torch.bfloat16 if is_mixed else torch.float32,
-            )
-        except ValueError as error:
-            raise RunError(str(error)) from None
+        optimizer = MuonAdamW(
+            self.decoder,
+            settings["learning_rate"],
+            settings["muon_learning_rate"],
+            settings["weight_decay"],
+            torch.bfloat16 if is_mixed else torch.float32,
+        )
         total = self.trainer.max_steps
         if total < 1:
             raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
-        schedule = LambdaLR(
-            optimizer,
-            lambda step: trapezoid(step, total, settings["warm_up"], settings["cool_down"]),
-        )
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
-        }
+        shares = settings["warm_up"], settings["cool_down"]
+        schedule = LambdaLR(optimizer, lambda step: trapezoid(step, total, *shares))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     # Validation and test
 
