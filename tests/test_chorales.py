@@ -74,12 +74,12 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
     steps = ["--trainer.max_steps", "4", "--trainer.val_check_interval", "2"]
     options = ["--config", str(CONFIG), "--run", "runs/new", "--data.steps_per_beat", "4", *steps]
     chorales.main([str(source), *options])
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     model = load("runs/new/model.safetensors")
     split = open_corpus(chorales.FOLDER.format(4), options=OPTIONS).split("valid")
     nats = sum(each.sum() for each in model.token_nats([split.piece(n) for n in range(2)]))
-    assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in told
-    (a_cell,) = re.findall(r"^a note +([0-9.]+)", told, re.MULTILINE)
+    assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in printed
+    (a_cell,) = re.findall(r"^a note +([0-9.]+)", printed, re.MULTILINE)
     assert float(a_cell) == pytest.approx(nats / 400, abs=1e-4)
 
     trained = ["-c", "runs/new/model.safetensors"]
@@ -127,8 +127,10 @@ def test_models_that_read_otherwise_have_no_mean(tmp_path, monkeypatch, capsys):
 
     def model(name, **shape):
         vocabulary = Vocabulary(((4, 4),), (80,), (40,), 60, shape.pop("highest", 71), (80,), GRID)
-        told = SideFeatures(vocabulary).shape
-        config = DecoderConfig(vocabulary.size, n_layer=1, n_head=2, n_embd=16, **told, **shape)
+        side_shape = SideFeatures(vocabulary).shape
+        config = DecoderConfig(
+            vocabulary.size, n_layer=1, n_head=2, n_embd=16, **side_shape, **shape
+        )
         summary = {"step": 0, "data": {"path": "here"}}
         save_model_file(tmp_path / name, Decoder(config), vocabulary.to_json(), summary)
         return load(tmp_path / name)
@@ -165,7 +167,7 @@ def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
         (["-c", "no.safetensors", "--model.n_layer", "2"], ["--model.n_layer 2", "training run"]),
     ],
 )
-def test_a_mistake_is_told_in_one_line_before_anything_is_learned(source, capsys, options, words):
+def test_a_mistake_is_one_line_before_anything_is_learned(source, capsys, options, words):
     with pytest.raises(SystemExit) as stop:
         chorales.main([str(source), "--config", str(CONFIG), *options])
     assert stop.value.code == 2

@@ -195,7 +195,7 @@ def test_the_command_starts_the_other_process(trained):
         ("devices", 0, ["devices", "0"]),
     ],
 )
-def test_what_cannot_train_is_told_before_anything_is_read(
+def test_what_cannot_train_is_refused_before_anything_is_read(
     tmp_path, monkeypatch, capsys, option, value, words
 ):
     monkeypatch.chdir(tmp_path)
@@ -208,7 +208,7 @@ def test_what_cannot_train_is_told_before_anything_is_read(
 
 
 @pytest.mark.parametrize("name", ["MASTER_PORT", "NODE_RANK"])
-def test_what_nodes_are_told_is_a_number(tmp_path, monkeypatch, capsys, name):
+def test_the_variables_of_nodes_are_numbers(tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, "295oo")
     with pytest.raises(SystemExit) as stop:

@@ -256,10 +256,10 @@ class TwoSided(Toy):
         return side_input(np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C], axis=-1))
 
     def train_dataloader(self) -> DataLoader:
-        told = Endless(self.trainer.global_step)
-        return DataLoader(told, batch_size=None, collate_fn=self.tell)
+        windows = Endless(self.trainer.global_step)
+        return DataLoader(windows, batch_size=None, collate_fn=self.add_side)
 
-    def tell(self, batch: TrainingBatch) -> TrainingBatch:
+    def add_side(self, batch: TrainingBatch) -> TrainingBatch:
         return {**batch, "side": self.side(batch["ids"].numpy()).map(torch.from_numpy)}
 
 
