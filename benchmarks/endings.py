@@ -10,7 +10,7 @@ numbers: with the end known, and with that number unknown. Then it only stops wh
 full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
-               of the music before the last bar (data/tonality.py), and the key finder errs
+               of the music before the last bar (data/keys.py), and the key finder errs
     triad      ends on any major or minor triad in root position
     quarter    the whole final chord sounds for a quarter note or longer
     quarters   how long it sounds, in quarter notes
@@ -31,8 +31,8 @@ import torch
 
 from common.cli import Parser, fail, positive_integer, random_seed
 from data.corpus.corpus import CorpusError
+from data.keys import ends_on_tonic, final_chord, root_of_triad
 from data.score import Score
-from data.tonality import ends_on_tonic, final_chord, root_of_triad
 from evaluate import corpus_of
 from evaluation.samples import pieces_of, sampled
 from generation.model import DEFAULT_CHECKPOINT, Model, load

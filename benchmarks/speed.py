@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from benchmarks.gpt2 import of_transformers
 from common.cli import Parser, positive_integer
-from data.batches.windows import rebase
 from data.score import Grid
+from data.tokens.context import rebase
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar

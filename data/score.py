@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.arrays import offsets, reduce_segments, segment_ids
+
 Whole = TypeVar("Whole", int, NDArray[np.int64])
 
 DRUMS = 128  # the program number of percussion; 0-127 are General MIDI's
+FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
 
 NOTE = np.dtype(
     [
@@ -214,27 +217,6 @@ class ScoreBatch:
         )
 
 
-def offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """(P + 1,) where each of P things of these lengths begins, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def owners(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N,) which of the P things each of the N rows between these offsets belongs to."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def reduced(
-    ufunc: np.ufunc, values: NDArray[Any], offsets: NDArray[np.int64], empty: float
-) -> NDArray[Any]:
-    """(P,) the values between each two offsets brought to one; `empty` where there are none."""
-    result = np.full(len(offsets) - 1, empty, dtype=values.dtype)
-    filled = np.flatnonzero(np.diff(offsets))
-    if len(filled):
-        result[filled] = ufunc.reduceat(values, offsets[filled])
-    return result
-
-
 @dataclass
 class GridChanges:
     """What bringing a piece to the grid changed.
@@ -303,7 +285,7 @@ def canonical_batch(
     """
     _check_ranges(notes, bars, tempo_bpm, grid)
     # Sorted by (piece, program, pitch, onset): the next row is the next note of the same voice.
-    piece, voice = owners(note_offsets), _voice(notes)
+    piece, voice = segment_ids(note_offsets), _voice(notes)
     onset, duration = notes["onset"].astype(np.int64), np.maximum(notes["duration"], 1)
     key = (piece << _VOICE_BITS | voice) << _ONSET_BITS | onset
     order = np.argsort(key)
@@ -329,7 +311,9 @@ def canonical_batch(
     note_offsets = offsets(np.diff(note_offsets) - merged)
 
     tempo = nearest_level(TEMPO_LEVELS, tempo_bpm)
-    last_onset = reduced(np.maximum, notes["onset"].astype(np.int64), note_offsets, empty=-1)
+    last_onset = reduce_segments(
+        np.maximum, notes["onset"].astype(np.int64), note_offsets, empty=-1
+    )
     bars, tempo, bar_offsets = _fit_bars(bars, tempo, bar_offsets, last_onset, grid)
     losses = [GridChanges(*counts) for counts in zip(merged.tolist(), cut.tolist(), strict=True)]
     return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, grid), losses
@@ -355,7 +339,7 @@ def _fit_bars(
         bars = np.insert(bars, at, np.array((*meter, grid.bar_steps(*meter)), dtype=BAR))
         tempo = np.insert(tempo, at, grid.default_tempo_bpm)
         bar_offsets = offsets(np.maximum(bar_counts, 1))
-    piece, lines = owners(bar_offsets), offsets(bars["length"])
+    piece, lines = segment_ids(bar_offsets), offsets(bars["length"])
     begins = lines[bar_offsets[:-1]]
     whole = grid.bar_steps(*(bars[n].astype(np.int64) for n in ("numerator", "denominator")))
     count = (lines[:-1] - begins[piece] <= last_onset[piece]).astype(np.int64)  # of each bar

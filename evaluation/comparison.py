@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import tonality
+from data import keys
 from data.score import Score
 from evaluation import metrics
 from evaluation import voice_leading as counterpoint
@@ -74,7 +74,7 @@ MEASURES = {
 HISTOGRAMS = {
     "intervals": Histogram("intervals, semitones", metrics.intervals, is_time=False),
     "durations": Histogram("durations, beats", metrics.durations, is_time=True),
-    "above_tonic": Histogram("semitones above the tonic", tonality.above_tonic, is_time=False),
+    "above_tonic": Histogram("semitones above the tonic", keys.above_tonic, is_time=False),
 }
 
 

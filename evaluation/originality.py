@@ -28,9 +28,10 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from data.arrays import offsets, reduce_segments, segment_ids
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.store import Split
-from data.score import DRUMS, Score, ScoreBatch, offsets, owners, reduced
+from data.score import DRUMS, Score, ScoreBatch
 from data.tokens.batch_tokenizer import decode_batch
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
@@ -175,7 +176,7 @@ def read(batch_of_scores: ScoreBatch, reading: str) -> Reading:
     is_pitched = batch_of_scores.notes["program"] != DRUMS
     notes = batch_of_scores.notes[is_pitched]
     piece, bar = (
-        owners(batch_of_scores.note_offsets)[is_pitched],
+        segment_ids(batch_of_scores.note_offsets)[is_pitched],
         _bar_numbers(batch_of_scores)[is_pitched],
     )
     onset, pitch, program = (notes[name].astype(np.int64) for name in ("onset", "pitch", "program"))
@@ -295,7 +296,7 @@ def figures(found: Found, members: range) -> dict[str, Any]:
     for notes in LENGTHS:
         possible, held = int((left >= notes).sum()), int((length >= notes).sum())
         shares[str(notes)] = held / possible if possible else float("nan")
-    most = reduced(np.maximum, length, ends - begin, empty=0)
+    most = reduce_segments(np.maximum, length, ends - begin, empty=0)
     return {
         "notes": end - begin,
         "shares": shares,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batches.windows import masks_of_pieces, rebase, unpacked
+from data.batches.windows import masks_of_pieces, unpacked
+from data.tokens.context import rebase
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from generation.constraints import Constraints

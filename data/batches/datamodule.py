@@ -20,6 +20,7 @@ from data.batches import id_sequences as streams
 from data.batches import windows
 from data.batches.id_sequences import IdVocabulary, Stream, is_stream, open_stream
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.tokens import context
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Vocabulary
 
@@ -168,7 +169,7 @@ class MusicDataModule(LightningDataModule):
         """The prompt with which a piece goes on where the context is full."""
         if isinstance(self.corpus, Stream):
             return streams.rebase(history, self.context_length)
-        return windows.rebase(history, self.context_length, self.corpus.vocabulary)
+        return context.rebase(history, self.context_length, self.corpus.vocabulary)
 
     def train_dataloader(self) -> _FromHere:
         """Endless batches (`TrainingBatch`)."""

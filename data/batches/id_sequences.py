@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.interface import NOT_SCORED
+from data.arrays import offsets
 from data.batches.windows import PieceBatch, side_by_side
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
-from data.score import offsets
 
 SUFFIXES = (".npy", ".jsonl")
 

@@ -1,6 +1,4 @@
-"""What a model reads of a piece: training windows, the prompt with which a long piece goes on,
-and the masks with which whole pieces are scored.
-"""
+"""What a model reads of a corpus: training windows, and whole pieces with their masks."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from common.interface import NOT_SCORED
 from data.corpus.store import Split
 from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
+from data.tokens.context import bar_head_sizes
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import bar_head_size, bar_indices, window_head
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a note is misread
@@ -143,9 +141,9 @@ class TrainingWindows:
         piece, bar, tokens = drawn.piece, drawn.bar, self._split.tokens
         start, end = self._starts[bar], self._split.piece_offsets[piece + 1]
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
-        head = 1 + (self._kind_of[tokens[start + 1]] == Kind.LENGTH)
-        restates = self._kind_of[tokens[start + head]] != Kind.TEMPO
-        restates &= self._tells_tempo & (start != self._split.piece_offsets[piece])
+        head, has_tempo = bar_head_sizes(tokens, start, self._vocabulary)
+        restates = ~has_tempo & (start != self._split.piece_offsets[piece])
+        restates &= self._vocabulary.tells_tempo
         column = np.arange(self._length)  # (W,)
         is_restated = restates[:, None] & (column == head[:, None])  # (B, W)
         source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))
@@ -191,43 +189,6 @@ class _Drawn:
     silence: NDArray[np.float64]  # (B,) and
     order: NDArray[np.float64]  # (B, P): of `silent_programs`
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
-
-
-def rebase(
-    history: NDArray[np.int64], context_length: int, vocabulary: Vocabulary
-) -> NDArray[np.int64]:
-    """The prompt with which a piece goes on where the context is full.
-
-    It is a window as in training, from the latest bar that leaves half a context or more. Only
-    where a single bar is longer than that does it begin in mid-bar: with the head of that bar,
-    which tells meter and tempo, and then at a later position in it.
-
-    Args:
-        history: (T,) all ids before the place, from Start or from a prompt of this function on;
-            at least half a context.
-
-    Returns:
-        The prompt, at least half as long as the context and shorter than it.
-    """
-    half = (context_length + 1) // 2
-    bars = bar_indices(history, vocabulary)
-    bar = int(bars[np.searchsorted(bars, len(history) - half, side="right") - 1])
-    if bar > len(history) - half:  # the history is just a little longer than half the context
-        return history
-    head = window_head(history, bar, vocabulary)
-    first = bar + bar_head_size(history, bar, vocabulary)
-    latest = len(history) - half + len(head)  # the rest may begin here, or sooner
-    if len(history) - first + len(head) < context_length:
-        return np.concatenate([head, history[first:]])
-    latest = min([latest, *bars[bars > bar][:1].tolist()])  # what comes after the head is its bar's
-    kinds = vocabulary.kind_of[history]
-    soonest = len(history) - context_length + len(head) + 1
-    for kind in (Kind.POSITION, Kind.NOTE):  # a chord of more than half a context is cut in two
-        places = np.flatnonzero(kinds[soonest : latest + 1] == kind)
-        if len(places):
-            latest = soonest + int(places[-1])
-            break
-    return np.concatenate([head, history[latest:]])
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import DRUMS, ScoreBatch, reduced
+from data.arrays import reduce_segments
+from data.score import DRUMS, ScoreBatch
 
 
 def fingerprints(scores: ScoreBatch) -> list[bytes]:
@@ -31,4 +32,4 @@ def lowest_pitches(scores: ScoreBatch) -> NDArray[np.int16]:
     """Return (P,) the lowest pitch of each piece's notes but the drums'; 127 where it has none."""
     notes = scores.notes
     pitch = np.where(notes["program"] == DRUMS, np.int16(127), notes["pitch"])
-    return reduced(np.minimum, pitch, scores.note_offsets, empty=127)
+    return reduce_segments(np.minimum, pitch, scores.note_offsets, empty=127)

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from data.arrays import reduce_segments
 from data.corpus.duplicates import fingerprints, lowest_pitches
 from data.corpus.find_files import find_midi_files
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
 from data.midi.quantize import Events, MidiError, batch_from_events, has_beats, refusals
-from data.score import Grid, GridChanges, ScoreBatch, reduced
+from data.score import Grid, GridChanges, ScoreBatch
 
 MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
@@ -140,7 +141,7 @@ def least_tokens(scores: ScoreBatch) -> NDArray[np.int64]:
     """Return (P,) how many tokens each piece takes at least: Notes, their Extends, Durations."""
     longest = scores.grid.bar_steps(*scores.grid.default_meter)
     of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest
-    return np.asarray(reduced(np.add, of_note, scores.note_offsets, empty=0))
+    return np.asarray(reduce_segments(np.add, of_note, scores.note_offsets, empty=0))
 
 
 def _reason(error: Exception, path: Path) -> str:

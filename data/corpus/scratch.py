@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-from data.score import BAR, NOTE, Grid, ScoreBatch, offsets
+from data.arrays import offsets
+from data.score import BAR, NOTE, Grid, ScoreBatch
 
 _FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
 

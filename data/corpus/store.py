@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from data.arrays import offsets
 from data.corpus.report import SplitCounts
-from data.score import offsets
 from data.tokens.augment import transposition_ranges
 from data.tokens.tokenizer import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary

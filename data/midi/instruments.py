@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from data.midi.quantize import Events
-from data.score import DRUMS
+from data.score import DRUMS, FAMILY_PROGRAMS
 
 MODES = ("original", "family", "piano")
-FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
 
 
 class InstrumentsError(ValueError):

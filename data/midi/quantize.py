@@ -9,19 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import (
-    BAR,
-    DRUMS,
-    NOTE,
-    Grid,
-    GridChanges,
-    Score,
-    ScoreBatch,
-    canonical_batch,
-    offsets,
-    owners,
-    reduced,
-)
+from data.arrays import offsets, reduce_segments, segment_ids
+from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Score, ScoreBatch, canonical_batch
 
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
 MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
@@ -119,7 +108,7 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
 
     error = np.abs(steps[:, 0] - exact[:, 0])
     moved = np.bincount(piece[error > _NOISE], minlength=len(pieces))
-    worst = reduced(np.maximum, error, joined.note_offsets, empty=0)
+    worst = reduce_segments(np.maximum, error, joined.note_offsets, empty=0)
     for number, (begin, end) in enumerate(pairwise(joined.note_offsets.tolist())):
         losses[number].moved = int(moved[number])
         losses[number].error_steps = float(error[begin:end].sum())
@@ -142,7 +131,7 @@ def beat_fit(pieces: Sequence[Events]) -> NDArray[np.float64]:
     piece, onset = moments >> _TICK_BITS, moments & (1 << _TICK_BITS) - 1
     phase = onset * (2 * np.pi) / joined.ticks_per_beat[piece]
     moments_of = offsets(np.bincount(piece, minlength=len(pieces)))
-    sums = [reduced(np.add, np.cos(phase * n), moments_of, empty=0) for n in (3, 4, 12, 24)]
+    sums = [reduce_segments(np.add, np.cos(phase * n), moments_of, empty=0) for n in (3, 4, 12, 24)]
     count = np.diff(moments_of)
     return np.where(count > 0, np.max(sums, axis=0) / np.maximum(count, 1), 1.0)
 
@@ -177,16 +166,16 @@ class _Joined:
             np.concatenate([_SILENCE.notes, *(events.notes for events in pieces)]),
             note_offsets,
             np.concatenate([_SILENCE.meters, *(events.meters for events in heard)]),
-            owners(offsets([len(events.meters) for events in heard])),
+            segment_ids(offsets([len(events.meters) for events in heard])),
             np.concatenate([_SILENCE.tempi, *(events.tempi for events in heard)]),
-            owners(offsets([len(events.tempi) for events in heard])),
-            owners(note_offsets),
+            segment_ids(offsets([len(events.tempi) for events in heard])),
+            segment_ids(note_offsets),
         )
 
     @property
     def last_onset(self) -> NDArray[np.int64]:
         """(P,) ticks; 0 where there are no notes."""
-        return reduced(np.maximum, self.notes[:, 0], self.note_offsets, empty=0)
+        return reduce_segments(np.maximum, self.notes[:, 0], self.note_offsets, empty=0)
 
 
 _SILENCE = Events(1, np.empty((0, 5), np.int64), np.empty((0, 3), np.int64), np.empty((0, 2)))

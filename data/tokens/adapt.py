@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from data.midi.instruments import FAMILY_PROGRAMS
-from data.score import BAR, DRUMS, Score, canonical
+from data.score import BAR, DRUMS, FAMILY_PROGRAMS, Score, canonical
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 

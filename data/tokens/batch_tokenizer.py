@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import Score, ScoreBatch, offsets
+from data.arrays import offsets
+from data.score import Score, ScoreBatch
 from data.tokens.tokenizer import bar_indices, decode_parts, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
+from data.keys import follows_key
 from data.tokens.cursor import Windows, read_windows
 from data.tokens.spans import NO_PITCH, Ints, Sounds, first_reaching, spread, take
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.tonality import follows_key
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more are told as so many
 FEW = 16  # programs; a note of more has no column of its own

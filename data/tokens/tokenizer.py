@@ -137,28 +137,6 @@ def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int
     return ids[tempos[latest]]
 
 
-def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """What a window of a piece that begins at the Bar token `ids[start]` begins with.
-
-    The bar's own tokens, then the tempo that is in force there, restated if need be. The window
-    is this head and then what follows the bar's own tokens in the piece, `ids[start + n:]`, where
-    n = `bar_head_size(ids, start)`.
-    """
-    size = bar_head_size(ids, start, vocabulary)
-    head = ids[start : start + size]
-    kinds = vocabulary.kind_of[ids[: start + size]]
-    if kinds[-1] == Kind.TEMPO or not vocabulary.tells_tempo:
-        return head
-    return np.append(head, ids[np.flatnonzero(kinds == Kind.TEMPO)[-1]])
-
-
-def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> int:
-    """Tokens from the Bar token `ids[start]` on that say what bar it is: Bar [Length] [Tempo]."""
-    kinds = vocabulary.kind_of[ids[start + 1 : start + 3]].tolist()
-    size = 2 if kinds[:1] == [Kind.LENGTH] else 1
-    return size + 1 if kinds[size - 1 : size] == [Kind.TEMPO] else size
-
-
 def _is_new(values: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Where a value differs from the one before it, as the first does."""
     is_new = np.ones(len(values), dtype=bool)

@@ -9,9 +9,9 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from data.batches.windows import rebase
 from data.keys import key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
+from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary

@@ -13,20 +13,15 @@ from lightning.pytorch import LightningModule, Trainer
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
-from data.batches.windows import (
-    EVALUATION_TOKENS,
-    TrainingWindows,
-    masks_of_pieces,
-    rebase,
-    unpacked,
-)
+from data.batches.windows import EVALUATION_TOKENS, TrainingWindows, masks_of_pieces, unpacked
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter, token_arrays
 from data.score import BAR, NOTE, canonical
 from data.tokens.augment import transposition, transposition_range
+from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.tokenizer import bar_indices, encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length

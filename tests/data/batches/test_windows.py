@@ -4,17 +4,11 @@ import numpy as np
 import pytest
 
 from common.interface import NOT_SCORED
-from data.batches.windows import (
-    MOST_SLIP,
-    TOLD_SHARE,
-    TrainingWindows,
-    masks_of_pieces,
-    rebase,
-    unpacked,
-)
+from data.batches.windows import MOST_SLIP, TOLD_SHARE, TrainingWindows, masks_of_pieces, unpacked
 from data.corpus.store import Split
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.augment import programs_of, transposition, transposition_range
+from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode
 from data.tokens.vocabulary import Kind

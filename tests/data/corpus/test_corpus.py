@@ -21,7 +21,8 @@ from data.corpus.duplicates import fingerprints
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.midi.io import read_midi, write_midi
 from data.score import DRUMS, NOTE, Score, ScoreBatch
-from data.tokens.tokenizer import bar_indices, decode, window_head
+from data.tokens.context import window_head
+from data.tokens.tokenizer import bar_indices, decode
 from data.tokens.vocabulary import Kind
 from tests.folders import NOTTINGHAM, transposed, tune, write_tunes
 from tests.music import GRID, piece, scores

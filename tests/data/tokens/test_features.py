@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 import data.tokens.features
 import model.sampling
 from common.interface import SHARED_REFERENCES
-from data.batches.windows import rebase
+from data.keys import LEAST_HEARD, PROFILES
 from data.score import DRUMS
 from data.tokens.augment import transposition, transposition_range
+from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.step_features import FeatureStepper
-from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.tokenizer import bar_indices, encode
 from data.tokens.vocabulary import Kind
-from data.tonality import LEAST_HEARD, PROFILES
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from model.config import DecoderConfig

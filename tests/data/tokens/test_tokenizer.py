@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 
 from data.score import BAR, DRUMS, NOTE, SECONDS, Score, canonical
 from data.tokens.augment import transposition, transposition_range
+from data.tokens.context import bar_head_size, window_head
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import (
-    bar_head_size,
-    bar_indices,
-    bar_tempos,
-    decode,
-    encode,
-    window_head,
-)
+from data.tokens.tokenizer import bar_indices, bar_tempos, decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from tests.music import (
     BOTH,

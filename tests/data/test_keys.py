@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.corpus import bach
-from data.score import DRUMS, NOTE, Grid
-from data.tonality import (
+from data.keys import (
     LEAST_HEARD,
     PROFILES,
     Key,
@@ -18,6 +17,7 @@ from data.tonality import (
     follows_key,
     root_of_triad,
 )
+from data.score import DRUMS, NOTE, Grid
 from tests.music import EMPTY, piece, scores
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71)

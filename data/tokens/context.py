@@ -1,0 +1,80 @@
+"""Where a model begins to read in the middle of a piece: at a bar, with the tempo restated."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.tokens.tokenizer import bar_indices
+from data.tokens.vocabulary import Kind, Vocabulary
+
+
+def bar_head_sizes(
+    ids: NDArray[np.integer], starts: NDArray[np.int64], vocabulary: Vocabulary
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Measure the tokens Bar [Length] at the Bars that stand at `starts` (B,) in `ids`.
+
+    Returns:
+        (B,) how many they are, 1 or 2, and (B,) whether a Tempo follows.
+    """
+    last = len(ids) - 1
+    size = 1 + (vocabulary.kind_of[ids[np.minimum(starts + 1, last)]] == Kind.LENGTH)
+    return size, vocabulary.kind_of[ids[np.minimum(starts + size, last)]] == Kind.TEMPO
+
+
+def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Return the ids with which a window begins that starts at the Bar `ids[start]` of a piece.
+
+    These are the bar's own tokens, then the tempo that is in force there, restated if need be. The window
+    is this head and then what follows the bar's own tokens in the piece, `ids[start + n:]`, where
+    n = `bar_head_size(ids, start)`.
+    """
+    size = bar_head_size(ids, start, vocabulary)
+    head = ids[start : start + size]
+    kinds = vocabulary.kind_of[ids[: start + size]]
+    if kinds[-1] == Kind.TEMPO or not vocabulary.tells_tempo:
+        return head
+    return np.append(head, ids[np.flatnonzero(kinds == Kind.TEMPO)[-1]])
+
+
+def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> int:
+    """Count the tokens from the Bar `ids[start]` on that say what bar it is: Bar [Length] [Tempo]."""
+    size, has_tempo = bar_head_sizes(ids, np.array([start]), vocabulary)
+    return int(size[0] + has_tempo[0])
+
+
+def rebase(
+    history: NDArray[np.int64], context_length: int, vocabulary: Vocabulary
+) -> NDArray[np.int64]:
+    """Return the prompt with which a piece goes on where the context is full.
+
+    It is a window as in training, from the latest bar that leaves half a context or more. Only
+    where a single bar is longer than that does it begin in mid-bar: with the head of that bar,
+    which tells meter and tempo, and then at a later position in it.
+
+    Args:
+        history: (T,) all ids before the place, from Start or from a prompt of this function on;
+            at least half a context.
+
+    Returns:
+        The prompt, at least half as long as the context and shorter than it.
+    """
+    half = (context_length + 1) // 2
+    bars = bar_indices(history, vocabulary)
+    bar = int(bars[np.searchsorted(bars, len(history) - half, side="right") - 1])
+    if bar > len(history) - half:  # the history is just a little longer than half the context
+        return history
+    head = window_head(history, bar, vocabulary)
+    first = bar + bar_head_size(history, bar, vocabulary)
+    latest = len(history) - half + len(head)  # the rest may begin here, or sooner
+    if len(history) - first + len(head) < context_length:
+        return np.concatenate([head, history[first:]])
+    latest = min([latest, *bars[bars > bar][:1].tolist()])  # what comes after the head is its bar's
+    kinds = vocabulary.kind_of[history]
+    soonest = len(history) - context_length + len(head) + 1
+    for kind in (Kind.POSITION, Kind.NOTE):  # a chord of more than half a context is cut in two
+        places = np.flatnonzero(kinds[soonest : latest + 1] == kind)
+        if len(places):
+            latest = soonest + int(places[-1])
+            break
+    return np.concatenate([head, history[latest:]])
