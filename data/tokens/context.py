@@ -25,8 +25,8 @@ def bar_head_sizes(
 def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
     """Return the ids with which a window begins that starts at the Bar `ids[start]` of a piece.
 
-    These are the bar's own tokens, then the tempo that is in force there, restated if need be. The window
-    is this head and then what follows the bar's own tokens in the piece, `ids[start + n:]`, where
+    These are the bar's own tokens, then the tempo that is in force there, restated if need be. The
+    window goes on with what follows the bar's own tokens in the piece, `ids[start + n:]`, where
     n = `bar_head_size(ids, start)`.
     """
     size = bar_head_size(ids, start, vocabulary)
@@ -38,7 +38,7 @@ def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> N
 
 
 def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> int:
-    """Count the tokens from the Bar `ids[start]` on that say what bar it is: Bar [Length] [Tempo]."""
+    """Count the tokens Bar [Length] [Tempo] with which the bar at `ids[start]` begins."""
     size, has_tempo = bar_head_sizes(ids, np.array([start]), vocabulary)
     return int(size[0] + has_tempo[0])
 
