@@ -19,7 +19,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
-from data.batches.id_sequences import IdVocabulary, Stream
+from data.batches.id_sequences import IdSequences, IdVocabulary
 from data.corpus.corpus import Corpus
 from data.corpus.report import report_text
 from data.score import Score
@@ -164,9 +164,9 @@ def log_config(writer: SummaryWriter, path: Path) -> None:
     _log_text(writer, "run/config", path.read_text(encoding="utf-8"))
 
 
-def log_corpus(writer: SummaryWriter, corpus: Corpus | Stream) -> None:
+def log_corpus(writer: SummaryWriter, corpus: Corpus | IdSequences) -> None:
     """Add the report on a corpus; of sequences that are no music, how many there are."""
-    text = corpus.summary() if isinstance(corpus, Stream) else report_text(corpus.report())
+    text = corpus.summary() if isinstance(corpus, IdSequences) else report_text(corpus.report())
     _log_text(writer, "run/corpus", text)
 
 

@@ -16,9 +16,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from common.interface import SideInput
-from data.batches import id_sequences as streams
-from data.batches import windows
-from data.batches.id_sequences import IdVocabulary, Stream, is_stream, open_stream
+from data.batches import id_sequences, windows
+from data.batches.id_sequences import IdSequences, IdVocabulary, is_id_file, open_id_sequences
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.tokens import context
 from data.tokens.features import SideArrays, SideFeatures
@@ -102,7 +101,7 @@ class MusicDataModule(LightningDataModule):
         for name, share in (("silence", silence), ("misreading", misreading)):
             if not 0 <= share <= 1:
                 raise CorpusError(f"{name} must be from 0 to 1, not {share}")
-        if vocabulary_size is not None and not is_stream(path):
+        if vocabulary_size is not None and not is_id_file(path):
             raise CorpusError(f"{path}: vocabulary_size is for .npy and .jsonl files alone")
         self.save_hyperparameters()
         self.vocabulary_size = vocabulary_size
@@ -111,22 +110,22 @@ class MusicDataModule(LightningDataModule):
         self.seed, self.num_workers = seed, num_workers
         self.silence, self.misreading = silence, misreading
         self.options = CorpusOptions.from_settings(self.hparams)
-        self._corpus: Corpus | Stream | None = None
+        self._corpus: Corpus | IdSequences | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
 
     def prepare_data(self) -> None:
-        """Builds the corpus where that has not been done; in one process of all."""
+        """Build the corpus where that has not been done; in one process of all."""
         print(self._open(progress=True).summary())
 
     def setup(self, stage: str | None = None) -> None:
-        """Opens the corpus; in every process.
+        """Open the corpus; in every process.
 
         Raises:
             CorpusError: it is not the one that the first process has.
         """
         if self._corpus is None:
             self._corpus = self._open(progress=False)
-        mine = self.path if isinstance(self._corpus, Stream) else self._corpus.folder.name
+        mine = self.path if isinstance(self._corpus, IdSequences) else self._corpus.folder.name
         first = self.trainer.strategy.broadcast(mine) if self.trainer else mine
         if mine != first:
             raise CorpusError(
@@ -134,13 +133,13 @@ class MusicDataModule(LightningDataModule):
                 f"all have to see the same {self.path}"
             )
 
-    def _open(self, progress: bool) -> Corpus | Stream:
-        if is_stream(self.path):
-            return open_stream(self.path, self.vocabulary_size or 0, self.options)
+    def _open(self, progress: bool) -> Corpus | IdSequences:
+        if is_id_file(self.path):
+            return open_id_sequences(self.path, self.vocabulary_size or 0, self.options)
         return open_corpus(self.path, self.datasets, self.options, progress)
 
     @property
-    def corpus(self) -> Corpus | Stream:
+    def corpus(self) -> Corpus | IdSequences:
         """The corpus, or other sequences, which are known once the datamodule is set up."""
         if self._corpus is None:
             raise RuntimeError("the datamodule is not set up: call setup() first")
@@ -163,46 +162,48 @@ class MusicDataModule(LightningDataModule):
     @cached_property
     def _features(self) -> SideFeatures | None:
         """Of the corpus; None for other sequences."""
-        return None if isinstance(self.corpus, Stream) else SideFeatures(self.corpus.vocabulary)
+        return (
+            None if isinstance(self.corpus, IdSequences) else SideFeatures(self.corpus.vocabulary)
+        )
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The prompt with which a piece goes on where the context is full."""
-        if isinstance(self.corpus, Stream):
-            return streams.rebase(history, self.context_length)
+        """Return the prompt with which a piece goes on where the context is full."""
+        if isinstance(self.corpus, IdSequences):
+            return id_sequences.rebase(history, self.context_length)
         return context.rebase(history, self.context_length, self.corpus.vocabulary)
 
     def train_dataloader(self) -> _FromHere:
-        """Endless batches (`TrainingBatch`)."""
+        """Return endless batches (`TrainingBatch`)."""
         return _FromHere(self, self._training_source())
 
     def describe(self, step: int) -> list[str]:
-        """What was in a training batch, by its number, a window each: for people."""
+        """Describe each window of a training batch, by its number, in a line for people."""
         return self._training_source().describe(self.seed, step, self.batch_size, *self.rank)
 
     def _training_source(self) -> TrainingSource:
         corpus = self.corpus
-        if isinstance(corpus, Stream):
-            return streams.StreamWindows(corpus, self.context_length)
+        if isinstance(corpus, IdSequences):
+            return id_sequences.SequenceWindows(corpus, self.context_length)
         train, reach = corpus.split("train"), self.options.transpose
         return windows.TrainingWindows(
             train, corpus.vocabulary, self.context_length, reach, self.silence, self.misreading
         )
 
-    def val_dataloader(self) -> windows.WholePieces | streams.WholeSequences:
-        """The pieces held out to choose by (`windows.PieceBatch`)."""
+    def val_dataloader(self) -> windows.WholePieces | id_sequences.WholeSequences:
+        """Return the pieces held out to choose by (`windows.PieceBatch`)."""
         return self._whole_pieces("valid")
 
-    def test_dataloader(self) -> windows.WholePieces | streams.WholeSequences:
-        """The pieces held out to report on (`windows.PieceBatch`)."""
+    def test_dataloader(self) -> windows.WholePieces | id_sequences.WholeSequences:
+        """Return the pieces held out to report on (`windows.PieceBatch`)."""
         return self._whole_pieces("test")
 
-    def _whole_pieces(self, name: str) -> windows.WholePieces | streams.WholeSequences:
+    def _whole_pieces(self, name: str) -> windows.WholePieces | id_sequences.WholeSequences:
         corpus = self.corpus
-        split = corpus.members[name] if isinstance(corpus, Stream) else corpus.split(name)
+        split = corpus.members[name] if isinstance(corpus, IdSequences) else corpus.split(name)
         if not len(split):
             raise CorpusError(f"{self.path}: the {name} split is empty, there is nothing to score")
-        if isinstance(corpus, Stream):
-            return streams.WholeSequences(corpus, name, *self.rank)
+        if isinstance(corpus, IdSequences):
+            return id_sequences.WholeSequences(corpus, name, *self.rank)
         return windows.WholePieces(corpus.split(name), corpus.vocabulary, *self.rank)
 
     @property
@@ -211,7 +212,7 @@ class MusicDataModule(LightningDataModule):
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
     def next_step(self) -> int:
-        """The number of the training batch that comes next; a resumed run goes on from there."""
+        """Return the number of the next training batch; a resumed run goes on from there."""
         if self.trainer is None:
             return 0
         return self.trainer.global_step * self.trainer.accumulate_grad_batches
@@ -237,7 +238,7 @@ class _FromHere:
 
 
 def _leave_signals_to_training(_: int) -> None:
-    """What stops a group of processes must not take the batches that the step still needs."""
+    """Have a worker outlive a signal to all processes: the step still needs its batches."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.alarm(GRACE_SECONDS))
 

@@ -5,7 +5,7 @@
 
 Ids are 0 to `vocabulary_size` - 1, each may follow each, and they are trained on as they stand.
 The first of a sequence is given and not predicted, so where a model is to begin by itself, begin
-all of them with the same one. Sequences are dealt to the splits by their content, as pieces are,
+all of them with the same one. Sequences go to the splits by their content, as pieces do,
 and equal ones to the same split.
 """
 
@@ -46,13 +46,13 @@ class IdVocabulary:
         return np.zeros(self.size, dtype=np.int64)
 
     def to_json(self) -> str:
-        """The vocabulary as JSON."""
+        """Return the vocabulary as JSON."""
         return json.dumps({"ids": self.size})
 
 
 @dataclass(frozen=True)
-class Stream:
-    """The sequences of a file; get one with `open_stream`.
+class IdSequences:
+    """The sequences of a file; get one with `open_id_sequences`.
 
     Attributes:
         vocabulary: of the ids.
@@ -67,21 +67,23 @@ class Stream:
     members: dict[str, list[int]]
 
     def sequence(self, number: int) -> NDArray[np.int64]:
-        """(T,) the ids of a sequence."""
+        """Return (T,) the ids of a sequence."""
         return self.ids[self.begins[number] : self.begins[number + 1]].astype(np.int64)
 
     def summary(self) -> str:
-        """What is in it, in a line."""
+        """Return what is in it, in a line."""
         counts = ", ".join(f"{split} {len(self.members[split]):,}" for split in SPLITS)
         return f"{len(self.ids):,} ids of {self.vocabulary.size:,} kinds; sequences: {counts}"
 
 
-def is_stream(path: str | Path) -> bool:
-    """Whether a path is that of sequences, by the ending of its name."""
+def is_id_file(path: str | Path) -> bool:
+    """Tell by the ending of its name whether a path is that of sequences."""
     return Path(path).suffix in SUFFIXES
 
 
-def open_stream(path: str | Path, vocabulary_size: int, options: CorpusOptions) -> Stream:
+def open_id_sequences(
+    path: str | Path, vocabulary_size: int, options: CorpusOptions
+) -> IdSequences:
     """The sequences in a file.
 
     Args:
@@ -114,11 +116,11 @@ def open_stream(path: str | Path, vocabulary_size: int, options: CorpusOptions) 
     members = random_splits(marks, options)
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
-    return Stream(IdVocabulary(vocabulary_size), short, begins, members)
+    return IdSequences(IdVocabulary(vocabulary_size), short, begins, members)
 
 
 def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All ids, and where sequences begin and the last ends."""
+    """Return all ids, and where sequences begin and the last ends."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")  # an .npy file and nothing else
     except (ValueError, EOFError, OverflowError, TokenError, MemoryError):
@@ -135,7 +137,7 @@ def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All ids, and where sequences begin and the last ends."""
+    """Return all ids, and where sequences begin and the last ends."""
     sequences = [np.empty(0, dtype=np.int64)]
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -149,34 +151,34 @@ def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.concatenate(sequences), offsets([len(ids) for ids in sequences[1:]])
 
 
-class StreamWindows:
+class SequenceWindows:
     """Training windows: T + 1 ids running, anywhere in a sequence, all places equally likely.
 
     A sequence no longer than that is a window as it is.
     """
 
-    def __init__(self, stream: Stream, context_length: int) -> None:
-        self._stream, self._length = stream, context_length + 1
-        members = self._numbers = np.array(stream.members["train"])
-        self._begin, self._end = stream.begins[members], stream.begins[members + 1]
+    def __init__(self, sequences: IdSequences, context_length: int) -> None:
+        self._sequences, self._length = sequences, context_length + 1
+        members = self._numbers = np.array(sequences.members["train"])
+        self._begin, self._end = sequences.begins[members], sequences.begins[members + 1]
         places = np.maximum(self._end - self._begin - self._length + 1, 1)
         self._places = np.cumsum(places)
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], None]:
-        """As `data.windows.TrainingWindows.batch`; there is no side input."""
+        """Draw a batch as `windows.TrainingWindows.batch` does; there is no side input."""
         member, first = self._choose(seed, step, size, rank, ranks)
         source = first[:, None] + np.arange(self._length)  # (B, W)
         end = self._end[member][:, None]
-        window = self._stream.ids[np.minimum(source, end - 1)].astype(np.int64)
+        window = self._sequences.ids[np.minimum(source, end - 1)].astype(np.int64)
         is_beyond = source >= end
         ids = np.where(is_beyond, 0, window)[:, :-1]
         targets = np.where(is_beyond, NOT_SCORED, window)[:, 1:]
         return ids, targets, None
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
-        """As `data.windows.TrainingWindows.describe`: which sequence, from which of its ids."""
+        """Describe each window of a batch: which sequence, from which of its ids."""
         member, first = self._choose(seed, step, size, rank, ranks)
         place = first - self._begin[member] + 1
         numbers = self._numbers[member] + 1
@@ -185,7 +187,7 @@ class StreamWindows:
     def _choose(
         self, seed: int, step: int, size: int, rank: int, ranks: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(size,) of each: the sequence, as counted here, and where in all ids it is begun."""
+        """Draw (size,) of each: the sequence, as counted here, and where in all ids it is begun."""
         rng = np.random.default_rng([seed, step])
         place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
         member = np.searchsorted(self._places, place, side="right")
@@ -193,25 +195,25 @@ class StreamWindows:
 
 
 class WholeSequences:
-    """The sequences of a split in batches, as `data.windows.WholePieces`; ranks take turns."""
+    """The sequences of a split in batches, as `windows.WholePieces`; ranks take turns."""
 
-    def __init__(self, stream: Stream, split: str, rank: int = 0, ranks: int = 1) -> None:
-        self._stream = stream
-        mine = np.array(stream.members[split], dtype=np.int64)[rank::ranks]
-        self._batches = side_by_side(mine, stream.begins[mine + 1] - stream.begins[mine])
+    def __init__(self, sequences: IdSequences, split: str, rank: int = 0, ranks: int = 1) -> None:
+        self._sequences = sequences
+        mine = np.array(sequences.members[split], dtype=np.int64)[rank::ranks]
+        self._batches = side_by_side(mine, sequences.begins[mine + 1] - sequences.begins[mine])
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[PieceBatch]:
         for members in self._batches:
-            pieces = [self._stream.sequence(number) for number in members.tolist()]
+            pieces = [self._sequences.sequence(number) for number in members.tolist()]
             predicted = [len(piece) - 1 for piece in pieces]
-            size = self._stream.vocabulary.size
+            size = self._sequences.vocabulary.size
             allowed = [np.ones((count, size), dtype=bool) for count in predicted]
             yield {"pieces": pieces, "allowed": allowed, "notes": predicted}
 
 
 def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
-    """The prompt with which a sequence goes on where the context is full: its latest half."""
+    """Return the prompt with which a sequence goes on where the context is full: its latest half."""
     return history[-((context_length + 1) // 2) :]

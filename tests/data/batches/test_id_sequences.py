@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
-from data.batches.id_sequences import StreamWindows, open_stream, rebase
+from data.batches.id_sequences import SequenceWindows, open_id_sequences, rebase
 from data.corpus.corpus import SPLITS, CorpusError, CorpusOptions
 
 SIZE = 50
@@ -29,12 +29,12 @@ def write_jsonl(path, rows):
 
 @pytest.fixture
 def stream(tmp_path):
-    return open_stream(write_jsonl(tmp_path / "s.jsonl", sequences()), SIZE, CorpusOptions())
+    return open_id_sequences(write_jsonl(tmp_path / "s.jsonl", sequences()), SIZE, CorpusOptions())
 
 
 def test_every_sequence_is_in_one_split_and_equal_ones_in_the_same(tmp_path):
     rows = sequences() + sequences()[:15]
-    stream = open_stream(write_jsonl(tmp_path / "s.jsonl", rows), SIZE, CorpusOptions())
+    stream = open_id_sequences(write_jsonl(tmp_path / "s.jsonl", rows), SIZE, CorpusOptions())
     dealt = {
         split: [stream.sequence(number).tolist() for number in stream.members[split]]
         for split in SPLITS
@@ -50,7 +50,7 @@ def test_an_array_is_read_as_its_rows(tmp_path):
     array = np.random.default_rng(0).integers(0, SIZE, size=(12, 9)).astype(np.uint8)
     np.save(tmp_path / "s.npy", array)
     rows = write_jsonl(tmp_path / "s.jsonl", array.tolist())
-    one, other = (open_stream(p, SIZE, CorpusOptions()) for p in (tmp_path / "s.npy", rows))
+    one, other = (open_id_sequences(p, SIZE, CorpusOptions()) for p in (tmp_path / "s.npy", rows))
     assert one.members == other.members
     np.testing.assert_array_equal(one.ids, other.ids)
 
@@ -58,8 +58,8 @@ def test_an_array_is_read_as_its_rows(tmp_path):
 @given(step=st.integers(0, 2**40), size=st.integers(1, 9))
 def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
-    stream = open_stream(write_jsonl(path, sequences()), SIZE, CorpusOptions())
-    ids, targets, side = StreamWindows(stream, CONTEXT).batch(0, step, size)
+    stream = open_id_sequences(write_jsonl(path, sequences()), SIZE, CorpusOptions())
+    ids, targets, side = SequenceWindows(stream, CONTEXT).batch(0, step, size)
     assert side is None
     train = [stream.sequence(number).tolist() for number in stream.members["train"]]
     for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
@@ -75,7 +75,7 @@ def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, siz
 
 
 def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
-    source = StreamWindows(stream, CONTEXT)
+    source = SequenceWindows(stream, CONTEXT)
     whole = source.batch(1, 2, 6)
     for rank in range(3):
         part = source.batch(1, 2, 2, rank, 3)
