@@ -161,7 +161,7 @@ class MusicDataModule(LightningDataModule):
 
     @cached_property
     def _features(self) -> SideFeatures | None:
-        """Of the corpus; None for other sequences."""
+        """What computes the side input of music; None for other sequences, which have none."""
         return (
             None if isinstance(self.corpus, IdSequences) else SideFeatures(self.corpus.vocabulary)
         )

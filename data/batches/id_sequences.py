@@ -84,7 +84,7 @@ def is_id_file(path: str | Path) -> bool:
 def open_id_sequences(
     path: str | Path, vocabulary_size: int, options: CorpusOptions
 ) -> IdSequences:
-    """The sequences in a file.
+    """Read the sequences in a file.
 
     Args:
         path: a file as described above.
@@ -215,5 +215,5 @@ class WholeSequences:
 
 
 def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
-    """Return the prompt with which a sequence goes on where the context is full: its latest half."""
+    """Return the latest half of a context: the prompt with which a full one goes on."""
     return history[-((context_length + 1) // 2) :]
