@@ -288,10 +288,10 @@ def _sample(
     sampling: SamplingOptions,
     random_seed: int,
 ) -> Iterator[Ids]:
-    """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
+    """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in state."""
     return sample(
         model.decoder,
-        [prompt] * len(state.place.kind),
+        [prompt] * len(state.kind),
         grammar,
         state,
         generator=torch.Generator().manual_seed(random_seed),

@@ -141,12 +141,12 @@ class ConstrainedGrammar:
         prompt = np.asarray(prompt, dtype=np.int64)
         if self._given and len(prompt) > 1:
             raise ValueError("a piece begins with its given notes: there can be no other prompt")
-        place = self.grammar.start(batch)
+        start = self.grammar.start(batch)
         rows = np.zeros(batch, dtype=np.int64)
         sounding = self._given.sounding if self._given else np.zeros(0, dtype=np.int16)
         state = ConstrainedState(
-            place=place,
-            note_ends=place.free_at,  # one array for both, as long as the model may play all notes
+            **vars(start),
+            note_ends=start.free_at,  # one array for both, as long as the model may play all notes
             last_end=rows.copy(),
             whole_bar=rows.copy(),
             limit=rows + NEVER,
@@ -158,22 +158,22 @@ class ConstrainedGrammar:
         )
         for token in prompt[1:]:
             self._follow(state, np.full(batch, token))
-        self.grammar.wait(place, end_step)
+        self.grammar.wait(state, end_step)
         state.new_notes[:] = 0
         if self.length.seconds:
             tempo = None if self._tempo is None else self.vocabulary.tempos[self._tempo]
             state.limit[:] = self.plan.limit_after(prompt, tempo)
         if self._is_barred.any():
-            state.note_ends = place.free_at.copy()
-            place.free_at[:, self._is_barred] = NEVER
+            state.note_ends = state.free_at.copy()
+            state.free_at[:, self._is_barred] = NEVER
         if len(prompt) > 1:
             self._check_prompt(state)
         return state
 
     def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
-        mask = self.grammar.allowed(state.place)
-        latest = set(state.place.kind.tolist())
+        mask = self.grammar.allowed(state)
+        latest = set(state.kind.tolist())
         for kinds, narrow in self._rules:
             if latest & kinds:
                 narrow(mask, state)
@@ -224,35 +224,33 @@ class ConstrainedGrammar:
 
     def _follow(self, state: ConstrainedState, ids: NDArray[np.int64]) -> None:
         """Take ids (B,) into the grammar's state, the length so far, and when notes end."""
-        place = state.place
-        self.grammar.advance(place, ids)
-        latest = set(place.kind.tolist())
+        self.grammar.advance(state, ids)
+        latest = set(state.kind.tolist())
         self.plan.advance(state, latest)
         if Kind.DURATION not in latest:
             return
-        rows = np.flatnonzero(place.kind == Kind.DURATION)
-        note = place.note[rows]
-        end = place.free_at[rows, note]
+        rows = np.flatnonzero(state.kind == Kind.DURATION)
+        note = state.note[rows]
+        end = state.free_at[rows, note]
         state.last_end[rows] = np.maximum(state.last_end[rows], end)
-        if state.note_ends is place.free_at:
+        if state.note_ends is state.free_at:
             return
         state.note_ends[rows, note] = end
         is_barred = self._is_barred[note]
-        place.free_at[rows[is_barred], note[is_barred]] = NEVER
+        state.free_at[rows[is_barred], note[is_barred]] = NEVER
         if self._given:
-            begin = place.bar_start[rows] + place.position[rows]
+            begin = state.now[rows]
             its = ~is_barred  # what is given sounds already
             self._given.add_sounding(state, rows[its], begin[its], end[its])
 
     def _check_prompt(self, state: ConstrainedState) -> None:
         """Refuse a prompt, the same in all rows, from which no way leads to the end asked for."""
-        place = state.place
-        bar_end = int(place.bar_start[0] + place.bar_length[0])
+        bar_end = int(state.bar_start[0] + state.bar_length[0])
         limit, is_over = int(state.limit[0]), bool(self.plan.is_over(state)[0])
         if is_over:
             raise ConstraintError("the seed is already longer than the piece that is asked for")
         deadline = self._deadline(state)[0]
-        is_last = place.bar_count[0] == self.plan.last_bar or bar_end >= limit
+        is_last = state.bar_count[0] == self.plan.last_bar or bar_end >= limit
         if state.last_end[0] > deadline or (
             not is_last and self._earliest_end(state)[0] > deadline
         ):
@@ -260,7 +258,7 @@ class ConstrainedGrammar:
                 "the notes of the seed sound on past the end that is asked for: ask for a longer "
                 "piece or keep less of the seed"
             )
-        first_free = max(self._first_free(state)[0], place.bar_start[0] + place.position[0] + 1)
+        first_free = max(self._first_free(state)[0], state.bar_start[0] + state.position[0] + 1)
         if is_last and first_free >= min(bar_end, limit):
             raise ConstraintError(
                 "the seed leaves no room for a note before the end that is asked for: ask for "
@@ -286,7 +284,7 @@ class ConstrainedGrammar:
 
     def _first_free(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the step (B,) from which the model could begin a note, as things stand."""
-        free = state.place.free_at.min(axis=1)
+        free = state.free_at.min(axis=1)
         if self._max_polyphony < NEVER:
             free = np.maximum(free, self._voice_free(state))
         return np.asarray(free)
@@ -312,11 +310,11 @@ class ConstrainedGrammar:
         One step is left at the end of the piece for a note of its last bar, unless another note
         can begin there. Given notes need their voice from where they begin.
         """
-        place, deadline = state.place, self._deadline(state)
+        deadline = self._deadline(state)
         has_limit = self._max_polyphony < NEVER
         if not self._given:
             # the note that begins now will be free too, so one more is needed
-            is_other_free = (place.free_at < deadline[:, None]).sum(axis=1) > 1
+            is_other_free = (state.free_at < deadline[:, None]).sum(axis=1) > 1
             if has_limit:
                 sounding = (state.note_ends >= deadline[:, None]).sum(axis=1)
                 is_other_free &= sounding < self._max_polyphony - 1
@@ -331,12 +329,12 @@ class ConstrainedGrammar:
 
     def _mask_tempos(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask tempi but the one asked for; with a length in seconds, every change of tempo."""
-        place, tempos = state.place, self.vocabulary.ids(Kind.TEMPO)
+        tempos = self.vocabulary.ids(Kind.TEMPO)
         if self._tempo is None:
-            mask[:, tempos] &= (place.tempo < 0)[:, None]
+            mask[:, tempos] &= (state.tempo < 0)[:, None]
             return
         mask[:, tempos] &= self._numbers[: tempos.stop - tempos.start] == self._tempo
-        is_due = (place.tempo != self._tempo) & np.isin(place.kind, (Kind.BAR, Kind.LENGTH))
+        is_due = (state.tempo != self._tempo) & np.isin(state.kind, (Kind.BAR, Kind.LENGTH))
         for kind in (Kind.POSITION, Kind.BAR):
             mask[is_due, self.vocabulary.ids(kind)] = False
 
@@ -349,59 +347,59 @@ class ConstrainedGrammar:
     def _mask_positions_after_limit(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask positions from the step on at which the seconds asked for are over."""
         positions = self.vocabulary.ids(Kind.POSITION)
-        before = (state.limit - state.place.bar_start)[:, None]
+        before = (state.limit - state.bar_start)[:, None]
         mask[:, positions] &= self._numbers[: positions.stop - positions.start] < before
 
     def _mask_full_positions(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask positions at which as many notes sound as the polyphony limit allows."""
         positions = self.vocabulary.ids(Kind.POSITION)
         steps = self._numbers[: positions.stop - positions.start]
-        steps = state.place.bar_start[:, None] + steps
+        steps = state.bar_start[:, None] + steps
         mask[:, positions] &= self._is_voice_free(state, steps)
 
     def _mask_notes_too_many(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask notes once the polyphony limit is reached."""
-        now = (state.place.bar_start + state.place.position)[:, None]
+        now = state.now[:, None]
         mask[:, self.vocabulary.ids(Kind.NOTE)] &= self._is_voice_free(state, now)
 
     def _mask_long_durations(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask durations, and Extends, with which a note would end after its deadline."""
-        place, longest = state.place, self.vocabulary.longest_duration
-        now = place.bar_start + place.position
-        extended = place.extends * longest
+        longest = self.vocabulary.longest_duration
+        now = state.now
+        extended = state.extends * longest
         if not self._given or self._max_polyphony == NEVER:  # far from the end: nothing to mask
             room = self.plan.expected_end(state) - now - extended
-            if room.min() > longest + 1 and place.extends.max() < LONGEST_NOTE:
+            if room.min() > longest + 1 and state.extends.max() < LONGEST_NOTE:
                 return
         room = self._note_deadline(state, now) - now - extended
         durations = self.vocabulary.ids(Kind.DURATION)
         mask[:, durations] &= self._numbers[:longest] < room[:, None]
-        is_extendable = (room > longest) & (place.extends < LONGEST_NOTE)
+        is_extendable = (room > longest) & (state.extends < LONGEST_NOTE)
         mask[:, self.vocabulary.first(Kind.EXTEND)] &= is_extendable
 
     def _mask_short_bars(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask bars, and bar lengths, so short that the notes could not end in the last bar."""
-        place, longest_bar = state.place, self.plan.longest_bar
+        longest_bar = self.plan.longest_bar
         latest_end = self.plan.latest_end(state)
-        before_this = latest_end - place.bar_length  # the end less this bar
+        before_this = latest_end - state.bar_length  # the end less this bar
         if (before_this - longest_bar >= state.last_end).all():
             return  # the bars that follow the next one are enough
         earliest_end = self._earliest_end(state)[:, None]
         bars = self.vocabulary.ids(Kind.BAR)
         end = (latest_end - longest_bar)[:, None] + self.vocabulary.whole_bars
-        mask[:, bars] &= (end >= earliest_end) | (place.bar_count >= self.plan.last_bar)[:, None]
+        mask[:, bars] &= (end >= earliest_end) | (state.bar_count >= self.plan.last_bar)[:, None]
         lengths = self.vocabulary.ids(Kind.LENGTH)
         length = self._numbers[: lengths.stop - lengths.start] + 1
         mask[:, lengths] &= before_this[:, None] + length >= earliest_end
 
     def _mask_end_before_last_bar(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask End before the last bar; and there, while it has no note, End and another bar."""
-        place, end = state.place, self.vocabulary.first(Kind.END)
+        end = self.vocabulary.first(Kind.END)
         is_last = self.plan.is_last_bar(state)
         if not is_last.any():
             mask[:, end] = False
             return
-        has_note = place.note_bar == place.bar_count
+        has_note = state.note_bar == state.bar_count
         mask[:, end] &= is_last & has_note
         mask[is_last & ~has_note, self.vocabulary.ids(Kind.BAR)] = False
 
@@ -418,7 +416,7 @@ class ConstrainedGrammar:
 
     def _mask_empty_bars(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask another bar after many empty ones, where a note can begin."""
-        is_empty = state.place.bar_count - state.place.note_bar > EMPTY_BARS
+        is_empty = state.bar_count - state.note_bar > EMPTY_BARS
         if is_empty.any():
             is_empty &= mask[:, self.vocabulary.ids(Kind.POSITION)].any(axis=1)
             mask[is_empty, self.vocabulary.ids(Kind.BAR)] = False

@@ -14,11 +14,12 @@ NEVER = 1 << 40  # a step that no piece reaches, and a number of bars or notes
 
 
 @dataclass
-class ConstrainedState:
+class ConstrainedState(GrammarState):
     """Where each of B rows stands. Times are in grid steps.
 
+    Of the grammar's state `free_at` is NEVER for notes that the model may not play.
+
     Attributes:
-        place: the grammar's state. A note that the model may not play is never free there.
         note_ends: (B, N) when each note ended or will end, whether the model may play it or not.
         last_end: (B,) the latest of them.
         whole_bar: (B,) length of a whole bar of the meter in force.
@@ -31,7 +32,6 @@ class ConstrainedState:
         step_state: where each row stands in what the decoder has read; None before it reads.
     """
 
-    place: GrammarState
     note_ends: NDArray[np.int64]
     last_end: NDArray[np.int64]
     whole_bar: NDArray[np.int64]

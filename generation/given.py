@@ -90,7 +90,7 @@ class GivenNotes:
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask what would pass over the next given id; force that id where it is due."""
-        place, vocabulary = state.place, self._vocabulary
+        vocabulary = self._vocabulary
         token = self._ids[state.next_given]  # (B,)
         kind = vocabulary.kind_of[token]
         rows, ids = np.arange(len(token)), np.arange(vocabulary.size)
@@ -106,8 +106,8 @@ class GivenNotes:
         is_note = kind == Kind.NOTE
         mask[is_note, vocabulary.ids(Kind.POSITION)] = False
 
-        is_due = is_note & self._takes_note[place.kind]
-        is_due |= (kind == Kind.POSITION) & self._takes_position[place.kind]
+        is_due = is_note & self._takes_note[state.kind]
+        is_due |= (kind == Kind.POSITION) & self._takes_position[state.kind]
         mask[rows[is_due], token[is_due]] = True
         is_forced = np.isin(kind, _GIVEN_ALONE)
         mask[is_forced] = ids == token[is_forced, None]

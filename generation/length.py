@@ -67,27 +67,25 @@ class LengthPlan:
 
     def advance(self, state: ConstrainedState, latest: set[int]) -> None:
         """Count what the ids that were taken last, of these kinds, add to the length so far."""
-        place = state.place
         if Kind.NOTE in latest and self.length.notes:
-            is_note = place.kind == Kind.NOTE
+            is_note = state.kind == Kind.NOTE
             state.new_notes += is_note
             state.bar_notes += is_note
         if Kind.BAR in latest:
-            rows = np.flatnonzero(place.kind == Kind.BAR)
-            state.whole_bar[rows] = place.bar_length[rows]
+            rows = np.flatnonzero(state.kind == Kind.BAR)
+            state.whole_bar[rows] = state.bar_length[rows]
             if self.length.notes:
                 state.past_notes[rows] += state.bar_notes[rows]
                 state.bar_notes[rows] = 0
         if Kind.TEMPO in latest and self.length.seconds:
-            rows = np.flatnonzero((place.kind == Kind.TEMPO) & (state.limit == NEVER))
-            tempo = np.array(self.vocabulary.tempos)[place.tempo[rows]]
+            rows = np.flatnonzero((state.kind == Kind.TEMPO) & (state.limit == NEVER))
+            tempo = np.array(self.vocabulary.tempos)[state.tempo[rows]]
             steps = self.length.seconds * tempo * self.vocabulary.grid.steps_per_beat / 60
             state.limit[rows] = np.maximum(np.rint(steps), 1)
 
     def expected_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the step (B,) at which the piece ends if the meter stays as it is."""
-        place = state.place
-        bar_end = place.bar_start + place.bar_length
+        bar_end = state.bar_start + state.bar_length
         if self.given_end is not None:
             return np.full(len(bar_end), self.given_end)
         if self.length.seconds:
@@ -95,56 +93,51 @@ class LengthPlan:
         if not self.length.bars:
             return np.full(len(bar_end), NEVER)
         whole = np.minimum(state.whole_bar, self.longest_bar)
-        return np.asarray(bar_end + (self.last_bar - place.bar_count) * whole)
+        return np.asarray(bar_end + (self.last_bar - state.bar_count) * whole)
 
     def latest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the last step (B,) that the piece can reach, if the longest bars follow."""
-        place = state.place
-        follow = self.last_bar - place.bar_count
-        return np.asarray(place.bar_start + place.bar_length + follow * self.longest_bar)
+        follow = self.last_bar - state.bar_count
+        return np.asarray(state.bar_start + state.bar_length + follow * self.longest_bar)
 
     def is_last_bar(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) is in the last bar of its piece."""
-        place = state.place
         if self.length.seconds:
-            return np.asarray(place.bar_start + place.bar_length >= state.limit)
-        return np.asarray(place.bar_count >= self.last_bar)
+            return np.asarray(state.bar_start + state.bar_length >= state.limit)
+        return np.asarray(state.bar_count >= self.last_bar)
 
     def is_over(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) has begun a bar after the last, which stands for End."""
-        place = state.place
-        return np.asarray((place.bar_count > self.last_bar) | (place.bar_start >= state.limit))
+        return np.asarray((state.bar_count > self.last_bar) | (state.bar_start >= state.limit))
 
     def bars_to_follow(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the number of bars (B,) after the one that each row is in; -1: unknown.
 
         For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
         """
-        place = state.place
         if self.last_bar < NEVER:
-            return np.asarray(np.maximum(self.last_bar - place.bar_count, 0))
+            return np.asarray(np.maximum(self.last_bar - state.bar_count, 0))
         if self.length.seconds:
-            left = state.limit - place.bar_start - place.bar_length
+            left = state.limit - state.bar_start - state.bar_length
             follow = np.maximum(-(-left // np.maximum(state.whole_bar, 1)), 0)
-            return np.where((state.limit == NEVER) | (place.bar_count == 0), -1, follow)
+            return np.where((state.limit == NEVER) | (state.bar_count == 0), -1, follow)
         if self.length.notes:
-            per_bar = state.past_notes / np.maximum(place.bar_count - 1, 1)
+            per_bar = state.past_notes / np.maximum(state.bar_count - 1, 1)
             in_this_bar = np.maximum(per_bar - state.bar_notes, 0)
             left = self.length.notes - state.new_notes - in_this_bar
             follow = np.ceil(np.maximum(left, 0) / np.maximum(per_bar, 1e-9))
             capped = np.minimum(follow, MAX_BARS_TO_FOLLOW).astype(np.int64)
             return np.where(state.past_notes > 0, capped, -1)
-        return np.full(len(place.kind), -1)
+        return np.full(len(state.kind), -1)
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""
-        place = state.place
         if self.length.notes:
             done = state.new_notes / self.length.notes
         elif self.length.seconds:
-            done = (place.bar_start + np.maximum(place.position, 0)) / state.limit
+            done = (state.bar_start + np.maximum(state.position, 0)) / state.limit
         else:
-            done = (place.bar_count - 1) / self.last_bar
+            done = (state.bar_count - 1) / self.last_bar
         return float(done.clip(0, 1).min())
 
     def limit_after(self, prompt: NDArray[np.int64], tempo_bpm: int | None) -> int:
