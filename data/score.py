@@ -80,7 +80,7 @@ class Grid:
         return 120 if self.has_meter else 60
 
     def bar_steps(self, numerator: Whole, denominator: Whole) -> Whole:
-        """Steps of a whole bar in this meter, rounded up where the grid cannot hold it.
+        """Return the steps of a whole bar in this meter, rounded up to the grid.
 
         Of many meters at once, where both are arrays.
         """
@@ -153,7 +153,7 @@ class Score:
         return np.asarray(seconds[bar] + (steps - starts[bar]) * seconds_per_step[bar])
 
     def excerpt(self, begin: int, end: int) -> Score:
-        """The notes that begin in bars number `begin` to `end` - 1, from 0, and those bars."""
+        """Return the bars number `begin` to `end` - 1, from 0, with the notes that begin there."""
         starts, onset, end = self.bar_starts, self.notes["onset"], min(end, len(self.bars))
         notes = self.notes[(onset >= starts[begin]) & (onset < starts[end])].copy()
         notes["onset"] -= starts[begin]
@@ -182,7 +182,7 @@ class ScoreBatch:
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> ScoreBatch:
-        """These pieces, one at least, on one grid."""
+        """Join pieces, one at least, that are on one grid."""
         return cls(
             np.concatenate([score.notes for score in scores]),
             np.concatenate([score.bars for score in scores]),
@@ -196,7 +196,7 @@ class ScoreBatch:
         return len(self.note_offsets) - 1
 
     def __getitem__(self, index: int) -> Score:
-        """The piece of that number."""
+        """Return the piece of that number."""
         if not 0 <= index < len(self):
             raise IndexError(index)
         note = slice(self.note_offsets[index], self.note_offsets[index + 1])
@@ -237,7 +237,7 @@ class GridChanges:
 
 
 def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.int32]:
-    """The nearest of the rising `levels` to each value; half way goes up."""
+    """Return the nearest of the rising `levels` to each value; half way goes up."""
     midpoints = (levels[1:] + levels[:-1]) / 2
     return levels[np.searchsorted(midpoints, np.asarray(values), side="right")]
 
@@ -250,7 +250,7 @@ _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each M
 def canonical(
     notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
 ) -> tuple[Score, GridChanges]:
-    """The one Score that says what these notes and bars say, and what was lost on the way.
+    """Return the one Score for these notes and bars, and what was lost on the way.
 
     Args:
         notes: (N,) of NOTE on the grid, in any order; a duration below 1 counts as 1.
@@ -278,7 +278,7 @@ def canonical_batch(
     bar_offsets: NDArray[np.int64],
     grid: Grid,
 ) -> tuple[ScoreBatch, list[GridChanges]]:
-    """What `canonical` makes of each of P pieces, fewer than 2^16, given end to end.
+    """Make each of P pieces, fewer than 2^16, given end to end, canonical.
 
     Raises:
         ValueError: a note or a bar that no Score can hold.

@@ -151,7 +151,7 @@ class _Turned(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, None, None]:
-        """The way back is a turn by the same angles, the other way."""
+        """Turn the gradient by the same angles, the other way."""
         cos, sin = ctx.saved_tensors
         return _turned(gradient[0], cos, *sin.chunk(2, dim=-1)[::-1]), None, None
 

@@ -54,7 +54,7 @@ class Instruments:
 
 
 def fold(events: Events, instruments: Instruments) -> Events:
-    """The notes that are kept, under the programs that they are kept as.
+    """Return the notes that are kept, under the programs that they are kept as.
 
     This comes before the canonical form, in which notes that fall together through it are merged.
     """

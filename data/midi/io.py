@@ -24,7 +24,7 @@ SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up me
 
 
 def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
-    """The Score in a MIDI file, and what bringing it to the grid changed.
+    """Read the Score in a MIDI file, and count what bringing it to the grid changed.
 
     Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
     note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
@@ -44,7 +44,7 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
 
 
 def read_events(path: str | Path) -> Events:
-    """What a MIDI file says.
+    """Read what a MIDI file says.
 
     Raises:
         FileNotFoundError: no such file.
@@ -79,7 +79,7 @@ def read_events(path: str | Path) -> Events:
 
 
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:
-    """The Score that a pretty_midi object holds, and what bringing it to the grid changed."""
+    """Return the Score that a pretty_midi object holds, and what the grid changed."""
     times, bpm = midi.get_tempo_changes()
     beats = np.concatenate([[0.0], np.cumsum(np.diff(times) * bpm[:-1] / 60)])
 
@@ -113,18 +113,18 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, G
 
 
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
-    """The Score as a pretty_midi object, an instrument a program."""
+    """Return the Score as a pretty_midi object, an instrument a program."""
     return pretty_midi.PrettyMIDI(io.BytesIO(midi_bytes(score)))
 
 
 def write_midi(score: Score, path: str | Path) -> None:
-    """Writes the Score as a MIDI file; `read_midi` on the same grid gives it back unchanged."""
+    """Write the Score as a MIDI file; `read_midi` on the same grid gives it back unchanged."""
     with write_atomically(path) as beside:
         beside.write_bytes(midi_bytes(score))
 
 
 def midi_bytes(score: Score) -> bytes:
-    """The Score as the bytes of a MIDI file, a track a program.
+    """Return the Score as the bytes of a MIDI file, a track a program.
 
     A time signature begins a bar. So one is written wherever a bar would not begin by itself:
     after a bar that is shorter than its meter says (an anacrusis), even if the meter stays.
@@ -211,7 +211,7 @@ def _events_from_symusic(file: symusic.Score) -> Events:
 def _hold_pedal(
     notes: NDArray[np.int64], pedal_ticks: NDArray[np.int64], values: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """A track's notes, those released while the sustain pedal is down held until it comes up."""
+    """Hold a track's notes that are released with the sustain pedal down until it is up."""
     if not len(notes) or not len(pedal_ticks) or notes[0, 4] == DRUMS:
         return notes
     order = np.argsort(pedal_ticks, kind="stable")

@@ -64,7 +64,7 @@ def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
 
 
 def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
-    """The numbers of the pieces whose times or values no music has, and what is wrong with each.
+    """Find the pieces whose times or values no music has, and say what is wrong with each.
 
     After one value that cannot be true, none can be trusted.
     """
@@ -82,7 +82,7 @@ def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
 
 
 def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch, list[GridChanges]]:
-    """What `score_from_events` makes of each piece, brought to the grid all at once.
+    """Make of each piece what `score_from_events` does, brought to the grid all at once.
 
     Args:
         pieces: none that `refusals` names, fewer than 2^16.
@@ -182,7 +182,7 @@ _SILENCE = Events(1, np.empty((0, 5), np.int64), np.empty((0, 3), np.int64), np.
 
 
 def _faults(joined: _Joined) -> Iterator[tuple[NDArray[np.int64], str]]:
-    """What is wrong, the gravest first, and the numbers of the pieces with which it is."""
+    """Yield what is wrong, the gravest first, and the numbers of the pieces with it."""
     ticks_per_beat = joined.ticks_per_beat
     yield (
         np.flatnonzero(ticks_per_beat <= 0),
@@ -221,8 +221,10 @@ def _faults(joined: _Joined) -> Iterator[tuple[NDArray[np.int64], str]]:
 def _bars(
     joined: _Joined, grid: Grid
 ) -> tuple[NDArray[np.void], NDArray[np.float64], NDArray[np.int64]]:
-    """(M,) of BAR up to the one of each piece's last onset; (M,) quarter notes a minute, by the
-    tempo map; and (P + 1,) where each piece's bars begin."""
+    """Return each piece's bars up to that of its last onset, end to end.
+
+    (M,) of BAR; (M,) quarter notes a minute, by the tempo map; (P + 1,) where each piece begins.
+    """
     last_onset = joined.last_onset
     is_heard = joined.meters[:, 0] <= last_onset[joined.meter_piece]
     default = np.tile([0, 4, 4], (len(last_onset), 1))

@@ -49,7 +49,7 @@ def has_hanging(content: bytes) -> bool:
 
 
 def without_hanging(content: bytes) -> bytes:
-    """The file, such notes ended where their pitch begins again; as it is where that fails."""
+    """End notes that hang where their pitch begins again; leave the file where that fails."""
     try:
         file = mido.MidiFile(file=io.BytesIO(content))
         for track in file.tracks:
@@ -62,7 +62,7 @@ def without_hanging(content: bytes) -> bytes:
 
 
 def _ended(track: mido.MidiTrack) -> list[mido.Message]:
-    """A track in which every note that hangs ends where its pitch begins again."""
+    """Return a track in which a note that hangs ends where its pitch begins again."""
     open_notes: dict[tuple[int, int], int] = {}
     for message in track:
         key = _pitch(message)

@@ -15,7 +15,7 @@ from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 
 def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
-    """The nearest piece that the vocabulary can spell, and a clause for each kind of change.
+    """Return the nearest piece that the vocabulary can encode, and a clause for each change.
 
     Instruments become the vocabulary's nearest by program number, of the same family if it can be,
     and drums go where it has none; pitches move by octaves; velocities and tempi go to the nearest;
@@ -46,7 +46,7 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
 def without_unknown(
     score: Score, vocabulary: Vocabulary
 ) -> tuple[Score, NDArray[np.bool_], list[str]]:
-    """What the vocabulary can represent of a piece: its notes that have a token, the rest left out.
+    """Return what the vocabulary can represent of a piece: its notes that have a token.
 
     Returns:
         The piece as `adapt_score` gives it; (N,) which of `score`'s notes those of it are, in the
@@ -120,14 +120,14 @@ def _fit_bars(
 
 
 def _shortest_bar(length: int, vocabulary: Vocabulary) -> tuple[int, int, int]:
-    """A bar of `length` steps in the known meter that is least longer."""
+    """Return a bar of `length` steps in the known meter that is least longer."""
     whole = vocabulary.grid.bar_steps
     fitting = [meter for meter in vocabulary.meters if whole(*meter) >= length]
     return (*min(fitting, key=lambda meter: (whole(*meter), meter[1])), length)
 
 
 def _nearest(known: tuple[int, ...], values: NDArray[np.integer]) -> NDArray[np.int32]:
-    """The nearest of the known levels to each value; of two as near, the lower."""
+    """Return the nearest of the known levels to each value; of two as near, the lower."""
     levels = np.array(known, dtype=np.int32)
     distance = np.abs(levels[:, None] - np.asarray(values)[None, :])
     return np.asarray(levels[np.argmin(distance, axis=0)])

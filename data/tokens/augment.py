@@ -52,7 +52,7 @@ def transposition_ranges(
 
 
 def transposition_range(ids: NDArray[np.int64], vocabulary: Vocabulary) -> tuple[int, int]:
-    """That of one piece."""
+    """Return by how many semitones a piece may move, down and up: `transposition_ranges` of one."""
     ((low, high),) = transposition_ranges(ids, np.zeros(1, dtype=np.int64), vocabulary).tolist()
     return low, high
 
@@ -115,6 +115,6 @@ def misread(
 
 
 def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """The number of each Note's program among the vocabulary's; anything for other kinds."""
+    """Return the number of each Note's program in the vocabulary; anything for others."""
     number = (ids - vocabulary.first(Kind.NOTE)) // vocabulary.pitch_count
     return number.clip(0, len(vocabulary.programs) - 1)

@@ -124,7 +124,7 @@ class SideFeatures:
         return len(vocabulary.programs) + vocabulary.pitch_count
 
     def _block_widths(self) -> dict[str, int]:
-        """The number of columns of each block, in their order."""
+        """Return the number of columns of each block, in their order."""
         vocabulary, few = self.vocabulary, self.reference_programs
         pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
         notes = self._own_width() + pitches + OCTAVE
@@ -148,7 +148,7 @@ class SideFeatures:
     def _note_columns(
         self, number: Ints, pitch: Ints, is_drum: NDArray[np.bool_]
     ) -> dict[str, Ints]:
-        """The columns that each note sets, (N, 1) or (N, 3) in each of some blocks.
+        """Return the columns that each note sets, (N, 1) or (N, 3), in each of some blocks.
 
         Drums, which have no pitch, have the first column three times.
         """

@@ -67,7 +67,7 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
 
 
 def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
-    """The piece that ids from Start to End spell; the inverse of `encode`.
+    """Return the piece that ids from Start to End encode: undo `encode`.
 
     Raises:
         VocabularyError: the ids are not the spelling of any piece.
@@ -86,7 +86,7 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
 
 
 def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
-    """What grammatical ids spell; what it gives for others is noise that `decode` finds out."""
+    """Decode grammatical ids; of others it makes noise, which `decode` finds out."""
     return canonical(*decode_parts(ids, vocabulary), vocabulary.grid)[0]
 
 
@@ -157,7 +157,7 @@ def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[
 def _index(
     name: str, values: NDArray[np.integer], known: tuple[int, ...] | range
 ) -> NDArray[np.int64]:
-    """The number of each value among the known ones, which rise."""
+    """Return the number of each value among the known ones, which rise."""
     rising = np.asarray(known)
     index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
     is_missing = rising[index] != values

@@ -124,7 +124,7 @@ class Vocabulary:
         return self.firsts[-1]
 
     def first(self, kind: Kind) -> int:
-        """The first id of a kind: the id of its value number n is first(kind) + n."""
+        """Return the first id of a kind: the id of its value number n is first(kind) + n."""
         return self.firsts[kind]
 
     def ids(self, kind: Kind) -> slice:
@@ -159,7 +159,7 @@ class Vocabulary:
         return int(Kind.NOTE)
 
     def describe(self, token: int) -> str:
-        """A short label: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats).
+        """Label an id: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats).
 
         On a grid of seconds `Bar`, `0.25s` and `@0.5s`.
         """
@@ -192,12 +192,12 @@ class Vocabulary:
         return f"{steps / self.grid.steps_per_beat:g}s"
 
     def to_json(self) -> str:
-        """The vocabulary as JSON; `from_json` gives it back."""
+        """Return the vocabulary as JSON; `from_json` gives it back."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """The vocabulary written by `to_json`.
+        """Return the vocabulary written by `to_json`.
 
         Raises:
             VocabularyError: the text is not such JSON.
@@ -232,7 +232,7 @@ class Survey:
     pitches: set[int] = field(default_factory=set)
 
     def add(self, score: Score) -> None:
-        """Takes a piece into account."""
+        """Take a piece into account."""
         bars, notes = score.bars, score.notes
         meters = bars["numerator"].tolist(), bars["denominator"].tolist()
         self.meters.update(zip(*meters, strict=True))
@@ -245,7 +245,7 @@ class Survey:
             seen.update(np.flatnonzero(np.bincount(notes[name])).tolist())
 
     def vocabulary(self, grid: Grid, transpose: int = 0) -> Vocabulary:
-        """The vocabulary that holds every piece seen, each moved by up to `transpose` semitones.
+        """Return the vocabulary of every piece seen, moved by up to `transpose` semitones.
 
         Tempi and velocities are all levels from the lowest to the highest seen.
 
