@@ -3,29 +3,29 @@
     python evaluate.py likelihood --checkpoint runs/bach/model.safetensors
 
 prints nats per note and bits per second on the held-out splits of the corpus that the model was
-trained on, beside n-gram baselines on the same tokens, and by kind of token; with names of MIDI
-files or folders, on these.
+trained on, beside n-gram baselines on the same tokens, and by kind of token; or on MIDI files and
+folders that are named.
 
     python evaluate.py likelihood --piece piece.mid --out surprise.png
 
-draws how surprising each note of a piece is, and lists the most surprising.
+draws how surprising each note of a piece is, and lists the most surprising ones.
 
     python evaluate.py originality piece.mid
 
-says which runs of notes the training pieces hold too, in any key, and where.
+lists the runs of notes that training pieces have too, in any key, and where.
 
     python evaluate.py music --count 50
 
-lets the model write pieces and measures them beside held-out ones; or any MIDI files in their
-place.
+lets the model write pieces and compares their statistics with those of held-out pieces; any MIDI
+files can take their place.
 
     python evaluate.py attention --midi piece.mid --out maps.png
 
-draws which tokens of a piece each head looks at.
+draws which tokens of a piece each attention head looks at.
 
     python evaluate.py all --html report.html --json report.json
 
-judges it by all of these, and writes one page to read and to hear.
+does all of this but attention, and writes one page to read and to hear.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
@@ -49,23 +49,26 @@ from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
-from data.tokens.context import bar_head_size, window_head
-from data.tokens.tokenizer import bar_indices, encode
-from evaluation.comparison import table
+from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
 from evaluation.html_report import write_report
-from evaluation.likelihood import Music, likelihood, music_of_files, read_files, surprises
-from evaluation.ngrams import NAMES, train
-from evaluation.originality import originality
-from evaluation.samples import measured, written_like
-from evaluation.summary import MOST_NOTES, overall
+from evaluation.likelihood import (
+    EvaluationSet,
+    measure_likelihood,
+    measure_surprise,
+    read_files,
+)
+from evaluation.ngrams import BASELINES, fit_ngram
+from evaluation.originality import measure_originality
+from evaluation.samples import compare_with_corpus, sample_like_corpus
+from evaluation.summary import MAX_NOTES, summarize_model
 from evaluation.surprise import most_surprising
 from evaluation.tables import (
     file_lines,
     headlines,
     likelihood_lines,
     originality_lines,
-    surprise_label,
-    surprise_line,
+    statistics_lines,
+    surprise_lines,
 )
 from generation.model import DEFAULT_CHECKPOINT, Model, load
 from model.decoding import side_tensors
@@ -74,139 +77,146 @@ from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
 from rendering.png import write_png
 
-PIECES = 30  # that `all` lets the model write: a minute has to do for everything
-MOST_TOKENS = 128  # in a picture of attention
+MUSIC_PIECES, ALL_PIECES = 50, 30  # that the model writes
+MAX_TOKENS = 128  # in a picture of attention
 
 
 def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
-    """The corpus a model was trained on, or the one at `path`, built if need be.
+    """Open the corpus a model was trained on, or the one at `path`; build it if need be.
 
     Raises:
         CorpusError: its vocabulary is not the model's.
     """
     settings = model.summary.get("data", {})
     path = path or settings.get("path", "bach")
-    options = CorpusOptions.from_settings(settings)
-    corpus = open_corpus(path, datasets, options)
+    corpus = open_corpus(path, datasets, CorpusOptions.from_settings(settings))
     if corpus.vocabulary != model.vocabulary:
         raise CorpusError(f"{path}: its vocabulary is not the model's, so it cannot be scored")
     return corpus
 
 
-def judge_likelihood(model: Model, given: argparse.Namespace) -> dict[str, Any]:
-    """Prints how likely the model finds splits, or files; gives the figures."""
+def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print how likely the model finds splits, files, or the notes of one piece."""
+    if options.piece:
+        return _run_piece(model, options)
+    files = EvaluationSet.of_files(model, read_files(model, options.midi)) if options.midi else None
     try:
-        corpus = corpus_of(model, given.path, given.datasets)
+        corpus = corpus_of(model, options.path, options.datasets)
     except (CorpusError, OSError) as error:
-        if given.path or not given.midi:
+        if options.path or not files:
             raise
-        print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without
-        baselines, musics = {}, [music_of_files(model, given.midi)]
+        print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without them
+        baselines, sets = {}, [files]
     else:
-        baselines = {name: train(corpus, order) for order, name in NAMES.items()}
-        if given.midi:
-            musics = [music_of_files(model, given.midi)]
-        else:
-            musics = [Music.of(corpus, name) for name in given.splits if corpus.split(name)]
-    if not musics:
-        raise CorpusError(f"{corpus.folder}: no piece in {' or '.join(given.splits)}")
-    sets = [likelihood(model, baselines, music) for music in musics]
-    for line in (line for music in musics for line in music.told):
-        print(printable(line))
-    lines = [*likelihood_lines(sets), *(file_lines(sets[0]) if given.midi else ())]
-    print("\n".join(map(printable, lines)))
-    return {"likelihood": sets}
+        baselines = {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
+        splits = [name for name in options.splits if corpus.split(name)]
+        sets = [files] if files else [EvaluationSet.of_split(corpus, name) for name in splits]
+        if not sets:
+            raise CorpusError(f"{corpus.folder}: no piece in {' or '.join(options.splits)}")
+    results = [measure_likelihood(model, baselines, pieces) for pieces in sets]
+    lines = [message for pieces in sets for message in pieces.messages]
+    lines += [*likelihood_lines(results), *(file_lines(results[0]) if files else ())]
+    _print(lines)
+    return {"likelihood": results}
 
 
-def judge_piece(model: Model, given: argparse.Namespace) -> dict[str, Any]:
-    """Draws how surprising each note of a file is, prints the most surprising; gives these."""
-    score, nats, told = surprises(model, given.piece)
-    listed = most_surprising(score, nats, MOST_NOTES)
-    labels = [(note["note"], surprise_label(note)) for note in listed]
-    total = nats.sum(axis=1)
-    title = printable(Path(given.piece).name)
-    write_png(draw_surprise(score, total, labels, title), given.out)
-    print("\n".join(f"{given.piece}: {line}" for line in told), end="\n" * bool(told))
-    for number, note in enumerate(listed):
-        print(f"{number + 1:2}  {surprise_line(note)}")
-    return {"surprise": {"file": given.piece, "told": told, "nats": total.tolist(), "most": listed}}
+def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Draw how surprising each note of a file is, and print the most surprising ones."""
+    score, nats, messages = measure_surprise(model, options.piece)
+    notes, total = most_surprising(score, nats, MAX_NOTES), nats.sum(axis=1)
+    title = printable(Path(options.piece).name)
+    labels = [(note.note, note.label) for note in notes]
+    write_png(draw_surprise(score, total, labels, title), options.out)
+    _print([*(f"{options.piece}: {message}" for message in messages), *surprise_lines(notes)])
+    surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
+    return {"surprise": surprise}
 
 
-def judge_originality(model: Model, given: argparse.Namespace) -> dict[str, Any]:
-    """Prints what of some files stands in the training set; gives it."""
-    corpus = corpus_of(model, given.path, given.datasets)
-    readings = read_files(model, given.midi)
-    result = originality(readings.scores, readings.names, corpus)
-    print("\n".join(map(printable, [*readings.messages, *originality_lines(result)])))
+def run_originality(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print what of some files is in the training set."""
+    corpus = corpus_of(model, options.path, options.datasets)
+    files = read_files(model, options.midi)
+    result = measure_originality(files.scores, files.names, corpus)
+    _print([*files.messages, *originality_lines(result)])
     return {"originality": result}
 
 
-def judge_music(model: Model, given: argparse.Namespace) -> dict[str, Any]:
-    """Prints the statistics of pieces that it writes, or of files, beside real ones; gives them."""
-    corpus = corpus_of(model, given.path, given.datasets)
-    if given.midi:
-        readings = read_files(model, given.midi)
-        pieces = [readings.scores[number] for number in range(len(readings.scores))]
-        for line in readings.messages:
-            print(printable(line), file=sys.stderr)
+def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print the statistics of pieces that the model writes, or of files, beside real ones."""
+    corpus = corpus_of(model, options.path, options.datasets)
+    if options.midi:
+        files = read_files(model, options.midi)
+        scores = [files.scores[index] for index in range(len(files.scores))]
+        _print(files.messages, file=sys.stderr)
     else:
-        pieces = written_like(model, corpus, given.count, given.seed)
-    result = measured(pieces, corpus, given.seed)
-    print(table(result))
-    return {"music": {"midi": given.midi, **result}}
+        scores = sample_like_corpus(model, corpus, options.count, options.seed)
+    result = compare_with_corpus(scores, corpus, options.seed)
+    _print(statistics_lines(result))
+    return {"music": {"midi": options.midi, **vars(result)}}
 
 
-def judge_all(model: Model, given: argparse.Namespace) -> dict[str, Any]:
-    """Prints what matters most of all that is known, writes the page; gives the figures."""
-    for path in filter(None, (given.html, given.json)):
+def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print what matters most of everything that is measured, and write the page."""
+    for path in filter(None, (options.html, options.json)):
         check_writable(path)
-    corpus = corpus_of(model, given.path, given.datasets)
-    judged = overall(model, corpus, given.midi, given.count, given.seed)
-    for figure, what in headlines(judged.figures):
-        print(f"{figure:>9}  {what}")
-    if given.html:
-        command = shlex.join(["python", "evaluate.py", *given.command])
-        write_report(judged, given.checkpoint, command, given.html)
-    return judged.figures
+    corpus = corpus_of(model, options.path, options.datasets)
+    summary, examples = summarize_model(model, corpus, options.midi, options.count, options.seed)
+    _print(f"{figure:>9}  {meaning}" for figure, meaning in headlines(summary))
+    if options.html:
+        command = shlex.join(["python", "evaluate.py", *options.command])
+        write_report(summary, examples, options.checkpoint, command, options.html)
+    return vars(summary)
+
+
+def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Draw the attention maps of all layers and heads over the first tokens of a file."""
+    limit = min(options.tokens, model.decoder.config.context_length)
+    ids, messages = opening_ids(model, options.midi, options.from_bar, limit)
+    if messages:
+        print(f"the piece was fitted to the model: {'; '.join(messages)}")
+    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
+    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
+    labels = token_labels(ids, model.vocabulary, options.from_bar)
+    figure = draw_attention(maps.numpy(), labels, model.decoder.attention_names)
+    write_png(figure, options.out)
+    return {}
 
 
 def opening_ids(
-    model: Model, midi: str, from_bar: int, most: int
+    model: Model, midi: str, from_bar: int, limit: int
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """The first ids of a MIDI file, or those from a later bar on as a training window has them.
+    """Encode the beginning of a MIDI file, or what follows from a later bar on.
 
     Args:
-        model: whose tokens they are.
+        model: its vocabulary is used.
         midi: path of the file.
         from_bar: the first bar; an upbeat is bar 0 and comes with bar 1.
-        most: how many ids at most.
+        limit: how many ids at most.
 
     Returns:
-        The ids, and what was changed to fit the vocabulary.
+        The ids, from a later bar on as a training window has them, and what was changed to fit the
+        vocabulary.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, or no such bar in it.
     """
-    score, told = adapt_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
+    score, messages = adapt_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
     ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
     if not len(score.notes):
         raise MidiError(f"{midi}: no notes that the model has an instrument for")
     if from_bar > last:
         raise MidiError(f"{midi}: no bar {from_bar}, its last with a note is {last}")
     if from_bar == 1:
-        return ids[:most], told
+        return ids[:limit], messages
     start = int(bar_indices(ids, model.vocabulary)[from_bar - 1 + score.has_upbeat])
     head = window_head(ids, start, model.vocabulary)
     rest = ids[start + bar_head_size(ids, start, model.vocabulary) :]
-    return np.concatenate([head, rest])[:most], told
+    return np.concatenate([head, rest])[:limit], messages
 
 
-def draw(model: Model, ids: NDArray[np.int64], first_bar: int, out: str) -> None:
-    """The attention maps of all layers and heads over `ids`, as a picture."""
-    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
-    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
-    labels = token_labels(ids, model.vocabulary, first_bar)
-    write_png(draw_attention(maps.numpy(), labels, model.decoder.attention_names), out)
+def _print(lines: Iterable[str], file: TextIO | None = None) -> None:
+    for line in lines:
+        print(printable(line), file=file)
 
 
 def _file(text: str, ending: str) -> str:
@@ -218,23 +228,22 @@ def _file(text: str, ending: str) -> str:
 _png, _json, _html = (partial(_file, ending=ending) for ending in (".png", ".json", ".html"))
 
 
-def _tokens_shown(text: str) -> int:
+def _token_count(text: str) -> int:
     number = positive_integer(text)
-    if number > MOST_TOKENS:
-        raise argparse.ArgumentTypeError(f"at most {MOST_TOKENS} can be read in a picture")
+    if number > MAX_TOKENS:
+        raise argparse.ArgumentTypeError(f"at most {MAX_TOKENS} can be read in a picture")
     return number
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The options, in the order in which --help tells them."""
+    """Return the parser of all options."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_subparsers(
         dest="what", required=True, metavar="likelihood | music | originality | attention | all"
     )
     likelihood = what.add_parser("likelihood", help="how likely pieces are, and each note of one")
-    likelihood.add_argument(
-        "midi", nargs="*", metavar="FILE", help="MIDI files and folders to score, not the splits"
-    )
+    likelihood.set_defaults(run=run_likelihood)
+    _add_midi(likelihood, "MIDI files and folders to score, not the splits")
     likelihood.add_argument(
         "--splits",
         nargs="+",
@@ -247,31 +256,19 @@ def command_line() -> argparse.ArgumentParser:
     )
     likelihood.add_argument("--out", type=_png, metavar="FILE.png", help="the picture of --piece")
     music = what.add_parser("music", help="musical statistics beside those of held-out pieces")
-    music.add_argument(
-        "midi", nargs="*", metavar="FILE", help="MIDI files and folders, not pieces it writes"
-    )
+    music.set_defaults(run=run_music)
+    _add_midi(music, "MIDI files and folders, not pieces it writes")
+    _add_samples(music, MUSIC_PIECES)
     originality = what.add_parser("originality", help="what of some pieces stands in training")
-    originality.add_argument("midi", nargs="+", metavar="FILE", help="MIDI files, and folders")
+    originality.set_defaults(run=run_originality)
+    _add_midi(originality, "MIDI files, and folders", nargs="+")
     everything = what.add_parser("all", help="all of these but attention, on a page with sound")
-    everything.add_argument(
-        "midi", nargs="*", metavar="FILE", help="MIDI files to show too; pictures beside them count"
-    )
+    everything.set_defaults(run=run_all)
+    _add_midi(everything, "MIDI files to show too; pictures beside them count")
+    _add_samples(everything, ALL_PIECES)
     everything.add_argument(
         "--html", type=_html, metavar="FILE.html", help="write the page here; it needs nothing else"
     )
-    for command, count in ((music, 50), (everything, PIECES)):
-        command.add_argument(
-            *("--count", "-n"),
-            type=positive_integer,
-            default=count,
-            help="how many pieces it writes (default: %(default)s)",
-        )
-        command.add_argument(
-            "--seed",
-            type=random_seed,
-            default=0,
-            help="the same number, the same figures (default: 0)",
-        )
     for command in (likelihood, music, originality, everything):
         command.add_argument("--path", help="another corpus than the one it was trained on")
         command.add_argument("--datasets", default="datasets", help="where corpora lie")
@@ -279,23 +276,7 @@ def command_line() -> argparse.ArgumentParser:
             "--json", type=_json, metavar="FILE.json", help="write the figures here too"
         )
     attention = what.add_parser("attention", help="a picture of which tokens look at which")
-    attention.add_argument("--midi", required=True, metavar="FILE", help="what the model reads")
-    attention.add_argument(
-        "--out",
-        required=True,
-        type=_png,
-        metavar="FILE.png",
-        help="the picture to write",
-    )
-    attention.add_argument(
-        "--from-bar",
-        type=positive_integer,
-        default=1,
-        help="where it begins (default: %(default)s)",
-    )
-    attention.add_argument(
-        "--tokens", type=_tokens_shown, default=64, help="how many it reads (default: %(default)s)"
-    )
+    _add_attention(attention)
     for command in (likelihood, music, originality, everything, attention):
         command.add_argument(
             *("--checkpoint", "-c"),
@@ -305,35 +286,52 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_midi(command: argparse.ArgumentParser, text: str, nargs: str = "*") -> None:
+    command.add_argument("midi", nargs=nargs, metavar="FILE", help=text)
+
+
+def _add_samples(command: argparse.ArgumentParser, count: int) -> None:
+    command.add_argument(
+        *("--count", "-n"),
+        type=positive_integer,
+        default=count,
+        help="how many pieces it writes (default: %(default)s)",
+    )
+    command.add_argument(
+        "--seed", type=random_seed, default=0, help="the same number, the same figures (default: 0)"
+    )
+
+
+def _add_attention(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(run=run_attention, json=None)
+    command.add_argument("--midi", required=True, metavar="FILE", help="what the model reads")
+    command.add_argument(
+        "--out", required=True, type=_png, metavar="FILE.png", help="the picture to write"
+    )
+    command.add_argument(
+        *("--from-bar",),
+        type=positive_integer,
+        default=1,
+        help="where it begins (default: %(default)s)",
+    )
+    command.add_argument(
+        "--tokens", type=_token_count, default=64, help="how many it reads (default: %(default)s)"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command."""
-    arguments = command_line().parse_args(argv)
-    arguments.command = sys.argv[1:] if argv is None else argv
-    if arguments.what == "likelihood":
-        if bool(arguments.piece) != bool(arguments.out):
+    """Run the command."""
+    options = command_line().parse_args(argv)
+    options.command = sys.argv[1:] if argv is None else argv
+    if options.what == "likelihood":
+        if bool(options.piece) != bool(options.out):
             fail("--piece FILE and --out FILE.png go together: what to read, what to draw")
-        if arguments.piece and arguments.midi:
+        if options.piece and options.midi:
             fail("--piece is about one file: leave out the others")
     try:
-        model = load(arguments.checkpoint)
-        figures: dict[str, Any] = {}
-        if arguments.what == "originality":
-            figures = judge_originality(model, arguments)
-        elif arguments.what == "music":
-            figures = judge_music(model, arguments)
-        elif arguments.what == "all":
-            figures = judge_all(model, arguments)
-        elif arguments.what == "likelihood":
-            judge = judge_piece if arguments.piece else judge_likelihood
-            figures = judge(model, arguments)
-        else:
-            most = min(arguments.tokens, model.decoder.config.context_length)
-            ids, told = opening_ids(model, arguments.midi, arguments.from_bar, most)
-            if told:
-                print(f"the piece was fitted to the model: {'; '.join(told)}")
-            draw(model, ids, arguments.from_bar, arguments.out)
-        if figures and arguments.json:
-            write_json({"checkpoint": arguments.checkpoint, **figures}, arguments.json)
+        results = options.run(load(options.checkpoint), options)
+        if options.json:
+            write_json({"checkpoint": options.checkpoint, **results}, options.json)
     except (ModelFileError, CorpusError, MidiError, OSError) as error:
         fail(str(error))
 

@@ -42,8 +42,8 @@ from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.tokens.tokenizer import decode
 from evaluate import corpus_of
-from evaluation.likelihood import Music, likelihood
-from evaluation.samples import sampled
+from evaluation.likelihood import EvaluationSet, measure_likelihood
+from evaluation.samples import sample_pieces
 from generation.constraints import Constraints
 from generation.model import Model, load
 from model.decoder import Decoder
@@ -155,7 +155,9 @@ def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
     for number, model in enumerate(models):
         mine = bars[number :: len(models)]
-        yield from sampled(model, mine, number * count, "Writing pieces", constraints, WRITING)
+        yield from sample_pieces(
+            model, mine, number * count, "Writing pieces", constraints, WRITING
+        )
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
@@ -199,27 +201,26 @@ def print_scores(
     began = time.perf_counter()
     decoder = Mean([model.decoder for model in models]).eval()
     model = replace(models[0], decoder=decoder)
-    figures = likelihood(model, {}, Music.of(corpus, split))
-    cells, notes = len(VOICES) * sixteenths[split], figures["notes"]
-    note = figures["nats_per_note"]["model"]
+    pieces = EvaluationSet.of_split(corpus, split)
+    figures = measure_likelihood(model, {}, pieces)
+    cells, notes = len(VOICES) * sixteenths[split], figures.notes
     parameters = sum(weight.numel() for weight in decoder.parameters())
-    print(f"{split}: {figures['pieces']} pieces, {cells:,} voice-sixteenths, {notes:,} notes")
-    rows = [("a note", note)]
-    rows += [(f"  {name}", kind["nats_per_note"]) for name, kind in figures["by_kind"].items()]
+    print(f"{split}: {figures.pieces} pieces, {cells:,} voice-sixteenths, {notes:,} notes")
+    rows = [("a note", figures.nats_per_note["model"])]
+    rows += [(f"  {name}", kind.nats_per_note) for name, kind in figures.by_kind.items()]
     print(f"{'nats':12}{'a voice and sixteenth':>24}{'':18}{'a note':>8}")
-    for name, figure in rows:
-        a_cell = {end: value * notes / cells for end, value in figure.items()}
-        between = f"[{a_cell['low']:.4f}, {a_cell['high']:.4f}]"
-        print(f"{name:12}{a_cell['value']:24.4f}{between:>18}{figure['value']:8.4f}")
+    for name, its in rows:
+        value, low, high = (each * notes / cells for each in (its.value, its.low, its.high))
+        print(f"{name:12}{value:24.4f}{f'[{low:.4f}, {high:.4f}]':>18}{its.value:8.4f}")
     temperatures = [each.temperature for each in decoder.decoders]
     found = [float(temperature) for temperature in temperatures]
     for temperature in temperatures:
         temperature.fill_(1)
-    plain = likelihood(model, {}, Music.of(corpus, split))["nats_per_note"]["model"]
+    plain = measure_likelihood(model, {}, pieces).nats_per_note["model"]
     for temperature, value in zip(temperatures, found, strict=True):
         temperature.fill_(value)
     told = " and ".join(f"{value:.2f}" for value in found)
-    print(f"temperature {told}, found on valid; at 1: {plain['value'] * notes / cells:.4f}")
+    print(f"temperature {told}, found on valid; at 1: {plain.value * notes / cells:.4f}")
     steps = " and ".join(f"{model.summary['step']:,}" for model in models)
     print(f"{parameters:,} parameters, trained for {steps} steps")
     print(f"scored in {time.perf_counter() - began:.1f} s")

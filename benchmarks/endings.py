@@ -34,7 +34,7 @@ from data.corpus.corpus import CorpusError
 from data.keys import ends_on_tonic, final_chord, root_of_triad
 from data.score import Score
 from evaluate import corpus_of
-from evaluation.samples import pieces_of, sampled
+from evaluation.samples import sample_pieces, split_scores
 from generation.model import DEFAULT_CHECKPOINT, Model, load
 from model.serialization import ModelFileError
 
@@ -94,16 +94,16 @@ def main() -> None:
     except (ModelFileError, CorpusError, OSError) as error:
         fail(str(error))
     print(f"{'':24}{'pieces':>7}" + "".join(f"{name:>13}" for name in DIGITS))
-    training = pieces_of(corpus, "train")
+    training = split_scores(corpus, "train")
     print_row("corpus, train", training)
     for split in ("valid", "test"):
-        print_row(f"corpus, {split}", pieces_of(corpus, split))
+        print_row(f"corpus, {split}", split_scores(corpus, split))
     lengths = [len(score.bars) for score in training]
     bars = np.random.default_rng(arguments.seed).choice(lengths, arguments.pieces).tolist()
     for path, model in models.items():
         print(path)
-        print_row("  end known", sampled(model, bars, arguments.seed, "end known"))
-        unknown = sampled(with_unknown_end(model), bars, arguments.seed, "end unknown")
+        print_row("  end known", sample_pieces(model, bars, arguments.seed, "end known"))
+        unknown = sample_pieces(with_unknown_end(model), bars, arguments.seed, "end unknown")
         print_row("  end unknown", unknown)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 UNFINISHED = ".unfinished"  # in the name of what is being written
+NOT_JSON = {"json": False}  # metadata of a dataclass field that `write_json` leaves out
 
 
 @contextmanager
@@ -126,20 +128,25 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_json(data: Any, path: str | Path) -> None:
-    """Write plain data (dicts, lists, text, numbers) as JSON, NaN and infinity as null.
+    """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null.
+
+    Fields of dataclasses whose metadata is NOT_JSON are left out.
 
     Raises:
-        TypeError: something in `data` is not plain.
+        TypeError: there is something else in `data`.
         OSError: the file cannot be written.
     """
-    text = json.dumps(_finite(data), indent=1, allow_nan=False)
+    text = json.dumps(_plain(data), indent=1, allow_nan=False)
     with write_atomically(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _finite(data: Any) -> Any:
+def _plain(data: Any) -> Any:
+    if dataclasses.is_dataclass(data):
+        shown = [field.name for field in dataclasses.fields(data) if field.metadata != NOT_JSON]
+        return {name: _plain(getattr(data, name)) for name in shown}
     if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
+        return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
+        return [_plain(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -1,51 +1,54 @@
-"""Figures to see: the measures of written pieces beside those of real ones, as charts.
-
-What draws music itself is in rendering/piano_roll.py.
-"""
+"""Charts of results: statistics, likelihood and histograms."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from evaluation.comparison import HISTOGRAMS, MEASURES, SETS, is_far
+from evaluation.comparison import (
+    SETS,
+    STATISTICS,
+    BinShares,
+    Comparison,
+    HistogramRow,
+    PieceValues,
+    StatisticRow,
+)
+from evaluation.likelihood import SetLikelihood
+from evaluation.tables import number
 
 GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#616b76", "#e3e7eb", "#0072b2"
-# The same where the reader's screen is dark; page.css has them too.
+# The same on a dark screen; templates/report.css has them too.
 _DARK = {GROUND: "#14181c", INK: "#e4e7ea", MUTED: "#98a2ac", FAINT: "#2b3238", ACCENT: "#5ab4f0"}
-_LEAST_SHARE = 0.004  # of a histogram's notes: bins with fewer in both sets are not drawn
+_MIN_SHARE = 0.004  # of a histogram's notes: bins with fewer in both sets are not drawn
 # Inches.
 _WIDTH, _ROW, _TOP, _BOTTOM = 9.6, 0.36, 0.75, 0.5
 # Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its color.
 _SETS = {"generated": (-0.42, -0.13, ACCENT), "held_out": (-0.1, 0.13, INK)}
-_ENDS = (0.1, 0.9)  # the share of the pieces below a line's two ends
 # Where the panels are, in shares of the width; each row of the first has a scale of its own.
 _VALUES, _OVERLAPS = (0.42, 0.27), (0.74, 0.23)
 
+_Row = StatisticRow[PieceValues] | HistogramRow
 
-def draw_statistics(result: Mapping[str, Any]) -> Figure:
-    """Every statistic of generated pieces beside that of held-out ones, a row each.
+
+def draw_statistics(comparison: Comparison) -> Figure:
+    """Draw every statistic of generated and held-out pieces, one row each.
 
     On the left the values: a dot is the mean, a line goes from the lowest tenth of the pieces to
     the highest (of a histogram, of its notes); every row has its own scale, with the means beside
-    it. On the right how much of the two distributions overlaps, on a band in which real pieces
-    lie when they stand in place of the generated ones. What is not defined is said so.
+    it. On the right how much of the two distributions overlaps, on a band in which training pieces
+    lie when they take the place of the generated ones. What is not defined is said so.
 
-    The figure is the caller's alone: pyplot does not know it, so nothing has to be closed.
-
-    Args:
-        result: what evaluation/comparison.py's `compare` gives.
+    The figure is unknown to pyplot, so nothing has to be closed.
     """
-    rows = result["measures"] | result["histograms"]
-    digits = {name: its.digits for name, its in (MEASURES | HISTOGRAMS).items()}
+    rows = comparison.rows
     height = _TOP + _BOTTOM + _ROW * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
     values, overlaps = (
@@ -53,7 +56,7 @@ def draw_statistics(result: Mapping[str, Any]) -> Figure:
         for left, width in (_VALUES, _OVERLAPS)
     )
     for place, (name, row) in enumerate(rows.items()):
-        _draw_values(values, place, row, digits[name])
+        _draw_values(values, place, row, STATISTICS[name].digits)
         _draw_overlap(overlaps, place, row)
     for axes in (values, overlaps):
         axes.set(ylim=(len(rows) - 0.5, -0.5), facecolor="none", yticks=[])
@@ -61,31 +64,29 @@ def draw_statistics(result: Mapping[str, Any]) -> Figure:
         axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
     values.set(xlim=(-0.04, 1.04), xticks=[])
     overlaps.set(xlim=(0, 1.02), xticks=[0, 0.5, 1])
-    pieces = result["pieces"]
+    pieces = comparison.pieces
     for which, (x, _, color) in _SETS.items():
         _write(values, x, -1.25, SETS[which], color=color, ha="right", weight="bold")
         _write(values, x, -0.75, f"mean of {pieces[which]}", color=MUTED, ha="right", size=7.5)
     _write(values, 0.5, -1.25, "mean, lowest to highest tenth", ha="center", weight="bold")
     _write(values, 0.5, -0.75, "each row on a scale of its own", color=MUTED, ha="center", size=7.5)
     _write(overlaps, 0.5, -1.25, "overlap with held-out", ha="center", weight="bold")
-    told = "band: of real pieces; filled: within it"
-    _write(overlaps, 0.5, -0.75, told, color=MUTED, ha="center", size=7.5)
+    key = "band: of real pieces; filled: within it"
+    _write(overlaps, 0.5, -0.75, key, color=MUTED, ha="center", size=7.5)
     return figure
 
 
-def _draw_values(axes: Axes, place: int, row: Mapping[str, Any], digits: int) -> None:
-    """A statistic's label, its two means, and two dots with lines on a scale of their own."""
-    _write(axes, -1.45, place, row["label"])
-    spans = {which: _span(row, which) for which in _SETS}
-    known = np.concatenate(list(spans.values()))
+def _draw_values(axes: Axes, place: int, row: _Row, digits: int) -> None:
+    """Draw a statistic's label, its two means, and two dots with lines on a scale of their own."""
+    _write(axes, -1.45, place, row.label)
+    sets: tuple[PieceValues | BinShares, ...] = (row.generated, row.held_out)
+    known = np.array([value for its in sets for value in (*its.tenths, its.mean)])
     known = known[np.isfinite(known)]
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
     scale = (high - low) or 1.0
-    for which, (x, shift, color) in _SETS.items():
-        mean = row[which]["mean"]
-        text = f"{mean:.{digits}f}".replace("-", "\N{MINUS SIGN}") if np.isfinite(mean) else "NaN"
-        _write(axes, x, place, text, color=color, ha="right")
-        begin, middle, end = (spans[which] - low) / scale
+    for its, (x, shift, color) in zip(sets, _SETS.values(), strict=True):
+        _write(axes, x, place, number(its.mean, digits), color=color, ha="right")
+        begin, middle, end = (np.array([its.tenths[0], its.mean, its.tenths[1]]) - low) / scale
         axes.plot([begin, end], [place + shift] * 2, color=color, lw=2, alpha=0.45)
         axes.plot(middle, place + shift, "o", color=color, ms=4.5)
     if not len(known):
@@ -93,29 +94,14 @@ def _draw_values(axes: Axes, place: int, row: Mapping[str, Any], digits: int) ->
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
 
 
-def _span(row: Mapping[str, Any], which: str) -> NDArray[np.float64]:
-    """(3,) where the line begins, the mean, where it ends; NaN where there is none."""
-    its = row[which]
-    if "values" in its:
-        values = np.array(its["values"], dtype=np.float64)
-        values = values[np.isfinite(values)]
-        ends = np.quantile(values, _ENDS) if len(values) else np.full(2, np.nan)
-    elif not sum(its["shares"]) or not np.isfinite(its["mean"]):
-        ends = np.full(2, np.nan)
-    else:
-        below = np.cumsum(its["shares"])
-        ends = np.array(row["bins"])[np.searchsorted(below, np.array(_ENDS) * below[-1])]
-    return np.array([ends[0], its["mean"], ends[1]])
-
-
-def _draw_overlap(axes: Axes, place: int, row: Mapping[str, Any]) -> None:
-    """The band that real pieces reach with their mean, and where the generated ones are."""
-    value, real = row["distance"]["overlap"], row["real_distance"]["overlap"]
-    if np.isfinite(real["farthest"]):
-        axes.barh(place, 1 - real["farthest"], left=real["farthest"], height=0.56, color=FAINT)
-        axes.plot([real["mean"]] * 2, [place - 0.28, place + 0.28], color=MUTED, lw=1.2)
+def _draw_overlap(axes: Axes, place: int, row: _Row) -> None:
+    """Draw the band that training pieces reach with their mean, and the generated pieces."""
+    value, real = row.distance.overlap, row.real_distance.overlap
+    if np.isfinite(real.farthest):
+        axes.barh(place, 1 - real.farthest, left=real.farthest, height=0.56, color=FAINT)
+        axes.plot([real.mean] * 2, [place - 0.28, place + 0.28], color=MUTED, lw=1.2)
     if np.isfinite(value):
-        face = GROUND if is_far(row) else ACCENT
+        face = GROUND if row.is_far else ACCENT
         axes.plot(value, place, "o", ms=6, mec=ACCENT, mfc=face, mew=1.5, clip_on=False)
     else:
         _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
@@ -123,45 +109,37 @@ def _draw_overlap(axes: Axes, place: int, row: Mapping[str, Any]) -> None:
 
 
 def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Text that no file name can turn into a formula."""
+    """Write text that no file name can turn into a formula."""
     given = {"size": 9, "color": INK, "va": "center", **style}
     axes.text(x, y, text, **given).set_parse_math(False)
 
 
-def draw_likelihood(sets: Sequence[Mapping[str, Any]]) -> Figure:
-    """Nats per note of baselines and model, and of the model by kind of token.
+def draw_likelihood(sets: Sequence[SetLikelihood]) -> Figure:
+    """Draw nats per note of baselines and model, and of the model by kind of token.
 
-    A dot for each set of pieces, the last in color, with a line over its interval.
-
-    Args:
-        sets: what `judge.likelihood` gives, with the same baselines.
+    Each set of pieces, scored by the same baselines, is a dot, the last in color, with a line over
+    its interval.
     """
-    kinds = list(dict.fromkeys(kind for its in sets for kind in its["by_kind"]))
     panels = (
-        ("nats per note", [[its["nats_per_note"][who] for its in sets] for who in _who(sets)]),
-        (
-            "of the model, by kind of token",
-            [[its["by_kind"].get(kind, {}).get("nats_per_note") for its in sets] for kind in kinds],
-        ),
+        ("nats per note", [its.nats_per_note for its in sets], 0.12),
+        ("of the model, by kind of token", [its.nats_by_kind for its in sets], 0.62),
     )
-    rows = max(len(figures) for _, figures in panels)
-    height = _TOP + _BOTTOM + _ROW * rows
+    names = [list(dict.fromkeys(name for its in sets for name in its)) for _, sets, _ in panels]
+    height = _TOP + _BOTTOM + _ROW * max(map(len, names))
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
-    for (title, figures), labels, left in zip(
-        panels, (_who(sets), kinds), (0.12, 0.62), strict=True
-    ):
-        tall = _ROW * len(figures) / height
+    for (title, estimates, left), labels in zip(panels, names, strict=True):
+        tall = _ROW * len(labels) / height
         axes = figure.add_axes((left, 1 - _TOP / height - tall, 0.34, tall), facecolor="none")
-        for place, row in enumerate(figures):
-            for number, its in enumerate(row):
-                if its is None:
+        for place, name in enumerate(labels):
+            for index, each in enumerate(estimates):
+                if name not in each:
                     continue
-                color = ACCENT if number == len(sets) - 1 else INK
-                y = place + 0.3 * (number - (len(sets) - 1) / 2)
-                axes.plot([its["low"], its["high"]], [y, y], color=color, lw=2, alpha=0.45)
-                axes.plot(its["value"], y, "o", color=color, ms=4.5)
+                its, color = each[name], ACCENT if index == len(sets) - 1 else INK
+                y = place + 0.3 * (index - (len(sets) - 1) / 2)
+                axes.plot([its.low, its.high], [y, y], color=color, lw=2, alpha=0.45)
+                axes.plot(its.value, y, "o", color=color, ms=4.5)
             axes.axhline(place + 0.5, color=FAINT, lw=0.6)
-        axes.set(ylim=(len(figures) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
+        axes.set(ylim=(len(labels) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
         axes.set_xlim(left=0)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
@@ -170,31 +148,25 @@ def draw_likelihood(sets: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def _who(sets: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(sets[0]["nats_per_note"])
+def draw_histograms(comparison: Comparison) -> Figure:
+    """Draw each histogram of generated and held-out pieces, one panel each.
 
-
-def draw_histograms(result: Mapping[str, Any]) -> Figure:
-    """Each histogram of generated pieces beside that of held-out ones, a panel each.
-
-    Bins stand side by side, however far apart their values are; those with next to nothing in
-    them are left out.
-
-    Args:
-        result: what evaluation/comparison.py's `compare` gives.
+    Bins stand side by side, however far apart their values are; nearly empty ones are left out.
     """
-    rows = list(result["histograms"].values())
+    rows = list(comparison.histograms.values())
     height = 2.1 * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
-    for number, row in enumerate(rows):
-        floor = (height - 2.1 * (number + 1) + 0.45) / height
+    for index, row in enumerate(rows):
+        floor = (height - 2.1 * (index + 1) + 0.45) / height
         axes = figure.add_axes((0.05, floor, 0.94, 1.3 / height), facecolor="none")
-        shares = {which: np.array(row[which]["shares"]) for which in _SETS}
-        shown = np.flatnonzero(np.maximum(*shares.values()) >= _LEAST_SHARE)
+        shares = [np.array(its.shares) for its in (row.generated, row.held_out)]
+        shown = np.flatnonzero(np.maximum(*shares) >= _MIN_SHARE)
         places = np.arange(len(shown))
-        for (which, (_, _, color)), side in zip(_SETS.items(), (-0.2, 0.2), strict=True):
-            axes.bar(places + side, shares[which][shown], 0.36, color=color, label=SETS[which])
-        labels = [f"{row['bins'][n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
+        for (which, (_, _, color)), each, shift in zip(
+            _SETS.items(), shares, (-0.2, 0.2), strict=True
+        ):
+            axes.bar(places + shift, each[shown], 0.36, color=color, label=SETS[which])
+        labels = [f"{row.bins[n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
         axes.set_xticks(places, labels)
         axes.yaxis.set_major_formatter("{x:.0%}")
         axes.locator_params(axis="y", nbins=3)
@@ -202,19 +174,19 @@ def draw_histograms(result: Mapping[str, Any]) -> Figure:
         axes.grid(axis="y", color=FAINT, lw=0.6)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
-        axes.set_title(row["label"], size=9, color=INK, weight="bold", loc="left")
+        axes.set_title(row.label, size=9, color=INK, weight="bold", loc="left")
         if not len(shown):
             _write(axes, 0.5, 0.5, "not defined", color=MUTED, ha="center", style="italic")
-        elif not number:
+        elif not index:
             axes.legend(frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="upper right")
     return figure
 
 
 def svg(figure: Figure) -> str:
-    """A figure of this room as SVG that turns dark where the reader's screen is.
+    """Return a chart of this module as SVG that is dark where the reader's screen is.
 
-    Its text stays text, in the reader's own font; it fetches nothing and holds no date, so equal
-    figures are equal files.
+    Text stays text, in the reader's own font. The SVG fetches nothing and holds no date, so equal
+    charts are equal text.
     """
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "etude"}):

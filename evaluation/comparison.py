@@ -1,59 +1,42 @@
-"""Compare two sets of pieces by every musical statistic.
-
-What comes out is plain data, for a table, a JSON file or a page.
-"""
+"""Compare two sets of pieces by every musical statistic."""
 
 from __future__ import annotations
 
-import operator
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data import keys
+from common.files import NOT_JSON
+from data import tonality
 from data.score import Score
-from evaluation import metrics
-from evaluation import voice_leading as counterpoint
+from evaluation import metrics, voice_leading
 from evaluation.distances import Distance, between_histograms, between_values
 
-DRAWS = 20  # of real pieces: worse than all of them is worse than chance would be once in 21
-COLUMNS = 100  # of the table
+DRAWS = 20  # of training pieces: an overlap below all of them has a chance of 1 in 21
+TENTHS = (0.1, 0.9)  # the share of the pieces, or notes, below the ends of a line in a chart
 SETS = {"generated": "generated", "held_out": "held-out", "train": "training"}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each piece.
+    """A number computed from each piece."""
 
-    Attributes:
-        label: with the unit.
-        of: what computes it.
-        digits: so many are printed after the point.
-    """
-
-    label: str
+    label: str  # with the unit
     of: Callable[[Score], float]
-    digits: int
+    digits: int  # after the point, when it is shown
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of each piece, added up over a set of them.
-
-    Attributes:
-        label: with the unit.
-        of: counts by whole numbers.
-        is_time: whether those are grid steps, to be told in beats (quarter notes) or seconds.
-    """
+    """Counts by whole numbers, computed from each piece and added up over a set."""
 
     label: str
     of: Callable[[Score], Counter[int]]
-    is_time: bool
+    is_time: bool = False  # whether bins are grid steps, shown as quarter notes or seconds
     digits: int = 2
 
 
@@ -66,132 +49,156 @@ MEASURES = {
     "groove_consistency": Measure("groove consistency", metrics.groove_consistency, 3),
     "bar_similarity": Measure("similarity of bars", metrics.bar_similarity, 3),
     "repeated_material": Measure("notes in repeated runs", metrics.repeated_material, 3),
-    "parallel_fifths": Measure("parallel fifths, 100 bars", counterpoint.parallel_fifths, 2),
-    "parallel_octaves": Measure("parallel octaves, 100 bars", counterpoint.parallel_octaves, 2),
-    "voice_crossing": Measure("crossed voices, of the time", counterpoint.voice_crossing, 3),
-    "out_of_range": Measure("notes out of voice range", counterpoint.out_of_range, 3),
+    "parallel_fifths": Measure("parallel fifths, 100 bars", voice_leading.parallel_fifths, 2),
+    "parallel_octaves": Measure("parallel octaves, 100 bars", voice_leading.parallel_octaves, 2),
+    "voice_crossing": Measure("crossed voices, of the time", voice_leading.voice_crossing, 3),
+    "out_of_range": Measure("notes out of voice range", voice_leading.out_of_range, 3),
 }
 HISTOGRAMS = {
-    "intervals": Histogram("intervals, semitones", metrics.intervals, is_time=False),
+    "intervals": Histogram("intervals, semitones", metrics.intervals),
     "durations": Histogram("durations, beats", metrics.durations, is_time=True),
-    "above_tonic": Histogram("semitones above the tonic", keys.above_tonic, is_time=False),
+    "above_tonic": Histogram("semitones above the tonic", tonality.above_tonic),
 }
+STATISTICS: Mapping[str, Measure | Histogram] = {**MEASURES, **HISTOGRAMS}
+
+
+@dataclass(frozen=True)
+class PieceValues:
+    """A measure of a set of pieces; what is not defined for a piece is in no mean."""
+
+    mean: float
+    sd: float
+    undefined: int  # how many values are NaN
+    values: list[float]  # one per piece
+    tenths: list[float] = field(metadata=NOT_JSON)  # lowest and highest tenth
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> PieceValues:
+        """Summarize (P,) values, of which some may be NaN."""
+        known = _defined(values)
+        tenths = np.quantile(known, TENTHS).tolist() if len(known) else [float("nan")] * 2
+        return cls(*_mean_and_sd(known), len(values) - len(known), values.tolist(), tenths)
+
+
+@dataclass(frozen=True)
+class BinShares:
+    """A histogram of a set of pieces."""
+
+    mean: float
+    sd: float  # over the notes
+    shares: list[float]  # of each bin; all 0 without notes
+    tenths: list[float] = field(metadata=NOT_JSON)  # bins of the lowest and highest tenth
+    undefined: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, bins: NDArray[np.float64], counts: NDArray[np.int64]) -> BinShares:
+        """Summarize (B,) counts of these bins."""
+        shares = counts / max(counts.sum(), 1)
+        tenths, below = [float("nan")] * 2, np.cumsum(shares)
+        if counts.any():
+            tenths = bins[np.searchsorted(below, np.array(TENTHS) * below[-1])].tolist()
+        return cls(*_mean_and_sd(np.repeat(bins, counts)), shares.tolist(), tenths)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A distance over all draws of training pieces."""
+
+    mean: float
+    sd: float
+    farthest: float
+
+
+@dataclass(frozen=True)
+class DistanceSpread:
+    """The spread of both parts of a `Distance`."""
+
+    overlap: Spread
+    divergence: Spread
+
+
+SetSummary = TypeVar("SetSummary", PieceValues, BinShares)
+
+
+@dataclass(frozen=True)
+class StatisticRow(Generic[SetSummary]):
+    """One statistic of the three sets, and how far they are apart."""
+
+    label: str
+    generated: SetSummary
+    held_out: SetSummary
+    train: SetSummary
+    distance: Distance  # of the generated pieces from the held-out ones
+    real_distance: DistanceSpread  # of DRAWS draws of training pieces from the held-out ones
+
+    @property
+    def is_far(self) -> bool:
+        """Whether generated pieces overlap less with held-out ones than any draw; not if NaN."""
+        return self.distance.overlap < self.real_distance.overlap.farthest
+
+
+@dataclass(frozen=True)
+class HistogramRow(StatisticRow[BinShares]):
+    """A histogram of the three sets over the same bins."""
+
+    bins: list[float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Generated pieces beside held-out ones, by every statistic."""
+
+    pieces: dict[str, int]  # how many there are in each of SETS
+    measures: dict[str, StatisticRow[PieceValues]]
+    histograms: dict[str, HistogramRow]
+
+    @property
+    def rows(self) -> dict[str, StatisticRow[PieceValues] | HistogramRow]:
+        """All statistics, by the names of STATISTICS."""
+        return {**self.measures, **self.histograms}
 
 
 def compare(
     generated: Sequence[Score], held_out: Sequence[Score], train: Sequence[Score], seed: int = 0
-) -> dict[str, Any]:
-    """How generated pieces measure, beside held-out ones, and how far the two are apart.
+) -> Comparison:
+    """Measure how far generated pieces are from held-out ones, by every statistic.
 
-    Two sets of real pieces are apart too. So the distance of training pieces from the held-out
-    ones stands beside: of DRAWS draws, with repeats, of as many as were generated.
+    Two sets of real pieces differ too. So the distance of training pieces from the held-out ones
+    is given for reference: over DRAWS draws, with repeats, of as many as were generated.
 
     Args:
-        generated, held_out, train: pieces on one grid, one at least of each.
+        generated, held_out, train: pieces on one grid, at least one of each.
         seed: of the draws.
 
     Returns:
-        `pieces`: how many of each of SETS. `measures` and `histograms`, by name: the label; for
-        each set `mean`, `sd` (over pieces; of a histogram over notes), and `values`, one a piece,
-        with how many are `undefined`, or `shares` of each of the `bins`; `distance` of generated
-        from held-out pieces, an `overlap` and a `divergence` (evaluation/distances.py); and
-        `real_distance`: `mean` and `sd` of each over the draws, and the `farthest`. What is not
-        defined is NaN and stays out of every mean.
+        The comparison. What is not defined is NaN and stays out of every mean.
     """
     sets = dict(zip(SETS, (generated, held_out, train), strict=True))
     draws = np.random.default_rng(seed).integers(len(train), size=(DRAWS, len(generated)))
-    return {
-        "pieces": {name: len(pieces) for name, pieces in sets.items()},
-        "measures": {
-            name: _compared_values(measure, sets, draws) for name, measure in MEASURES.items()
-        },
-        "histograms": {
-            name: _compared_histograms(histogram, sets, draws)
-            for name, histogram in HISTOGRAMS.items()
-        },
-    }
-
-
-def is_far(row: Mapping[str, Any]) -> bool:
-    """Whether generated pieces overlap less with held-out ones than in any draw of real ones.
-
-    `row` is a measure or a histogram of what `compare` gives; False where that is not defined.
-    """
-    return bool(row["distance"]["overlap"] < row["real_distance"]["overlap"]["farthest"])
-
-
-def table(result: Mapping[str, Any]) -> str:
-    """What `compare` gives, for people, in COLUMNS columns."""
-    head = ("generated", "held-out", "overlap", "real", "JS", "real")
-    lines = [(" " * 27 + "{:>13}{:>15}{:>10}{:>12}{:>8}{:>13}").format(*head)]
-    rows = result["measures"] | result["histograms"]
-    for name, measure in (MEASURES | HISTOGRAMS).items():
-        row, digits = rows[name], measure.digits
-        figures = [
-            f"{row[which]['mean']:>8.{digits}f} ±{row[which]['sd']:<5.{digits}f}"
-            for which in ("generated", "held_out")
-        ]
-        lines.append(f"{row['label']:27}{''.join(figures)}{_distances_text(row)}")
-    pieces = result["pieces"]
-    legend = (
-        f"Mean ± standard deviation over {pieces['generated']} generated and {pieces['held_out']} "
-        "held-out pieces, of the last three over their notes. Overlap: 1 where the two "
-        "are alike, 0 where they share nothing; JS, in bits: the other way round. Real: training "
-        f"pieces in place of the generated, {DRAWS} draws of as many. *: farther from the held-out "
-        "pieces than in any of these."
+    return Comparison(
+        {name: len(pieces) for name, pieces in sets.items()},
+        {name: _compare_measure(measure, sets, draws) for name, measure in MEASURES.items()},
+        {name: _compare_histogram(each, sets, draws) for name, each in HISTOGRAMS.items()},
     )
-    return "\n".join([*lines, "", textwrap.fill(legend, COLUMNS), *_undefined_text(result)])
 
 
-def _distances_text(row: Mapping[str, Any]) -> str:
-    """Overlap and divergence, each beside the real one, with a mark where it is beyond that."""
-    text = ""
-    for kind, is_nearer, digits in (("overlap", operator.gt, 2), ("divergence", operator.lt, 3)):
-        value, real = row["distance"][kind], row["real_distance"][kind]
-        mark = "*" if is_nearer(real["farthest"], value) else " "
-        text += f"{value:>8.{digits}f}{mark}{real['mean']:>6.{digits}f} ±{real['sd']:.{digits}f}"
-    return text
-
-
-def _undefined_text(result: Mapping[str, Any]) -> list[str]:
-    """What is not defined for how many pieces, a line or more for each set with such pieces."""
-    lines = []
-    for which, called in SETS.items():
-        labels: dict[int, list[str]] = {}
-        for row in result["measures"].values():
-            labels.setdefault(row[which]["undefined"], []).append(row["label"].split(",")[0])
-        told = [f"{', '.join(names)} of {count}" for count, names in labels.items() if count]
-        if told:
-            head = f"Not defined, of {result['pieces'][which]} {called} pieces: "
-            lines += textwrap.wrap(f"{head}{'; '.join(told)}; left out.", COLUMNS)
-    return lines
-
-
-def _compared_values(
+def _compare_measure(
     measure: Measure, sets: Mapping[str, Sequence[Score]], draws: NDArray[np.int64]
-) -> dict[str, Any]:
+) -> StatisticRow[PieceValues]:
     values = {name: np.array([measure.of(s) for s in pieces]) for name, pieces in sets.items()}
-    held_out = _defined(values["held_out"])
-    return {
-        "label": measure.label,
-        **{
-            name: {
-                **_mean_and_sd(_defined(each)),
-                "undefined": int(np.isnan(each).sum()),
-                "values": each.tolist(),
-            }
-            for name, each in values.items()
-        },
-        **_distances(
-            between_values(_defined(values["generated"]), held_out),
-            [between_values(_defined(values["train"][draw]), held_out) for draw in draws],
-        ),
-    }
+    generated, held_out = _defined(values["generated"]), _defined(values["held_out"])
+    real = [between_values(_defined(values["train"][draw]), held_out) for draw in draws]
+    return StatisticRow(
+        measure.label,
+        **{name: PieceValues.of(each) for name, each in values.items()},
+        distance=between_values(generated, held_out),
+        real_distance=_spreads(real),
+    )
 
 
-def _compared_histograms(
+def _compare_histogram(
     histogram: Histogram, sets: Mapping[str, Sequence[Score]], draws: NDArray[np.int64]
-) -> dict[str, Any]:
+) -> HistogramRow:
     counters = {name: [histogram.of(score) for score in pieces] for name, pieces in sets.items()}
     keys = sorted({key for each in counters.values() for counter in each for key in counter})
     counts = {  # (pieces, bins)
@@ -200,49 +207,39 @@ def _compared_histograms(
     }
     grid = sets["held_out"][0].grid
     bins = np.array(keys, dtype=np.int64) / (grid.steps_per_beat if histogram.is_time else 1)
-    held_out = counts["held_out"].sum(axis=0)
-    return {
-        "label": histogram.label,
-        "bins": bins.tolist(),
-        **{
-            name: {
-                **_mean_and_sd(np.repeat(bins, each.sum(axis=0))),
-                "shares": (each.sum(axis=0) / max(each.sum(), 1)).tolist(),
-            }
-            for name, each in counts.items()
-        },
-        **_distances(
-            between_histograms(counts["generated"].sum(axis=0), held_out),
-            [between_histograms(counts["train"][draw].sum(axis=0), held_out) for draw in draws],
-        ),
-    }
+    totals = {name: each.sum(axis=0) for name, each in counts.items()}
+    train, held_out = counts["train"], totals["held_out"]
+    real = [between_histograms(train[draw].sum(axis=0), held_out) for draw in draws]
+    return HistogramRow(
+        histogram.label,
+        **{name: BinShares.of(bins, each) for name, each in totals.items()},
+        distance=between_histograms(totals["generated"], held_out),
+        real_distance=_spreads(real),
+        bins=bins.tolist(),
+    )
 
 
 def _defined(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[~np.isnan(values)]
 
 
-def _mean_and_sd(values: NDArray[np.float64]) -> dict[str, float]:
-    """NaN where there are too few values."""
-    return {
-        "mean": float(values.mean()) if len(values) else float("nan"),
-        "sd": float(values.std(ddof=1)) if len(values) > 1 else float("nan"),
-    }
+def _mean_and_sd(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and sample standard deviation; NaN where there are too few values."""
+    return (
+        float(values.mean()) if len(values) else float("nan"),
+        float(values.std(ddof=1)) if len(values) > 1 else float("nan"),
+    )
 
 
-def _distances(distance: Distance, real: Sequence[Distance]) -> dict[str, Any]:
-    """Those of the generated pieces, and what those of the real draws come to."""
-    overlap, divergence = (_defined(np.array(each)) for each in zip(*real, strict=True))
-    return {
-        "distance": distance._asdict(),
-        "real_distance": {
-            "overlap": {
-                **_mean_and_sd(overlap),
-                "farthest": float(overlap.min()) if len(overlap) else float("nan"),
-            },
-            "divergence": {
-                **_mean_and_sd(divergence),
-                "farthest": float(divergence.max()) if len(divergence) else float("nan"),
-            },
-        },
-    }
+def _spreads(distances: Sequence[Distance]) -> DistanceSpread:
+    """Summarize the distances of all draws."""
+    return DistanceSpread(
+        _spread([each.overlap for each in distances], np.min),
+        _spread([each.divergence for each in distances], np.max),
+    )
+
+
+def _spread(values: Sequence[float], farthest: Callable[[NDArray[np.float64]], float]) -> Spread:
+    """Summarize the values that are defined."""
+    known = _defined(np.array(values))
+    return Spread(*_mean_and_sd(known), float(farthest(known)) if len(known) else float("nan"))

@@ -1,27 +1,28 @@
-"""How far two distributions are apart: overlapping area and Jensen-Shannon divergence.
+"""Distances between two distributions: overlapping area and Jensen-Shannon divergence.
 
-Of single numbers as Yang & Lerch 2020 do it ("On the evaluation of generative models in music"):
-how far the pieces of one set are from those of the other, beside how far the other's are from each
-other. Of histograms directly.
+Histograms are compared directly. Values are compared as Yang & Lerch 2020 do it ("On the
+evaluation of generative models in music"): the distances between pieces of two sets, beside the
+distances among the pieces of the second.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-POINTS = 512  # of a density
-WIDTHS = 4  # bandwidths beyond the last value after which a density is over
+POINTS = 512  # at which a density is evaluated
+WIDTHS = 4  # bandwidths beyond the last value at which a density ends
 
 
-class Distance(NamedTuple):
-    """How far two distributions are apart; NaN where one of them is not defined.
+@dataclass(frozen=True)
+class Distance:
+    """A distance between two distributions; NaN where one of them is not defined.
 
     Attributes:
-        overlap: the area under both, 1 where they are the same, 0 where they share nothing.
-        divergence: Jensen-Shannon's in bits, 0 where they are the same, 1 with nothing shared.
+        overlap: the area under both, from 0 (nothing shared) to 1 (the same).
+        divergence: Jensen-Shannon divergence in bits, from 0 (the same) to 1 (nothing shared).
     """
 
     overlap: float
@@ -32,9 +33,9 @@ UNDEFINED = Distance(float("nan"), float("nan"))
 
 
 def between_histograms(first: NDArray[np.float64], second: NDArray[np.float64]) -> Distance:
-    """Of two histograms over the same bins, (B,) counts or shares each.
+    """Compare two histograms over the same bins, (B,) counts or shares each.
 
-    The divergence is that of Lin 1991, "Divergence measures based on the Shannon entropy".
+    The divergence is from Lin 1991, "Divergence measures based on the Shannon entropy".
     """
     if not first.sum() or not second.sum():
         return UNDEFINED
@@ -44,13 +45,13 @@ def between_histograms(first: NDArray[np.float64], second: NDArray[np.float64]) 
 
 
 def between_values(values: NDArray[np.float64], reference: NDArray[np.float64]) -> Distance:
-    """Of a measure's values over one set of pieces from those over a reference.
+    """Compare a measure's values over one set of pieces with those over a reference set.
 
-    Yang & Lerch's: the distances |value - reference| of all pairs across the sets, against the
+    As Yang & Lerch: the distances |value - reference| of all pairs across the sets, against the
     distances of all pairs within the reference, each smoothed to a density by a Gaussian kernel.
-    They give the Kullback-Leibler divergence of the two; Jensen-Shannon's is its symmetric kin,
-    which always exists. Here the densities are whole, where their program cuts them at the last
-    value, so that equal ones overlap wholly.
+    They report the Kullback-Leibler divergence of the two densities; Jensen-Shannon's is symmetric
+    and always exists. Their program cuts the densities at the last value; here they are whole, so
+    that equal ones overlap by 1.
 
     Args:
         values: (N,), none NaN.
@@ -72,20 +73,20 @@ def between_values(values: NDArray[np.float64], reference: NDArray[np.float64]) 
 
 
 def _bits_beyond_mean(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """The Kullback-Leibler divergence of p from the mean of p and q."""
+    """Return the Kullback-Leibler divergence of p from the mean of p and q, in bits."""
     some = p > 0
     return float((p[some] * np.log2(2 * p[some] / (p + q)[some])).sum())
 
 
 def scott_bandwidth(values: NDArray[np.float64]) -> float:
-    """Scott's for a Gaussian kernel over (N,) values; NaN of fewer than two."""
+    """Return Scott's bandwidth of a Gaussian kernel over (N,) values; NaN for fewer than two."""
     return float(values.std(ddof=1) * len(values) ** -0.2) if len(values) > 1 else float("nan")
 
 
 def _density(
     values: NDArray[np.float64], bandwidth: float, ends: tuple[float, float]
 ) -> NDArray[np.float64]:
-    """(POINTS,) a Gaussian kernel density between the ends, of the values brought to its points."""
+    """Return (POINTS,) a Gaussian kernel density of the binned values between the ends."""
     step = (ends[1] - ends[0]) / POINTS
     reach = int(WIDTHS * bandwidth / step) + 1
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / bandwidth) ** 2)

@@ -1,4 +1,4 @@
-"""The table of token embeddings, read as music: a label for each, and which intervals lie near."""
+"""Token embeddings as music: labels, and how near notes of an interval are to each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PITCH_CLASSES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B
 
 
 def labels(vocabulary: Vocabulary) -> list[tuple[str, ...]]:
-    """What the id of each row says, in COLUMNS; of what is no note the last three are "-"."""
+    """Return a label for each id, in COLUMNS; "-" in the last three where it is no note."""
     rows: list[tuple[str, ...]] = []
     for token, kind in enumerate(vocabulary.kind_of.tolist()):
         of_note = ("-", "-", "-")
@@ -35,19 +35,19 @@ def labels(vocabulary: Vocabulary) -> list[tuple[str, ...]]:
 def interval_nearness(
     embeddings: NDArray[np.floating], vocabulary: Vocabulary, semitones: int
 ) -> float:
-    """How much nearer notes of an interval lie than those a semitone less, or more, apart.
+    """Measure how much nearer notes of an interval are than those a semitone less or more apart.
 
-    Near is the cosine of their embeddings, a mean over all pairs of notes of one program that are
-    so far apart. From that of the interval is taken half the sum of those of its two neighbors:
-    notes are the nearer the smaller their interval, which must not count. Drums are left out.
+    Nearness is the cosine of embeddings, averaged over all pairs of notes of one program that are
+    so far apart. The mean of both neighboring intervals is subtracted, because notes are nearer the
+    smaller their interval. Drums are left out.
 
     Args:
         embeddings: (V, D), of all ids.
-        vocabulary: theirs.
+        vocabulary: of the ids.
         semitones: the interval, 2 or more.
 
     Returns:
-        From -2 to 2; above 0, the interval is near. NaN where no program has notes so far apart.
+        From -2 to 2, above 0 if the interval is near; NaN if no program has notes so far apart.
     """
     notes = embeddings[vocabulary.ids(Kind.NOTE)].astype(np.float64)
     by_program = notes.reshape(len(vocabulary.programs), vocabulary.pitch_count, -1)

@@ -1,14 +1,10 @@
-"""Where a trained model meets music to be judged: how likely it finds pieces, and single notes.
-
-evaluate.py is its command. What it gives is plain data, for JSON and for pages.
-"""
+"""How likely a trained model finds whole pieces, and each note of a piece."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +20,9 @@ from data.tokens.adapt import without_unknown
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
-from evaluation.bootstrap import CONFIDENCE, RESAMPLES, SEED, intervals
+from evaluation.bootstrap import SETTINGS, BootstrapSettings, Estimate, estimate_ratios
 from evaluation.ngrams import NGram
-from evaluation.surprise import PARTS, note_nats
+from evaluation.surprise import ASPECTS, note_nats
 from generation.model import Model
 from model.scoring import Tally, summarize
 
@@ -34,182 +30,213 @@ NATS_PER_BIT = float(np.log(2))
 
 
 @dataclass(frozen=True)
-class Music:
-    """Some pieces to be scored.
+class EvaluationSet:
+    """Pieces to be scored together.
 
     Attributes:
-        name: of them all.
+        name: of the set.
         split: their tokens.
-        left_out: of each piece, notes that the vocabulary has no token for.
-        told: a line for each piece that was changed, and each file that was left out.
+        notes_left_out: for each piece how many of its notes the vocabulary has no token for.
+        messages: a line for each piece that was changed, and each file that was left out.
     """
 
     name: str
     split: Split
-    left_out: list[int]
-    told: list[str]
+    notes_left_out: Sequence[int]
+    messages: Sequence[str] = ()
 
     @classmethod
-    def of(cls, corpus: Corpus, name: str) -> Music:
-        """A split of a corpus."""
+    def of_split(cls, corpus: Corpus, name: str) -> EvaluationSet:
+        """Return a split of a corpus."""
         split = corpus.split(name)
-        return cls(name, split, [0] * len(split), [])
+        return cls(name, split, [0] * len(split))
 
     @classmethod
     def of_scores(
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
-    ) -> Music:
-        """Pieces that the vocabulary can spell, each under a name."""
+    ) -> EvaluationSet:
+        """Return pieces, one name each, of which the vocabulary has every note."""
         arrays = token_arrays(*encode_batch(ScoreBatch.of(scores), vocabulary), vocabulary)
-        return cls(name, Split.of(names, arrays), [0] * len(scores), [])
+        return cls(name, Split.of(names, arrays), [0] * len(scores))
+
+    @classmethod
+    def of_files(cls, model: Model, files: MidiPieces) -> EvaluationSet:
+        """Return the pieces in MIDI files as far as the model's vocabulary can represent them.
+
+        Raises:
+            MidiError: there is no note that it can represent.
+        """
+        names, scores, notes_left_out, messages = [], [], [], list(files.messages)
+        for index, name in enumerate(files.names):
+            score, is_known, changes = without_unknown(files.scores[index], model.vocabulary)
+            unkept = files.unkept_notes[index]
+            missing, total = int((~is_known).sum()) + unkept, len(is_known) + unkept
+            if missing:
+                changes.insert(0, f"{missing} of {total} notes have no token, left out")
+            if changes:
+                messages.append(f"{name}: {'; '.join(changes)}")
+            if len(score.notes):
+                names.append(name)
+                scores.append(score)
+                notes_left_out.append(missing)
+        if not scores:
+            raise _nothing_known(files.names[0], model)
+        split = cls.of_scores("files", names, scores, model.vocabulary).split
+        return cls("files", split, notes_left_out, messages)
 
 
 def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
-    """The pieces in MIDI files, and in folders of them, with the instruments that the model has.
+    """Read MIDI files, and folders of them, with the instruments that the model knows.
 
     Raises:
-        FileNotFoundError, MidiError, OSError: as `data.pieces.read_paths`.
+        FileNotFoundError, MidiError, OSError: a file cannot be read.
     """
     settings = CorpusOptions.from_settings(model.summary.get("data", {}))
     return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
 
 
-def music_of_files(model: Model, paths: Sequence[str]) -> Music:
-    """MIDI files, and folders of them, as far as the model's vocabulary can represent them.
-
-    Raises:
-        FileNotFoundError, MidiError, OSError: as `read_files`; or nothing in them can be.
-    """
-    return music_of(model, read_files(model, paths))
-
-
-def music_of(model: Model, readings: MidiPieces) -> Music:
-    """Pieces that were read, as far as the model's vocabulary can represent them.
-
-    Raises:
-        MidiError: nothing in them can be.
-    """
-    told = readings.messages
-    names, scores, left_out = [], [], []
-    for number, name in enumerate(readings.names):
-        score, is_known, changes = without_unknown(readings.scores[number], model.vocabulary)
-        unkept = readings.unkept_notes[number]
-        missing = int((~is_known).sum()) + unkept
-        if missing:
-            all_notes = len(is_known) + unkept
-            changes.insert(0, f"{missing} of {all_notes} notes have no token, left out")
-        if changes:
-            told.append(f"{name}: {'; '.join(changes)}")
-        if len(score.notes):
-            names.append(name)
-            scores.append(score)
-            left_out.append(missing)
-    if not scores:
-        raise MidiError(_nothing_known(readings.names[0], model))
-    music = Music.of_scores("files", names, scores, model.vocabulary)
-    return replace(music, left_out=left_out, told=told)
-
-
-def _nothing_known(name: str, model: Model) -> str:
+def _nothing_known(name: str, model: Model) -> MidiError:
     programs = " ".join(map(str, model.vocabulary.programs))
-    return f"{name}: none of its notes is in the model's vocabulary (programs {programs})"
+    return MidiError(
+        f"{name}: none of its notes is in the model's vocabulary (programs {programs})"
+    )
 
 
-def likelihood(model: Model, baselines: Mapping[str, NGram], music: Music) -> dict[str, Any]:
-    """How likely model and baselines find whole pieces (see model/scoring.py), as plain data.
+@dataclass(frozen=True)
+class KindNats:
+    """How many tokens of a kind there are, and what they add to the model's nats per note."""
 
-    Every figure is the ratio of two sums over the pieces, `value`, with the bootstrap interval
-    (see evaluation/bootstrap.py) from `low` to `high`.
+    tokens: int
+    nats_per_note: Estimate
 
-    Returns:
-        `nats_per_note` and `bits_per_second` of the baselines and the model; the model's
-        `nats_per_token`, and `by_kind` of token how many `tokens` there are and what they add to
-        its `nats_per_note`; what was scored, and of each of the `files` the model's figure.
+
+@dataclass(frozen=True)
+class PieceLikelihood:
+    """The model's figure for one piece."""
+
+    name: str
+    notes: int
+    notes_left_out: int
+    nats_per_note: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SetLikelihood:
+    """How likely a model and baselines find a set of pieces.
+
+    Attributes:
+        name: of the set; then the size of what was scored.
+        interval: how the intervals of all estimates were found.
+        nats_per_note, bits_per_second: by the names of the baselines, and "model".
+        nats_per_token: of the model.
+        by_kind: of the model, by kind of token.
+        files: the model's figure for each piece.
+    """
+
+    name: str
+    pieces: int
+    notes: int
+    tokens: int
+    seconds: float
+    notes_left_out: int
+    interval: BootstrapSettings
+    nats_per_note: dict[str, Estimate]
+    bits_per_second: dict[str, Estimate]
+    nats_per_token: Estimate
+    by_kind: dict[str, KindNats]
+    files: list[PieceLikelihood]
+
+    @property
+    def nats_by_kind(self) -> dict[str, Estimate]:
+        """What each kind of token adds to the model's nats per note."""
+        return {kind: its.nats_per_note for kind, its in self.by_kind.items()}
+
+
+def measure_likelihood(
+    model: Model, baselines: Mapping[str, NGram], pieces: EvaluationSet
+) -> SetLikelihood:
+    """Score whole pieces by a model and by baselines (see model/scoring.py).
+
+    Every figure is a ratio of two sums over the pieces.
     """
     vocabulary = model.vocabulary
     tallies: list[Tally] = []
-    counted: list[list[float]] = []  # nats of each piece by each baseline
+    baseline_nats: list[list[float]] = []  # of each piece, by each baseline
     seconds: list[float] = []
-    for batch in WholePieces(music.split, vocabulary):
-        pieces, allowed = batch["pieces"], batch["allowed"]
-        nats = model.token_nats(pieces, allowed)
-        for piece, mask, each, count in zip(pieces, allowed, nats, batch["notes"], strict=True):
+    for batch in WholePieces(pieces.split, vocabulary):
+        ids, allowed = batch["pieces"], batch["allowed"]
+        nats = model.token_nats(ids, allowed)
+        for piece, mask, each, notes in zip(ids, allowed, nats, batch["notes"], strict=True):
             kind = vocabulary.kind_of[piece[1:]]
-            tallies.append(summarize(each, kind, count, len(vocabulary.kind_names)))
-            counted.append([float(b.token_nats(piece, mask).sum()) for b in baselines.values()])
+            tallies.append(summarize(each, kind, notes, len(vocabulary.kind_names)))
+            baseline_nats.append([b.token_nats(piece, mask).sum() for b in baselines.values()])
             score = decode(piece, vocabulary)
             seconds.append(float(score.step_seconds(score.end_step)))
-    by_kind = np.stack([tally.nats for tally in tallies])  # (P, K)
-    tokens = np.stack([tally.counts for tally in tallies])
-    totals = np.column_stack([np.array(counted).reshape(len(tallies), -1), by_kind.sum(axis=1)])
-    notes, length = np.array([tally.notes for tally in tallies]), np.array(seconds)
-
-    who = [*baselines, "model"]
-    present = np.flatnonzero(tokens.any(axis=0))
-    per_note = _figures(np.column_stack([totals, by_kind[:, present]]), notes)
-    kinds = [vocabulary.kind_names[kind] for kind in present.tolist()]
-    return {
-        "name": music.name,
-        "pieces": len(tallies),
-        "notes": int(notes.sum()),
-        "tokens": int(tokens.sum()),
-        "seconds": float(length.sum()),
-        "notes_left_out": sum(music.left_out),
-        "interval": {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": SEED},
-        "nats_per_note": dict(zip(who, per_note, strict=False)),
-        "bits_per_second": dict(zip(who, _figures(totals / NATS_PER_BIT, length), strict=True)),
-        "nats_per_token": _figures(totals[:, -1:], tokens.sum(axis=1))[0],
-        "by_kind": {
-            name: {"tokens": int(tokens[:, kind].sum()), "nats_per_note": figure}
-            for name, kind, figure in zip(kinds, present, per_note[len(who) :], strict=True)
-        },
-        "files": [
-            {
-                "name": name,
-                "notes": tally.notes,
-                "notes_left_out": missing,
-                "nats_per_note": tally.per_note,
-                "seconds": lasting,
-            }
-            for name, tally, missing, lasting in zip(
-                music.split.names, tallies, music.left_out, seconds, strict=True
-            )
-        ],
-    }
-
-
-def _figures(parts: NDArray[Any], whole: NDArray[Any]) -> list[dict[str, float]]:
-    """Of each of K columns, (P, K), its sum over that of the whole, (P,), and the interval."""
-    wholes = np.broadcast_to(whole[:, None], parts.shape)
-    values = parts.sum(axis=0) / whole.sum()
-    return [
-        {"value": value, "low": low, "high": high}
-        for value, (low, high) in zip(
-            values.tolist(), intervals(parts, wholes).tolist(), strict=True
+    files = [
+        PieceLikelihood(name, tally.notes, missing, tally.per_note, length)
+        for name, tally, missing, length in zip(
+            pieces.split.names, tallies, pieces.notes_left_out, seconds, strict=True
         )
     ]
+    return _estimate(pieces.name, vocabulary, list(baselines), tallies, baseline_nats, files)
 
 
-def surprises(model: Model, path: str | Path) -> tuple[Score, NDArray[np.float64], list[str]]:
-    """How surprising the model finds each note of a MIDI file.
+def _estimate(
+    name: str,
+    vocabulary: Vocabulary,
+    baselines: Sequence[str],
+    tallies: Sequence[Tally],
+    baseline_nats: Sequence[Sequence[float]],
+    files: list[PieceLikelihood],
+) -> SetLikelihood:
+    """Add up the figures of P pieces, with intervals over them."""
+    by_kind = np.stack([tally.nats for tally in tallies])  # (P, K)
+    tokens = np.stack([tally.counts for tally in tallies])
+    notes, seconds = (np.array([getattr(f, n) for f in files]) for n in ("notes", "seconds"))
+    columns = np.array(baseline_nats, dtype=np.float64).reshape(len(files), -1)
+    totals = np.column_stack([columns, by_kind.sum(axis=1)])
+    present = np.flatnonzero(tokens.any(axis=0))
+    per_note = estimate_ratios(np.column_stack([totals, by_kind[:, present]]), notes)
+    who = [*baselines, "model"]
+    return SetLikelihood(
+        name,
+        len(files),
+        int(notes.sum()),
+        int(tokens.sum()),
+        float(seconds.sum()),
+        sum(file.notes_left_out for file in files),
+        SETTINGS,
+        dict(zip(who, per_note, strict=False)),
+        dict(zip(who, estimate_ratios(totals / NATS_PER_BIT, seconds), strict=True)),
+        estimate_ratios(totals[:, -1:], tokens.sum(axis=1))[0],
+        {
+            vocabulary.kind_names[kind]: KindNats(int(tokens[:, kind].sum()), estimate)
+            for kind, estimate in zip(present.tolist(), per_note[len(who) :], strict=True)
+        },
+        files,
+    )
+
+
+def measure_surprise(
+    model: Model, path: str | Path
+) -> tuple[Score, NDArray[np.float64], list[str]]:
+    """Measure how surprising the model finds each note of a MIDI file.
 
     Returns:
-        The piece; (N, 4) the nats of each of its notes by what they say (see
-        evaluation/surprise.py),
-        NaN for notes that the vocabulary has no token for; and a line for what was changed.
+        The piece; (N, 4) the nats of each of its notes by aspect (see evaluation/surprise.py), NaN
+        for notes that the vocabulary has no token for; and a message for each change.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, or no note in it can be scored.
     """
-    readings = read_files(model, [str(path)])
-    whole, vocabulary = readings.scores[0], model.vocabulary
-    score, is_known, told = without_unknown(whole, vocabulary)
+    whole = read_files(model, [str(path)]).scores[0]
+    score, is_known, messages = without_unknown(whole, model.vocabulary)
     if not len(score.notes):
-        raise MidiError(_nothing_known(str(path), model))
-    ids = encode(score, vocabulary)
-    (nats,) = model.token_nats([ids])
-    each = np.full((len(whole.notes), len(PARTS)), np.nan)
-    each[is_known] = note_nats(ids, nats, vocabulary)
+        raise _nothing_known(str(path), model)
+    ids = encode(score, model.vocabulary)
+    nats = np.full((len(whole.notes), len(ASPECTS)), np.nan)
+    nats[is_known] = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
     if not is_known.all():
-        told.insert(0, f"{int((~is_known).sum())} notes have no token, left out")
-    return whole, each, told
+        messages.insert(0, f"{int((~is_known).sum())} notes have no token, left out")
+    return whole, nats, messages

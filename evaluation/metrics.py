@@ -1,8 +1,8 @@
-"""Musical statistics: one number, or one histogram, of a Score.
+"""Musical statistics: one number, or one histogram, per Score.
 
-What is not defined for a piece (entropy where there are no notes, bars where time is not counted
-in beats) is NaN, or an empty histogram. Drums have no pitch: they count only where it says so.
-"As MusPy" is as its version 0.5 defines a measure (Dong, Chen, McAuley & Berg-Kirkpatrick 2020,
+What is not defined for a piece (entropy without notes, bars where time is not counted in beats) is
+NaN, or an empty histogram. Drums have no pitch: they count only where a docstring says so. "As
+MusPy" means as its version 0.5 defines a measure (Dong, Chen, McAuley & Berg-Kirkpatrick 2020,
 "MusPy: a toolkit for symbolic music generation").
 """
 
@@ -16,33 +16,33 @@ from numpy.typing import NDArray
 from data.score import DRUMS, Score, nearest_level
 
 SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}  # natural minor
-FARTHEST_BARS = 16  # that are compared: two phrases of eight bars, and what lies between
-RUN_NOTES = 8  # so many notes in a row say that material comes again
-# Where there is no beat, durations are told apart by half octaves only: 1, 1, 2, 3, 4, 6 .. steps.
+MAX_BAR_DISTANCE = 16  # of bars that are compared: two phrases of eight bars
+RUN_NOTES = 8  # so many notes in a row count as repeated material
+# Without a beat durations are counted by half octaves: 1, 2, 3, 4, 6 .. steps.
 SECONDS_LEVELS = np.unique(np.rint(2.0 ** (np.arange(60) / 2))).astype(np.int32)
 
 
-def pitched(score: Score) -> NDArray[np.void]:
-    """(N,) of NOTE: the notes that are not drums."""
+def pitched_notes(score: Score) -> NDArray[np.void]:
+    """Return (N,) of NOTE: the notes that are not drums."""
     return np.asarray(score.notes[score.notes["program"] != DRUMS])
 
 
 def pitch_class_entropy(score: Score) -> float:
-    """Shannon's entropy of the notes' pitch classes, in bits, 0 to log2 12 = 3.585: as MusPy.
+    """Return the entropy of the notes' pitch classes in bits, 0 to log2 12 = 3.585: as MusPy.
 
     From Wu & Yang 2020, "The Jazz Transformer on the front line".
     """
-    counts = np.bincount(pitched(score)["pitch"] % 12, minlength=12)
+    counts = np.bincount(pitched_notes(score)["pitch"] % 12, minlength=12)
     share = counts[counts > 0] / max(counts.sum(), 1)
     return float(-(share * np.log2(share)).sum()) if len(share) else float("nan")
 
 
 def scale_consistency(score: Score) -> float:
-    """The share of the notes that lie in the scale that holds most of them: as MusPy.
+    """Return the share of the notes in the scale that contains most of them: as MusPy.
 
     Of the 12 major and 12 natural minor scales. From Mogren 2016, "C-RNN-GAN".
     """
-    counts = np.bincount(pitched(score)["pitch"] % 12, minlength=12)
+    counts = np.bincount(pitched_notes(score)["pitch"] % 12, minlength=12)
     if not counts.sum():
         return float("nan")
     held = [
@@ -54,14 +54,14 @@ def scale_consistency(score: Score) -> float:
 
 
 def pitch_range(score: Score) -> float:
-    """Semitones between the lowest note and the highest: as MusPy, but NaN where there is none."""
-    pitch = pitched(score)["pitch"]
+    """Return the semitones from the lowest note to the highest: as MusPy, but NaN without notes."""
+    pitch = pitched_notes(score)["pitch"]
     return float(np.ptp(pitch)) if len(pitch) else float("nan")
 
 
 def polyphony(score: Score) -> float:
-    """How many different pitches sound at a time, on average while any does: as MusPy."""
-    notes = pitched(score)
+    """Return the mean number of different pitches that sound while any does: as MusPy."""
+    notes = pitched_notes(score)
     if not len(notes):
         return float("nan")
     onset = notes["onset"].astype(np.int64)
@@ -71,7 +71,7 @@ def polyphony(score: Score) -> float:
 
 
 def note_density(score: Score) -> float:
-    """Notes a second, drums too, from the beginning to the end of the last bar or note.
+    """Return notes per second, drums too, up to the end of the last bar or note.
 
     "Note density" of McKay 2010, "Automatic music classification with jMIR".
     """
@@ -80,15 +80,15 @@ def note_density(score: Score) -> float:
 
 
 def groove_consistency(score: Score) -> float:
-    """How alike the onsets of neighboring bars lie, drums too: 1 - their mean Hamming distance.
+    """Return how alike onsets in neighboring bars are, drums too: 1 - their mean Hamming distance.
 
-    A bar is a vector with an entry a step, one where a note begins, whose distance is the share of
-    entries that differ; so the figure depends on how fine the grid is. From Wu & Yang 2020, as
-    MusPy, which wants bars of one length: here neighbors that differ in length are passed over.
-    (MusPy also counts what comes after the last onset: bars in which notes only ring on, and an
-    empty one after a note that ends with its bar.) NaN without such bars.
+    A bar is a vector with one entry per step, 1 where a note begins; the distance is the share of
+    entries that differ, so it depends on the grid's resolution. From Wu & Yang 2020, as MusPy,
+    which needs bars of one length: here neighbors of different length are skipped. (MusPy also
+    counts bars after the last onset, in which notes only sustain, and an empty one after a note
+    that ends with its bar.) NaN without such bars.
     """
-    bar, position = _placed(score)
+    bar, position = _bar_positions(score)
     lengths = score.bars["length"]
     common, counts = _in_common(bar, position[:, None], len(lengths), distances=1)
     distance = (counts[:-1] + counts[1:] - 2 * common[0]) / lengths[:-1]
@@ -96,17 +96,16 @@ def groove_consistency(score: Score) -> float:
 
 
 def bar_similarity(score: Score) -> float:
-    """How alike two bars are, of all pairs at most FARTHEST_BARS apart: the mean of their overlaps.
+    """Return the mean overlap of two bars, over all pairs at most MAX_BAR_DISTANCE apart.
 
-    An overlap is the notes that two bars share over the notes that either has; notes are the same
-    that have the same place in the bar, program, pitch and duration, drums too. It is the bar
-    similarity of Yu et al. 2022, "Museformer", that is averaged here. NaN where all pairs are
-    empty or time is not counted in beats.
+    The overlap is the notes that two bars share over the notes that either has; notes are the same
+    if their place in the bar, program, pitch and duration are, drums too. It is the bar similarity
+    of Yu et al. 2022, "Museformer". NaN if all pairs are empty or time is not counted in beats.
     """
-    bar, position = _placed(score)
+    bar, position = _bar_positions(score)
     notes, bars = score.notes, len(score.bars)
-    what = np.column_stack([position, notes["program"], notes["pitch"], notes["duration"]])
-    common, counts = _in_common(bar, what, bars, distances=FARTHEST_BARS)
+    items = np.column_stack([position, notes["program"], notes["pitch"], notes["duration"]])
+    common, counts = _in_common(bar, items, bars, distances=MAX_BAR_DISTANCE)
     overlaps = []
     for distance, shared in enumerate(common, start=1):
         either = counts[: len(shared)] + counts[distance:] - shared
@@ -115,12 +114,11 @@ def bar_similarity(score: Score) -> float:
 
 
 def repeated_material(score: Score) -> float:
-    """The share of the melodies' notes in runs of RUN_NOTES that come again in the piece.
+    """Return the share of the melodies' notes in runs of RUN_NOTES that occur again in the piece.
 
-    In any key and any voice, but not at the same time: runs are the same where their intervals
-    and the times between their onsets are. A program's melody is its highest note at each onset.
-    NaN where no program has so many, and where time is not counted in beats, which no two runs
-    would share.
+    In any key and any voice, but not at the same time: runs are the same if their intervals and
+    the times between their onsets are. A program's melody is its highest note at each onset. NaN
+    if no program has so many, or time is not counted in beats.
     """
     if not score.grid.has_meter:
         return float("nan")
@@ -142,7 +140,7 @@ def repeated_material(score: Score) -> float:
 
 
 def intervals(score: Score) -> Counter[int]:
-    """How often each melodic interval occurs, in semitones, upwards positive.
+    """Count melodic intervals in semitones, upwards positive.
 
     From each note to the next of the same melody (see `repeated_material`), over rests too.
     """
@@ -151,14 +149,14 @@ def intervals(score: Score) -> Counter[int]:
 
 
 def durations(score: Score) -> Counter[int]:
-    """How many notes have each duration, in grid steps; near ones count as one without a beat."""
-    duration = pitched(score)["duration"]
+    """Count durations in grid steps; without a beat to the nearest of SECONDS_LEVELS."""
+    duration = pitched_notes(score)["duration"]
     return _counted(duration if score.grid.has_meter else nearest_level(SECONDS_LEVELS, duration))
 
 
 def melodies(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Program, onset and pitch of each program's highest note at each onset, program by program."""
-    notes = pitched(score)
+    """Return program, onset and pitch, (N,) each, of each program's highest note at each onset."""
+    notes = pitched_notes(score)
     notes = notes[np.lexsort((notes["pitch"], notes["onset"], notes["program"]))]
     begins = (np.diff(notes["program"]) != 0) | (np.diff(notes["onset"]) != 0)
     highest = notes[np.append(begins, True)[: len(notes)]]
@@ -176,36 +174,36 @@ def _counted(values: NDArray[np.int64] | NDArray[np.int32]) -> Counter[int]:
 
 
 def _covered(onset: NDArray[np.int64], end: NDArray[np.int64], group: NDArray[np.int64]) -> int:
-    """Steps during which a note sounds, added up over groups of notes."""
-    shift = group * (int(end.max()) + 1)  # one group after the other on one line
+    """Return the steps during which a note sounds, added up over groups of notes."""
+    shift = group * (int(end.max()) + 1)  # one group after the other on one time axis
     order = np.argsort(onset + shift)
     onset, end = (onset + shift)[order], (end + shift)[order]
     silent_from = np.maximum.accumulate(np.append(0, end[:-1]))
     return int(np.maximum(end - np.maximum(onset, silent_from), 0).sum())
 
 
-def _placed(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(N,) which bar each note begins in, and at which step of it."""
+def _bar_positions(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (N,) the index of the bar each note begins in, and (N,) the step in that bar."""
     onset, starts = score.notes["onset"].astype(np.int64), score.bar_starts
     bar = np.searchsorted(starts, onset, side="right") - 1
     return bar, onset - starts[bar]
 
 
 def _in_common(
-    bar: NDArray[np.int64], what: NDArray[np.int64], bars: int, distances: int
+    bar: NDArray[np.int64], items: NDArray[np.int64], bars: int, distances: int
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """How many different things two bars have in common, and how many each has.
+    """Count the different items that two bars have in common, and that each has.
 
     Args:
-        bar: (N,) which bar each thing is in.
-        what: (N, K) integers that say what it is.
+        bar: (N,) the index of each item's bar.
+        items: (N, K) integers that identify it.
         bars: how many there are, B.
-        distances: the farthest that bars are compared with.
+        distances: up to which bars are compared.
 
     Returns:
-        For each distance d from 1, (B - d,) counts of bars and those d later; and (B,) counts.
+        For each distance d from 1 (B - d,) counts for bars and those d later; and (B,) counts.
     """
-    _, number = np.unique(what, axis=0, return_inverse=True)
+    _, number = np.unique(items, axis=0, return_inverse=True)
     size = int(number.max(initial=0)) + 1
     key = np.unique(bar * size + number.reshape(-1))
     common = []

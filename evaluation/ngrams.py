@@ -1,4 +1,4 @@
-"""Counting as a model: n-gram baselines over ids, scored as the decoder is.
+"""N-gram baselines over ids, scored as the decoder is.
 
 Interpolated modified Kneser-Ney smoothing (Kneser and Ney 1995, "Improved backing-off for m-gram
 language modeling"; Chen and Goodman 1999, "An empirical study of smoothing techniques for language
@@ -6,16 +6,14 @@ modeling"). With c(h w) the count of w after the context h, and c(h) its sum ove
 
     p(w | h) = (c(h w) - d(c(h w))) / c(h)  +  sum_v d(c(h v)) / c(h) * p(w | h')
 
-where h' is h without its first id,
-
-down to the empty context, under which lies 1 / V. In contexts of n - 1 ids the count is how often
-w followed; in shorter ones it is how many different ids stand before h w. What is taken off
-depends on the count, and on how many h w of that length, nk, were counted k times:
+where h' is h without its first id. Below the empty context is 1 / V. In contexts of n - 1 ids the
+count is how often w followed; in shorter ones it is how many different ids come before h w. The
+discount depends on the count, and on how many h w of that length, nk, were counted k times:
 
     Y = n1 / (n1 + 2 n2)
     d(1) = 1 - 2 Y n2 / n1    d(2) = 2 - 3 Y n3 / n2    d(3+) = 3 - 4 Y n4 / n3
 
-Where these are no discounts (too few counts, or too even ones) it is Y, or half a count.
+Where these are not positive (too few counts, or too even ones) it is Y, or half a count.
 """
 
 from __future__ import annotations
@@ -29,21 +27,21 @@ from numpy.typing import NDArray
 
 from data.corpus.corpus import Corpus
 
-NAMES = {1: "unigram", 2: "bigram", 5: "5-gram"}
-CHUNK = 4096  # places scored at once, each with a row of the vocabulary
+BASELINES = {1: "unigram", 2: "bigram", 5: "5-gram"}
+CHUNK = 4096  # tokens scored at once, each with (V,) probabilities
 
 
 @dataclass(frozen=True)
 class _Level:
-    """What followed each context of one length; C contexts, E different continuations.
+    """The continuations of each context of one length: C contexts, E different continuations.
 
     Attributes:
-        contexts: (C,) int64, rising, each context as the number of the context without its first
-            id, times V, plus that id; without any id 0.
+        contexts: (C,) int64, rising: the index of the context without its first id, times V, plus
+            that id; 0 for the empty context.
         begins: (C + 1,) int64, where each context's continuations begin.
         ids: (E,) int64, the continuations.
-        share: (E,) what is left to each of them of its count, over the context's.
-        rest: (C,) what is left to the shorter context.
+        share: (E,) the discounted count of each, over that of its context.
+        rest: (C,) the discounts of each context, over its count: the weight of the shorter one.
     """
 
     contexts: NDArray[np.int64]
@@ -54,10 +52,10 @@ class _Level:
 
 
 class NGram:
-    """A model of order n: each id given the n - 1 before it.
+    """An n-gram model: the probability of each id given the n - 1 before it.
 
     Args:
-        pieces: 1-D ids from Start to End, of lengths T. No context reaches over a piece's Start.
+        pieces: ids (T,) from Start to End. No context crosses a piece's Start.
         order: n, 1 or more.
         size: V, the number of ids.
     """
@@ -84,9 +82,9 @@ class NGram:
         ]
 
     def probabilities(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N, V) what follows each of N contexts, (N, n - 1), as they stand in `_with_contexts`."""
+        """Return (N, V) the probability of each id after each of these contexts, (N, n - 1)."""
         p = np.full((len(contexts), self.size), 1 / self.size)
-        rows = np.arange(len(contexts))  # those whose context was seen, as far as it is read
+        rows = np.arange(len(contexts))  # those whose context of this length was seen
         at = np.zeros(len(contexts), dtype=np.int64)
         for length, level in enumerate(self._levels):
             if length:
@@ -106,11 +104,11 @@ class NGram:
     def token_nats(
         self, piece: NDArray[np.int64], allowed: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """(T - 1,) minus the log-probability of each id after Start, among the allowed ones.
+        """Return (T - 1,) the nats of each id after Start, among the allowed ones.
 
         Args:
             piece: (T,) ids from Start to End.
-            allowed: (T - 1, V), what the grammar admits in the place of each id after Start.
+            allowed: (T - 1, V) bool, what the grammar allows in place of each id after Start.
         """
         rows = _with_contexts(piece, self.order)
         nats = np.empty(len(rows))
@@ -122,7 +120,7 @@ class NGram:
 
 
 def _with_contexts(piece: NDArray[np.int64], order: int) -> NDArray[np.int64]:
-    """(T - 1, n) each id after Start, and before it those it follows; Pad before Start."""
+    """Return (T - 1, n) each id after Start with the n - 1 before it; Pad before Start."""
     padded = np.concatenate([np.zeros(max(order - 2, 0), dtype=np.int64), piece])
     if order == 1:
         return padded[1:, None]
@@ -132,17 +130,17 @@ def _with_contexts(piece: NDArray[np.int64], order: int) -> NDArray[np.int64]:
 def _level(
     contexts: NDArray[np.int64], grams: NDArray[np.int64], counts: NDArray[np.int64], size: int
 ) -> _Level:
-    """One length: grams (E,), rising, are the number of a context, times V, plus what follows."""
+    """Discount one length; grams (E,), rising, are the index of a context, times V, plus an id."""
     context, ids = np.divmod(grams, size)
     begins = np.searchsorted(context, np.arange(len(contexts) + 1))
-    taken = _discounts(counts)[np.minimum(counts, 3)]
+    discounts = _discounts(counts)[np.minimum(counts, 3)]
     total = np.add.reduceat(counts, begins[:-1])
-    share = (counts - taken) / total[context]
-    return _Level(contexts, begins, ids, share, np.add.reduceat(taken, begins[:-1]) / total)
+    share = (counts - discounts) / total[context]
+    return _Level(contexts, begins, ids, share, np.add.reduceat(discounts, begins[:-1]) / total)
 
 
 def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(4,) what is taken off a count of 0, 1, 2, and 3 or more."""
+    """Return (4,) the discount of a count of 0, 1, 2, and 3 or more."""
     n1, n2, n3, n4 = np.bincount(counts, minlength=5)[1:5].tolist()
     y = n1 / (n1 + 2 * n2) if n1 and n2 else 0.5
     if n1 and n2 and n3:
@@ -152,12 +150,12 @@ def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.array([0.0, y, y, y])
 
 
-def train(corpus: Corpus, order: int) -> NGram:
-    """The n-gram model of a corpus's train split.
+def fit_ngram(corpus: Corpus, order: int) -> NGram:
+    """Fit an n-gram model to a corpus's train split.
 
-    Counted in the keys it stands in, for held-out pieces stand in much the same ones: counting
-    every transposition takes twelve times as long and makes the bigram worse (on the chorales 5.72
-    for 5.45 nats a note) and the 5-gram a little better (3.45 for 3.56).
+    Pieces are counted in their own keys. Counting every transposition takes twelve times as long
+    and makes the bigram worse (on the chorales 5.72 nats per note, not 5.45) and the 5-gram a
+    little better (3.45, not 3.56).
     """
     split = corpus.split("train")
     pieces = (split.piece(index) for index in range(len(split)))

@@ -1,28 +1,28 @@
-"""How much of some pieces stands in the training set: shared runs of notes, in any key.
+"""How much of some pieces is in the training set: shared runs of notes, in any key.
 
-A run is some notes of a piece one after another, in either of two readings:
+A run is some consecutive notes of a piece, in either of two representations:
 
-- `line`: what one instrument sings. Of each program's notes those above which it has no other, so
-  a voice that plays one note at a time is read whole, and of chords and accompaniment the top
-  (the skyline of Uitdenbogerd and Zobel 1998, "Manipulation of music for melody matching").
-- `texture`: all instruments together, onset by onset and from the lowest note up. What sounds in
-  unison there is one note.
+- `line`: each instrument by itself. Of each program's notes those with no higher note of that
+  program above them: all notes of a voice that plays one at a time, and the top of chords and
+  accompaniment (the skyline of Uitdenbogerd and Zobel 1998, "Manipulation of music for melody
+  matching").
+- `texture`: all instruments together, by onset and then from the lowest note up. A unison is one
+  note.
 
-Two runs are the same where from note to note both go the same number of semitones up or down and
-wait the same number of grid steps from onset to onset. So key, instrument, tempo, loudness, the
-place in the bar and how long the notes are held make no difference; a changed rhythm does, and
-notes put in between. The drums have no key, and their patterns are everybody's: they are left out.
+Two runs are the same if from note to note both move by the same number of semitones and wait the
+same number of grid steps between onsets. So key, instrument, tempo, velocity, the place in the bar
+and how long notes are held make no difference; a changed rhythm does, and so do added notes. Drums
+have no key and their patterns are common property: they are left out.
 
-The comparison is of the notes themselves, through the sorted suffixes of both sides (Manber and
-Myers 1993, "Suffix arrays"): there are no hashes, so nothing is found that is not there. It takes
-the training set in pieces of CHUNK tokens, and no memory that grows with it.
+Notes are compared exactly, through the sorted suffixes of both sides (Manber and Myers 1993,
+"Suffix arrays"): there are no hashes, so there are no false matches. The training set is read CHUNK
+tokens at a time, so memory does not grow with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pretty_midi
@@ -36,133 +36,226 @@ from data.tokens.batch_tokenizer import decode_batch
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
 
-READINGS = ("line", "texture")
-LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are told
+REPRESENTATIONS = ("line", "texture")
+LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are given
 CHUNK = 2**21  # training tokens that are compared at once
-MOST_HELD_OUT = 500  # pieces that stand beside the ones asked about, drawn if there are more
+MAX_HELD_OUT = 500  # held-out pieces for reference; drawn if there are more
 
-Whole = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """N notes in the order in which they are read, line after line.
-
-    Attributes:
-        piece: (N,) which piece each is in.
-        program: (N,) what plays it; -1 where instruments are read together.
-        bar: (N,) the number of its bar as people count: an upbeat is bar 0; on a grid of seconds
-            the second, from 0.
-        pitch: (N,) of MIDI.
-        step: (N,) one number for the way to the next note, semitones and grid steps; of the last
-            note of a line a negative one that no other has.
-        left: (N,) notes from it to the end of its line, itself among them.
-    """
-
-    piece: Whole
-    program: Whole
-    bar: Whole
-    pitch: Whole
-    step: Whole
-    left: Whole
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Found:
-    """The longest run from each note on that training holds too, and one place where.
+class NoteSequence:
+    """N notes in the order of one representation, line after line.
 
     Attributes:
-        reading: N notes.
-        length: (N,) notes of the run; 1 where training never goes on in this way.
-        piece, bar: (N,) the training piece, and the bar in which the run begins there.
-        semitones: (N,) how much higher it stands there.
+        piece: (N,) the index of each note's piece.
+        program: (N,) its program; -1 where instruments are taken together.
+        bar: (N,) the number of its bar (an upbeat is bar 0); on a grid of seconds the second.
+        pitch: (N,) MIDI pitch.
+        step: (N,) one number for the semitones and grid steps to the next note; for the last note
+            of a line a negative number that no other note has.
+        left: (N,) how many notes its line has from this one on.
     """
 
-    reading: Reading
-    length: Whole
-    piece: Whole
-    bar: Whole
-    semitones: Whole
+    piece: Integers
+    program: Integers
+    bar: Integers
+    pitch: Integers
+    step: Integers
+    left: Integers
 
 
-def originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus) -> dict[str, Any]:
-    """What a corpus's training set has of some pieces, and of held-out ones, as plain data.
+@dataclass(frozen=True)
+class LongestMatches:
+    """For each note the longest run from it that the training set has too, and one place there.
 
-    What it has of pieces that were never copied tells how much is everybody's: a figure means
-    something beside theirs alone.
+    Attributes:
+        notes: N notes.
+        length: (N,) notes in the run; 1 where training never continues in this way.
+        piece: (N,) the index of the training piece.
+        bar: (N,) the bar in which the run begins there.
+        semitones: (N,) how much higher it is there.
+    """
+
+    notes: NoteSequence
+    length: Integers
+    piece: Integers
+    bar: Integers
+    semitones: Integers
+
+
+@dataclass(frozen=True)
+class RunShares:
+    """How much of some pieces the training set has, in one representation.
+
+    Attributes:
+        notes: how many there are.
+        shares: by length in notes, the share of the runs of that length that training has; NaN
+            where the pieces have none so long.
+        longest: for each piece the notes in its longest run; 0 where it has none.
+    """
+
+    notes: int
+    shares: dict[int, float]
+    longest: list[int]
+
+
+@dataclass(frozen=True)
+class SharedRun:
+    """A run of notes, and where it is in the training set.
+
+    Attributes:
+        notes: how many there are.
+        program, instrument: None where instruments are taken together.
+        bar: where it begins.
+        file, file_bar: where it begins in training.
+        semitones: how much higher it is there.
+    """
+
+    notes: int
+    program: int | None
+    instrument: str | None
+    bar: int
+    file: str
+    file_bar: int
+    semitones: int
+
+    def __str__(self) -> str:
+        """Say how long it is, and where it is found."""
+        semitones = abs(self.semitones)
+        moved = f", {semitones} semitone{'s' * (semitones > 1)} " if semitones else ""
+        moved += ("higher" if self.semitones > 0 else "lower") * bool(semitones)
+        return (
+            f"{self.notes} notes from bar {self.bar} ({self.instrument or 'texture'}) stand in "
+            f"{self.file} from bar {self.file_bar}{moved}"
+        )
+
+
+@dataclass(frozen=True)
+class PieceOriginality:
+    """How much of one piece the training set has.
+
+    Attributes:
+        name: of the piece.
+        line, texture: the shares in each of REPRESENTATIONS.
+        runs: in each of REPRESENTATIONS the shared runs, the longest first.
+    """
+
+    name: str
+    line: RunShares
+    texture: RunShares
+    runs: dict[str, list[SharedRun]]
+
+
+@dataclass(frozen=True)
+class SetOriginality:
+    """How much of a set of `pieces` pieces the training set has."""
+
+    pieces: int
+    line: RunShares
+    texture: RunShares
+
+
+@dataclass(frozen=True)
+class HeldOutOriginality(SetOriginality):
+    """The same of held-out pieces, drawn from `of` in all."""
+
+    of: int
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What runs are looked for in."""
+
+    corpus: str
+    pieces: int
+    notes: int
+
+
+@dataclass(frozen=True)
+class Originality:
+    """How much the training set has of some pieces: of each, of all, and of held-out ones."""
+
+    training: TrainingSet
+    pieces: list[PieceOriginality]
+    all: SetOriginality
+    held_out: HeldOutOriginality
+
+
+def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus) -> Originality:
+    """Find what a corpus's training set has of some pieces, and of held-out ones.
+
+    Held-out pieces were never copied, so what training has of them is common property: the other
+    figures mean something only beside theirs.
 
     Args:
         pieces: P of them, on the grid of the corpus.
         names: of the P pieces.
-        corpus: whose train split is looked in, and whose other splits stand beside the pieces.
-
-    Returns:
-        What `figures` says by the names of READINGS: of each of the `pieces`, with its `runs`, of
-        `all` of them together and of the `held_out` together; and the `training` set.
+        corpus: its train split is searched; pieces of its other splits are the reference.
     """
     train = corpus.split("train")
-    held_out, of = _held_out(corpus)
-    every = [pieces[index] for index in range(len(pieces))] + held_out
-    found = find(ScoreBatch.of(every), train, corpus.vocabulary)
+    held_out, total = _held_out(corpus)
+    scores = [pieces[index] for index in range(len(pieces))] + held_out
+    matches = find_matches(ScoreBatch.of(scores), train, corpus.vocabulary)
 
-    def told(first: int, count: int) -> dict[str, Any]:
-        return {name: figures(each, range(first, first + count)) for name, each in found.items()}
+    def shares(first: int, count: int) -> tuple[RunShares, RunShares]:
+        members = range(first, first + count)
+        return run_shares(matches["line"], members), run_shares(matches["texture"], members)
 
-    return {
-        "training": {
-            "corpus": corpus.folder.name,
-            "pieces": len(train),
-            "notes": int(train.note_counts.sum()),
-        },
-        "pieces": [
-            {
-                "name": name,
-                **told(index, 1),
-                "runs": {reading: runs(its, index, train.names) for reading, its in found.items()},
-            }
+    return Originality(
+        TrainingSet(corpus.folder.name, len(train), int(train.note_counts.sum())),
+        [
+            PieceOriginality(
+                name,
+                *shares(index, 1),
+                {each: shared_runs(matches[each], index, train.names) for each in REPRESENTATIONS},
+            )
             for index, name in enumerate(names)
         ],
-        "all": {"pieces": len(pieces), **told(0, len(pieces))},
-        "held_out": {"pieces": len(held_out), "of": of, **told(len(pieces), len(held_out))},
-    }
+        SetOriginality(len(pieces), *shares(0, len(pieces))),
+        HeldOutOriginality(len(held_out), *shares(len(pieces), len(held_out)), total),
+    )
 
 
 def _held_out(corpus: Corpus) -> tuple[list[Score], int]:
-    """Some of a corpus's held-out pieces, and how many there are."""
+    """Return held-out pieces of a corpus, and how many there are in all."""
     splits = [corpus.split(name) for name in SPLITS[1:]]
     places = [(split, index) for split in splits for index in range(len(split))]
-    drawn = np.random.default_rng(0).permutation(len(places))[:MOST_HELD_OUT]
+    drawn = np.random.default_rng(0).permutation(len(places))[:MAX_HELD_OUT]
     some = (places[number] for number in np.sort(drawn).tolist())
     return [decode(split.piece(index), corpus.vocabulary) for split, index in some], len(places)
 
 
-def find(pieces: ScoreBatch, train: Split, vocabulary: Vocabulary) -> dict[str, Found]:
-    """What training has of some pieces, by the names of READINGS.
+def find_matches(
+    pieces: ScoreBatch, train: Split, vocabulary: Vocabulary
+) -> dict[str, LongestMatches]:
+    """Find the longest run from each note that training has, in each of REPRESENTATIONS.
 
     Args:
         pieces: on the vocabulary's grid.
-        train: the split to look in.
+        train: the split to search.
         vocabulary: of its tokens.
     """
-    asked = {name: read(pieces, name) for name in READINGS}
-    best = {name: np.zeros((4, len(asked[name].step)), dtype=np.int64) for name in READINGS}
-    for first, batch_of_scores in _chunks(train, vocabulary):
-        for name in READINGS:
-            there = read(batch_of_scores, name)
-            if not len(there.step):  # drums alone
+    notes = {name: note_sequence(pieces, name) for name in REPRESENTATIONS}
+    best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in REPRESENTATIONS}
+    for first, batch in _chunks(train, vocabulary):
+        for name in REPRESENTATIONS:
+            chunk = note_sequence(batch, name)
+            if not len(chunk.step):  # drums alone
                 continue
-            length, at = _longest(asked[name].step, there.step)
-            higher = there.pitch[at] - asked[name].pitch
-            new = np.stack([length, first + there.piece[at], there.bar[at], higher])
+            length, at = _longest_matches(notes[name].step, chunk.step)
+            semitones = chunk.pitch[at] - notes[name].pitch
+            new = np.stack([length, first + chunk.piece[at], chunk.bar[at], semitones])
             best[name] = np.where(length > best[name][0], new, best[name])
     return {
-        name: Found(asked[name], length + 1, piece, bar, semitones)
+        name: LongestMatches(notes[name], length + 1, piece, bar, semitones)
         for name, (length, piece, bar, semitones) in best.items()
     }
 
 
 def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, ScoreBatch]]:
-    """All pieces of a split, so many tokens at a time, and the number of the first."""
+    """Yield the pieces of a split, CHUNK tokens at a time, each time with the first index."""
     number = split.piece_offsets[:-1] // CHUNK
     for members in np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1):
         first, last = members[[0, -1]].tolist()
@@ -171,21 +264,18 @@ def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, ScoreBa
         yield first, decode_batch(ids, np.diff(ends), vocabulary)
 
 
-def read(batch_of_scores: ScoreBatch, reading: str) -> Reading:
-    """The notes of some pieces in one of READINGS."""
-    is_pitched = batch_of_scores.notes["program"] != DRUMS
-    notes = batch_of_scores.notes[is_pitched]
-    piece, bar = (
-        segment_ids(batch_of_scores.note_offsets)[is_pitched],
-        _bar_numbers(batch_of_scores)[is_pitched],
-    )
+def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
+    """Return the notes of some pieces in one of REPRESENTATIONS."""
+    is_pitched = batch.notes["program"] != DRUMS
+    notes = batch.notes[is_pitched]
+    piece, bar = owners(batch.note_offsets)[is_pitched], _bar_numbers(batch)[is_pitched]
     onset, pitch, program = (notes[name].astype(np.int64) for name in ("onset", "pitch", "program"))
-    program = program if reading == "line" else np.full(len(notes), -1)
+    program = program if representation == "line" else np.full(len(notes), -1)
     line = piece * DRUMS + program
     order = np.lexsort((pitch, onset, line))
     place = np.stack([line, onset, pitch])[:, order]
-    if reading == "line":
-        release = batch_of_scores.grid.steps_per_beat // 8  # of a note that is held into the next
+    if representation == "line":
+        release = batch.grid.steps_per_beat // 8  # of a note held into the next
         duration = notes["duration"][order].astype(np.int64)
         order = order[_is_on_top(place[0], place[1], place[2], duration, release)]
     else:
@@ -196,38 +286,34 @@ def read(batch_of_scores: ScoreBatch, reading: str) -> Reading:
     ends = np.flatnonzero(is_last)
     left = np.repeat(ends, np.diff(ends, prepend=-1)) - np.arange(len(line)) + 1
     step = np.where(is_last, -1 - np.arange(len(line)), step)
-    return Reading(piece[order], program[order], bar[order], pitch, step, left)
+    return NoteSequence(piece[order], program[order], bar[order], pitch, step, left)
 
 
-def _bar_numbers(batch_of_scores: ScoreBatch) -> Whole:
-    """(N,) the number of the bar that each note begins in."""
-    line, first = offsets(batch_of_scores.bars["length"]), batch_of_scores.bar_offsets[:-1]
-    begin = np.repeat(line[first], np.diff(batch_of_scores.note_offsets))
-    bar = np.searchsorted(line, begin + batch_of_scores.notes["onset"], side="right") - 1
-    number = bar - np.repeat(first, np.diff(batch_of_scores.note_offsets))
-    if not batch_of_scores.grid.has_meter:
+def _bar_numbers(batch: ScoreBatch) -> Integers:
+    """Return (N,) the number of the bar that each note begins in."""
+    line, first = offsets(batch.bars["length"]), batch.bar_offsets[:-1]
+    begin = np.repeat(line[first], np.diff(batch.note_offsets))
+    bar = np.searchsorted(line, begin + batch.notes["onset"], side="right") - 1
+    number = bar - np.repeat(first, np.diff(batch.note_offsets))
+    if not batch.grid.has_meter:
         return np.asarray(number)
-    numerator, denominator = (
-        batch_of_scores.bars[n].astype(np.int64) for n in ("numerator", "denominator")
-    )
-    is_short = batch_of_scores.bars["length"] < batch_of_scores.grid.bar_steps(
-        numerator, denominator
-    )
+    numerator, denominator = (batch.bars[n].astype(np.int64) for n in ("numerator", "denominator"))
+    is_short = batch.bars["length"] < batch.grid.bar_steps(numerator, denominator)
     # a piece without notes has no bars either
     has_upbeat = np.append(is_short, False)[first]
-    return np.asarray(number + 1 - np.repeat(has_upbeat, np.diff(batch_of_scores.note_offsets)))
+    return np.asarray(number + 1 - np.repeat(has_upbeat, np.diff(batch.note_offsets)))
 
 
 def _is_on_top(
-    line: Whole, onset: Whole, pitch: Whole, duration: Whole, release: int
+    line: Integers, onset: Integers, pitch: Integers, duration: Integers, release: int
 ) -> NDArray[np.bool_]:
-    """(N,) bool, whether no higher note of its line begins with a note, or sounds where it begins.
+    """Return (N,) whether each note is the highest of its line that begins or sounds at its onset.
 
     Args:
         line, onset, pitch, duration: (N,), sorted by line, onset and pitch.
-        release: steps at the end of a note in which the next may begin already.
+        release: steps at the end of a note in which the next may already begin.
     """
-    # one time line for all, line after line, on which no two touch
+    # one time axis for all lines, one after the other, on which no two touch
     begin = onset + line * int((onset + duration).max(initial=0) + 1)
     end = np.maximum(begin + 1, begin + duration - release)
     latest = np.searchsorted(begin, begin, side="right") - 1  # of the notes that begin with each
@@ -240,24 +326,25 @@ def _is_on_top(
     return is_on_top
 
 
-def _longest(asked: Whole, there: Whole) -> tuple[Whole, Whole]:
-    """The longest run of steps from each place in `asked` that `there` holds, and where.
+def _longest_matches(asked: Integers, there: Integers) -> tuple[Integers, Integers]:
+    """Find the longest run of steps from each place in `asked` that `there` has, and where.
 
     Args:
-        asked: (N,) steps; `there`: (M,), one at least. Negative ones are equal to nothing.
+        asked: (N,) steps; negative ones equal nothing.
+        there: (M,) steps, at least one.
 
     Returns:
-        (N,) how many steps, and (N,) at which place in `there` they begin.
+        (N,) how many steps match, and (N,) at which place in `there` they begin.
     """
     n, count = len(asked), len(asked) + len(there)
     steps = np.concatenate([np.where(asked < 0, asked - len(there), asked), there])
-    # ranks[k][i] is how the 2^k steps from i on stand among all such in alphabetical order
+    # ranks[k][i]: the rank of the 2^k steps from i on among all such, in alphabetical order
     ranks = [np.unique(steps, return_inverse=True)[1]]
     while np.isin(ranks[-1][:n], ranks[-1][n:]).any():
         width = 2 ** (len(ranks) - 1)
         second = np.append(ranks[-1][width:] + 1, np.zeros(min(width, count), dtype=np.int64))
         ranks.append(np.unique(ranks[-1] * (count + 1) + second, return_inverse=True)[1])
-    # what is most like a place stands next to it in that order, on the one side or the other
+    # the longest match of a place is its neighbor in that order, on one side or the other
     order = np.argsort(ranks[-1], kind="stable")
     number = np.arange(count)
     is_there = order >= n
@@ -266,8 +353,8 @@ def _longest(asked: Whole, there: Whole) -> tuple[Whole, Whole]:
     rows = np.flatnonzero(~is_there)
     length, at = np.zeros(n, dtype=np.int64), np.full(n, n)
     place = order[rows]
-    for beside, is_any in ((before, before[rows] >= 0), (after, after[rows] < count)):
-        mine, other = place[is_any], order[beside[rows[is_any]]]
+    for neighbor, is_any in ((before, before[rows] >= 0), (after, after[rows] < count)):
+        mine, other = place[is_any], order[neighbor[rows[is_any]]]
         shared = np.zeros(len(mine), dtype=np.int64)
         for level in range(len(ranks) - 2, -1, -1):
             rank = ranks[level]
@@ -277,64 +364,45 @@ def _longest(asked: Whole, there: Whole) -> tuple[Whole, Whole]:
     return length, at - n
 
 
-def figures(found: Found, members: range) -> dict[str, Any]:
-    """What was found of some pieces together, as plain data.
-
-    Args:
-        found: by `find`, in one reading.
-        members: the numbers of the pieces.
-
-    Returns:
-        `notes`; `shares`, by the number of notes, of the runs of that length that training holds
-        (NaN where the pieces have none so long); and `longest`, the notes of each piece's longest
-        run, 0 where it has none.
-    """
-    ends = np.searchsorted(found.reading.piece, np.arange(members.start, members.stop + 1))
+def run_shares(matches: LongestMatches, members: range) -> RunShares:
+    """Summarize what was found of the pieces with these indices, taken together."""
+    ends = np.searchsorted(matches.notes.piece, np.arange(members.start, members.stop + 1))
     begin, end = ends[[0, -1]].tolist()
-    length, left = found.length[begin:end], found.reading.left[begin:end]
+    length, left = matches.length[begin:end], matches.notes.left[begin:end]
     shares = {}
     for notes in LENGTHS:
-        possible, held = int((left >= notes).sum()), int((length >= notes).sum())
-        shares[str(notes)] = held / possible if possible else float("nan")
-    most = reduce_segments(np.maximum, length, ends - begin, empty=0)
-    return {
-        "notes": end - begin,
-        "shares": shares,
-        "longest": np.where(most > 1, most, 0).tolist(),
-    }
+        possible, shared = int((left >= notes).sum()), int((length >= notes).sum())
+        shares[notes] = shared / possible if possible else float("nan")
+    longest = reduced(np.maximum, length, ends - begin, empty=0)
+    return RunShares(end - begin, shares, np.where(longest > 1, longest, 0).tolist())
 
 
-def runs(found: Found, piece: int, names: Sequence[str]) -> list[dict[str, Any]]:
-    """All runs of LENGTHS[0] notes or more of a piece that are no part of another, as plain data.
+def shared_runs(matches: LongestMatches, piece: int, names: Sequence[str]) -> list[SharedRun]:
+    """Return all runs of LENGTHS[0] notes or more that are no part of another, the longest first.
 
     Args:
-        found: by `find`, in one reading.
-        piece: its number.
+        matches: from `find_matches`.
+        piece: the index of the piece.
         names: of the training pieces.
-
-    Returns:
-        The longest first, of each its `notes`, its `program` (None for all together) with the name
-        of the `instrument`, its `bar`, and where it stands in training: `file`, `file_bar`, and
-        how many `semitones` higher.
     """
-    begin, end = np.searchsorted(found.reading.piece, (piece, piece + 1)).tolist()
-    length = found.length[begin:end]
-    # a run that begins a note later and ends with this one's end is a part of it
+    begin, end = np.searchsorted(matches.notes.piece, (piece, piece + 1)).tolist()
+    length = matches.length[begin:end]
+    # a run that begins one note later and ends with this one is a part of it
     is_part = np.append(False, length[:-1] == length[1:] + 1)[: len(length)]
     rows = np.flatnonzero(~is_part & (length >= LENGTHS[0]))
     rows = rows[np.argsort(-length[rows], kind="stable")] + begin
-    return [_run(found, row, names) for row in rows.tolist()]
+    return [_shared_run(matches, row, names) for row in rows.tolist()]
 
 
-def _run(found: Found, row: int, names: Sequence[str]) -> dict[str, Any]:
-    """One run, as plain data."""
-    program = int(found.reading.program[row])
-    return {
-        "notes": int(found.length[row]),
-        "program": None if program < 0 else program,
-        "instrument": None if program < 0 else pretty_midi.program_to_instrument_name(program),
-        "bar": int(found.reading.bar[row]),
-        "file": names[found.piece[row]],
-        "file_bar": int(found.bar[row]),
-        "semitones": int(found.semitones[row]),
-    }
+def _shared_run(matches: LongestMatches, row: int, names: Sequence[str]) -> SharedRun:
+    """Return the run that begins with the note of this index."""
+    program = int(matches.notes.program[row])
+    return SharedRun(
+        int(matches.length[row]),
+        None if program < 0 else program,
+        None if program < 0 else pretty_midi.program_to_instrument_name(program),
+        int(matches.notes.bar[row]),
+        names[matches.piece[row]],
+        int(matches.bar[row]),
+        int(matches.semitones[row]),
+    )

@@ -1,10 +1,10 @@
-"""What a model writes, measured beside real pieces; evaluate.py is its command."""
+"""Pieces that a model writes, measured beside real pieces."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from tqdm import tqdm
@@ -12,28 +12,36 @@ from tqdm import tqdm
 from data.corpus.corpus import Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
-from evaluation.comparison import compare
+from evaluation.comparison import Comparison, compare
 from generation.compose import DEFAULT_SAMPLING, compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import Length
 from generation.model import Model
 from model.sampling import SamplingOptions
 
-MOST_ROWS = 32  # sampled side by side
-MOST_LENGTHS = 10  # of the pieces a model writes: those of one length are written side by side
-MOST_PIECES = 500  # of a split that are measured; more say nothing new
+MAX_BATCH = 32  # pieces sampled side by side
+MAX_LENGTHS = 10  # different lengths of the pieces a model writes; those of one are one batch
+MAX_PIECES = 500  # of a split that are measured; more change no figure
 
 
-def pieces_of(corpus: Corpus, name: str, most: int | None = None, seed: int = 0) -> list[Score]:
-    """The pieces of a split; where there are more than `most`, so many drawn at random."""
+@dataclass(frozen=True)
+class CorpusComparison(Comparison):
+    """Pieces compared with those of a corpus: with its `held_out` split, drawn by this seed."""
+
+    held_out: str
+    seed: int
+
+
+def split_scores(corpus: Corpus, name: str, limit: int | None = None, seed: int = 0) -> list[Score]:
+    """Return the pieces of a split; where there are more than `limit`, so many drawn at random."""
     split = corpus.split(name)
-    numbers = np.arange(len(split))
-    if most is not None and len(split) > most:
-        numbers = np.sort(np.random.default_rng(seed).choice(numbers, most, replace=False))
-    return [decode(split.piece(number), corpus.vocabulary) for number in numbers.tolist()]
+    indices = np.arange(len(split))
+    if limit is not None and len(split) > limit:
+        indices = np.sort(np.random.default_rng(seed).choice(indices, limit, replace=False))
+    return [decode(split.piece(index), corpus.vocabulary) for index in indices.tolist()]
 
 
-def sampled(
+def sample_pieces(
     model: Model,
     bars: Sequence[int],
     seed: int,
@@ -41,10 +49,10 @@ def sampled(
     constraints: Constraints = UNCONSTRAINED,
     sampling: SamplingOptions = DEFAULT_SAMPLING,
 ) -> list[Score]:
-    """A piece of each of these lengths; those of one length are sampled side by side."""
+    """Sample a piece of each of these lengths; those of one length side by side."""
     batches = []
     for length, count in sorted(Counter(bars).items()):
-        batches += [(length, min(MOST_ROWS, left)) for left in range(count, 0, -MOST_ROWS)]
+        batches += [(length, min(MAX_BATCH, left)) for left in range(count, 0, -MAX_BATCH)]
     pieces = []
     for number, (length, count) in enumerate(tqdm(batches, label, unit="batch", disable=None)):
         new = compose(
@@ -60,33 +68,33 @@ def sampled(
     return pieces
 
 
-def lengths_like(pieces: Sequence[Score], count: int) -> list[int]:
-    """So many lengths in bars, spread as those of the pieces are, most of them the same few."""
-    places = (np.arange(count) % MOST_LENGTHS + 0.5) / min(count, MOST_LENGTHS)
+def typical_lengths(pieces: Sequence[Score], count: int) -> list[int]:
+    """Return `count` lengths in bars, distributed as those of the pieces, MAX_LENGTHS different."""
+    places = (np.arange(count) % MAX_LENGTHS + 0.5) / min(count, MAX_LENGTHS)
     lengths = [len(score.bars) for score in pieces]
     return [int(length) for length in np.quantile(lengths, places, method="nearest")]
 
 
-def written_like(model: Model, corpus: Corpus, count: int, seed: int) -> list[Score]:
-    """So many pieces that the model writes, about as long as those it was trained on."""
-    lengths = lengths_like(pieces_of(corpus, "train", MOST_PIECES, seed), count)
-    return sampled(model, lengths, seed, "Writing pieces")
+def sample_like_corpus(model: Model, corpus: Corpus, count: int, seed: int) -> list[Score]:
+    """Sample so many pieces, about as long as those of the corpus's train split."""
+    lengths = typical_lengths(split_scores(corpus, "train", MAX_PIECES, seed), count)
+    return sample_pieces(model, lengths, seed, "Writing pieces")
 
 
-def measured(pieces: Sequence[Score], corpus: Corpus, seed: int) -> dict[str, Any]:
-    """Musical statistics of pieces beside those of held-out ones: what `compare` gives.
+def compare_with_corpus(pieces: Sequence[Score], corpus: Corpus, seed: int) -> CorpusComparison:
+    """Compare pieces with held-out ones of a corpus by every musical statistic.
 
     Args:
         pieces: by a model, or others.
-        corpus: that it was trained on.
+        corpus: that the model was trained on.
         seed: of what is drawn.
 
     Raises:
         CorpusError: no pieces are held out.
     """
     held_out = "test" if len(corpus.split("test")) else "valid"
-    real = {name: pieces_of(corpus, name, MOST_PIECES, seed) for name in (held_out, "train")}
+    real = {name: split_scores(corpus, name, MAX_PIECES, seed) for name in (held_out, "train")}
     if not real[held_out]:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
     result = compare(pieces, real[held_out], real["train"], seed)
-    return {"held_out": held_out, "seed": seed, **result}
+    return CorpusComparison(result.pieces, result.measures, result.histograms, held_out, seed)

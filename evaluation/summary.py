@@ -1,7 +1,4 @@
-"""Everything that is known of a model at once: what `evaluate.py all` prints, keeps and shows.
-
-The figures are plain data, for JSON; evaluation/html_report.py makes a page of them.
-"""
+"""Everything there is to say of a model: what `evaluate.py all` prints, keeps and shows."""
 
 from __future__ import annotations
 
@@ -15,147 +12,214 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
+from data.corpus.report import SplitCounts
 from data.score import Score, ScoreBatch
 from data.tokens.tokenizer import decode
-from evaluation.likelihood import Music, likelihood, music_of, read_files
-from evaluation.ngrams import NAMES, train
-from evaluation.originality import originality
-from evaluation.samples import measured, written_like
-from evaluation.surprise import most_surprising, note_nats
+from evaluation.likelihood import (
+    EvaluationSet,
+    PieceLikelihood,
+    SetLikelihood,
+    measure_likelihood,
+    read_files,
+)
+from evaluation.ngrams import BASELINES, fit_ngram
+from evaluation.originality import Originality, PieceOriginality, measure_originality
+from evaluation.samples import CorpusComparison, compare_with_corpus, sample_like_corpus
+from evaluation.surprise import NoteSurprise, most_surprising, note_nats
 from generation.model import Model
 
-MOST_GIVEN = 4  # pieces of the files asked about that are kept to be shown
-MOST_NOTES = 10  # listed as the most surprising
+MAX_FILES = 4  # of the given files that are shown
+MAX_NOTES = 10  # listed as the most surprising
 
 
 @dataclass(frozen=True)
-class Piece:
+class Example:
     """A piece to see and to hear.
 
     Attributes:
-        name: a file's, or what it is.
+        name: of its file, or what it is.
         score: its notes.
-        figures: of it, as `judge.likelihood` gives them for a file.
-        original: of it, as evaluation/originality.py gives it for a piece; empty where nobody
-        asked. drawn: the PNG file that generate.py wrote beside it, if there is one.
+        likelihood: the model's figure.
+        originality: what training has of it; None where that was not looked for.
+        picture: the PNG file that generate.py wrote beside it, if there is one.
     """
 
     name: str
     score: Score
-    figures: dict[str, Any]
-    original: dict[str, Any]
-    drawn: Path | None = None
+    likelihood: PieceLikelihood
+    originality: PieceOriginality | None = None
+    picture: Path | None = None
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Pieces to show.
+
+    Attributes:
+        given: of the given files.
+        written: of the pieces the model wrote the likeliest, the median and the least likely.
+        held_out: the median piece of a held-out split.
+        held_out_nats: (N,) the surprise of each of its notes.
+    """
+
+    given: list[Example]
+    written: list[Example]
+    held_out: Example
+    held_out_nats: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The size of a model, its decoder's configuration and the summary of its training."""
+
+    parameters: int
+    decoder: dict[str, Any]
+    summary: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """The name of a corpus, and by split how many pieces, notes, tokens and bars it has."""
+
+    name: str
+    splits: dict[str, SplitCounts]
+
+
+@dataclass(frozen=True)
+class GivenFiles:
+    """The figures of all given files, and messages about what was changed or left out."""
+
+    likelihood: SetLikelihood
+    originality: Originality
+    messages: Sequence[str]
+
+
+@dataclass(frozen=True)
+class PieceSurprise:
+    """The surprise of each note of a piece of a split, and the most surprising notes."""
+
+    file: str
+    split: str
+    nats: list[float]
+    most: list[NoteSurprise]
 
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """What there is to say of a model.
+    """All figures of a model.
 
     Attributes:
-        figures: all of them, as plain data.
-        given: the files that were asked about.
-        written: of the pieces it wrote for the statistics the likeliest, the middle one and the
-            least likely.
-        real: a held-out piece: of those of its split the one in the middle.
-        nats: (N,) the surprise of each of its notes.
+        likelihood: of each held-out split.
+        music: statistics of the pieces it wrote.
+        originality, written: of the same pieces.
+        given: of the given files; None where there were none.
+        surprise: of one held-out piece.
     """
 
-    figures: dict[str, Any]
-    given: list[Piece]
-    written: list[Piece]
-    real: Piece
-    nats: NDArray[np.float64]
+    model: ModelFacts
+    corpus: CorpusFacts
+    likelihood: list[SetLikelihood]
+    music: CorpusComparison
+    originality: Originality
+    written: SetLikelihood
+    given: GivenFiles | None
+    surprise: PieceSurprise
 
 
-def overall(
+def summarize_model(
     model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed: int
-) -> ModelSummary:
-    """Judges a model by all that this program measures.
+) -> tuple[ModelSummary, Examples]:
+    """Judge a model by everything this package measures.
 
     Args:
         model: the model.
         corpus: that it was trained on.
-        paths: MIDI files and folders that it is asked about too; none at all is fine.
-        count: pieces that it writes, as long as those it was trained on.
+        paths: MIDI files and folders to judge too; there may be none.
+        count: how many pieces the model writes, as long as those it was trained on.
         seed: of what is drawn.
 
     Raises:
         CorpusError: no piece is held out.
-        FileNotFoundError, MidiError, OSError: as `judge.music_of_files`.
+        FileNotFoundError, MidiError, OSError: a file cannot be read, or has nothing to score.
     """
-    splits = [Music.of(corpus, name) for name in SPLITS[1:] if len(corpus.split(name))]
+    splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
     if not splits:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    given, of_given = _given(model, corpus, paths)  # what is wrong with a file, first
-    baselines = {name: train(corpus, order) for order, name in NAMES.items()}
-    sets = [likelihood(model, baselines, music) for music in splits]
+    given, given_examples = _judge_files(model, corpus, paths)  # errors in files come first
+    baselines = {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
+    likelihood = [measure_likelihood(model, baselines, split) for split in splits]
 
-    scores = written_like(model, corpus, count, seed)
+    scores = sample_like_corpus(model, corpus, count, seed)
     names = [f"written {number}" for number in range(1, count + 1)]
-    own = likelihood(model, {}, Music.of_scores("written", names, scores, model.vocabulary))
-    original = originality(ScoreBatch.of(scores), names, corpus)
-    ranks = _ranked(own["files"])
-    chosen = list(dict.fromkeys([ranks[0], ranks[len(ranks) // 2], ranks[-1]]))
-    written = [Piece(names[n], scores[n], own["files"][n], original["pieces"][n]) for n in chosen]
-
-    ranks = _ranked(sets[-1]["files"])
-    middle = ranks[len(ranks) // 2]
-    ids = splits[-1].split.piece(middle)
-    file, score = sets[-1]["files"][middle], decode(ids, model.vocabulary)
-    nats = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
-    figures = {
-        "model": {
-            "parameters": sum(weight.numel() for weight in model.decoder.parameters()),
-            "decoder": asdict(model.decoder.config),
-            "summary": model.summary,
-        },
-        "corpus": {
-            "name": corpus.folder.name,
-            "splits": {name: asdict(counts) for name, counts in corpus.splits.items()},
-        },
-        "likelihood": sets,
-        "music": measured(scores, corpus, seed),
-        "originality": original,
-        "written": own,
-        "given": of_given,
-        "surprise": {
-            "file": file["name"],
-            "split": sets[-1]["name"],
-            "nats": nats.sum(axis=1).tolist(),
-            "most": most_surprising(score, nats, MOST_NOTES),
-        },
-    }
-    real = Piece(file["name"], score, file, {})
-    return ModelSummary(figures, given, written, real, nats.sum(axis=1))
-
-
-def _given(
-    model: Model, corpus: Corpus, paths: Sequence[str]
-) -> tuple[list[Piece], dict[str, Any]]:
-    """The first pieces of some files and folders, and the figures of all of them."""
-    if not paths:
-        return [], {}
-    readings = read_files(model, paths)
-    music = music_of(model, readings)
-    own = likelihood(model, {}, music)
-    original = originality(readings.scores, readings.names, corpus)
-    by_name = {file["name"]: file for file in own["files"]}
-    pieces = [
-        Piece(
-            name,
-            readings.scores[number],
-            by_name[name],
-            original["pieces"][number],
-            _picture_beside(name),
-        )
-        for number, name in enumerate(readings.names)
-        if name in by_name
+    written_set = EvaluationSet.of_scores("written", names, scores, model.vocabulary)
+    written = measure_likelihood(model, {}, written_set)
+    originality = measure_originality(ScoreBatch.of(scores), names, corpus)
+    ranks = _ranks(written.files)
+    shown = dict.fromkeys([ranks[0], ranks[len(ranks) // 2], ranks[-1]])
+    written_examples = [
+        Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
     ]
-    return pieces[:MOST_GIVEN], {"likelihood": own, "originality": original, "told": music.told}
+    held_out, nats, surprise = _judge_median(model, splits[-1], likelihood[-1])
+    summary = ModelSummary(
+        _model_facts(model),
+        CorpusFacts(corpus.folder.name, corpus.splits),
+        likelihood,
+        compare_with_corpus(scores, corpus, seed),
+        originality,
+        written,
+        given,
+        surprise,
+    )
+    return summary, Examples(given_examples, written_examples, held_out, nats)
+
+
+def _model_facts(model: Model) -> ModelFacts:
+    parameters = sum(weight.numel() for weight in model.decoder.parameters())
+    return ModelFacts(parameters, asdict(model.decoder.config), model.summary)
+
+
+def _judge_median(
+    model: Model, split: EvaluationSet, likelihood: SetLikelihood
+) -> tuple[Example, NDArray[np.float64], PieceSurprise]:
+    """Measure the surprise of each note of a split's median piece."""
+    ranks = _ranks(likelihood.files)
+    median = ranks[len(ranks) // 2]
+    ids, file = split.split.piece(median), likelihood.files[median]
+    score = decode(ids, model.vocabulary)
+    nats = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
+    total = nats.sum(axis=1)
+    most = most_surprising(score, nats, MAX_NOTES)
+    surprise = PieceSurprise(file.name, split.name, total.tolist(), most)
+    return Example(file.name, score, file), total, surprise
+
+
+def _judge_files(
+    model: Model, corpus: Corpus, paths: Sequence[str]
+) -> tuple[GivenFiles | None, list[Example]]:
+    """Judge given files and folders; the first few are examples."""
+    if not paths:
+        return None, []
+    files = read_files(model, paths)
+    pieces = EvaluationSet.of_files(model, files)
+    likelihood = measure_likelihood(model, {}, pieces)
+    originality = measure_originality(files.scores, files.names, corpus)
+    by_name = {file.name: file for file in likelihood.files}
+    known = [index for index, name in enumerate(files.names) if name in by_name]
+    examples = [
+        Example(
+            files.names[index],
+            files.scores[index],
+            by_name[files.names[index]],
+            originality.pieces[index],
+            _picture_beside(files.names[index]),
+        )
+        for index in known[:MAX_FILES]
+    ]
+    return GivenFiles(likelihood, originality, pieces.messages), examples
 
 
 def _picture_beside(name: str) -> Path | None:
-    """The picture that generate.py writes beside a MIDI file: it knows where the seed ends."""
+    """Return the picture that generate.py wrote beside a MIDI file: it shows the seed."""
     path = Path(name).with_suffix(".png")
     try:
         with path.open("rb") as file:
@@ -164,7 +228,7 @@ def _picture_beside(name: str) -> Path | None:
         return None
 
 
-def _ranked(files: Sequence[dict[str, Any]]) -> list[int]:
-    """The numbers of some pieces, the likeliest first; those without a figure are left out."""
-    known = [n for n, file in enumerate(files) if not math.isnan(file["nats_per_note"])]
-    return sorted(known or [0], key=lambda number: files[number]["nats_per_note"])
+def _ranks(files: Sequence[PieceLikelihood]) -> list[int]:
+    """Return the indices of pieces that have a figure, the likeliest first; at least one."""
+    known = [n for n, file in enumerate(files) if not math.isnan(file.nats_per_note)]
+    return sorted(known or [0], key=lambda index: files[index].nats_per_note)

@@ -1,153 +1,288 @@
-"""What evaluate.py prints: plain data as lines of text."""
+"""Results as tables and lines of text: the one place where figures are formatted.
+
+evaluate.py prints the tables; evaluation/templates shows the same on a page.
+"""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from evaluation.comparison import is_far
-from evaluation.originality import LENGTHS, READINGS
+from evaluation.bootstrap import Estimate
+from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison
+from evaluation.likelihood import SetLikelihood
+from evaluation.originality import (
+    LENGTHS,
+    REPRESENTATIONS,
+    Originality,
+    PieceOriginality,
+    SetOriginality,
+)
+from evaluation.summary import ModelSummary
+from evaluation.surprise import ASPECTS, NoteSurprise
 
-_MOST_FILES = 20  # files that have a line of their own
+LINE_WIDTH = 100  # characters
+_MAX_FILES = 20  # files that have a line of their own
+_FIGURE_SPACE, _PUNCTUATION_SPACE = "\N{FIGURE SPACE}", "\N{PUNCTUATION SPACE}"
 
 
-def headlines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What matters most of what evaluation/summary.py gives: figures, and what each of them is."""
-    last, music, original = figures["likelihood"][-1], figures["music"], figures["originality"]
-    who = list(last["nats_per_note"])
-    model, best = (last["nats_per_note"][name] for name in (who[-1], who[-2]))
-    rows = [*music["measures"].values(), *music["histograms"].values()]
-    known = [row for row in rows if row["distance"]["overlap"] == row["distance"]["overlap"]]
-    own, real = (original[which]["line"]["shares"]["8"] for which in ("all", "held_out"))
-    low, high = model["low"], model["high"]
-    interval = f"{low:.3f} to {high:.3f}" if low == low else "NaN"
+def number(value: float, digits: int) -> str:
+    """Format a number with so many digits after the point; NaN where it is not defined."""
+    return "NaN" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def percent(share: float) -> str:
+    """Format a share as a percentage."""
+    return "NaN" if math.isnan(share) else f"{share:.1%}"
+
+
+def interval(estimate: Estimate, digits: int) -> str:
+    """Format the interval of an estimate."""
+    if math.isnan(estimate.low):
+        return "[NaN]"
+    return f"[{number(estimate.low, digits)} to {number(estimate.high, digits)}]"
+
+
+class Cell(NamedTuple):
+    """The text of a cell, and how it is shown: "figure" (aligned right) or "text"."""
+
+    text: str
+    kind: str
+
+    @property
+    def is_nan(self) -> bool:
+        """Whether it says that something is not defined."""
+        return self.text.startswith("NaN")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names its rows.
+
+    Attributes:
+        caption: what it shows.
+        head: of each column.
+        rows: the texts of the cells.
+        marked: the name of the row that stands out.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    marked: str = ""
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The head and the rows. Figures are padded so that they align at the point."""
+        columns = []
+        for head, texts in zip(self.head, zip(*self.rows, strict=True), strict=True):
+            kind = "figure" if _are_figures(texts) else "text"
+            aligned = _align(texts) if kind == "figure" else texts
+            columns.append([Cell(text, kind) for text in (head, *aligned)])
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table as lines of text."""
+        cells = self.cells
+        spaces = str.maketrans(dict.fromkeys(_FIGURE_SPACE + _PUNCTUATION_SPACE, " "))
+        texts = [[c.text.strip() if c.is_nan else c.text for c in row] for row in cells]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        gap = "  " if sum(widths) + 2 * len(widths) <= LINE_WIDTH else " "
+        yield self.caption
+        for row, line in zip(cells, texts, strict=True):
+            padded = [
+                text.rjust(width) if cell.kind == "figure" else text.ljust(width)
+                for cell, text, width in zip(row, line, widths, strict=True)
+            ]
+            yield gap.join(padded).translate(spaces).rstrip()
+
+
+def _are_figures(texts: Sequence[str]) -> bool:
+    """Whether every text is a figure, NaN or nothing, and at least one begins with a digit."""
+    return any(text[:1].isdigit() for text in texts) and all(
+        not text or text == "NaN" or text[0].isdigit() or text[0] in "±[\N{MINUS SIGN}"
+        for text in texts
+    )
+
+
+def _align(texts: Sequence[str]) -> list[str]:
+    """Pad figures to the same number of digits after the point."""
+    digits = [len(text.partition(".")[2]) for text in texts]
+    most = max(digits)
+    return [
+        text + _PUNCTUATION_SPACE * bool(most and not own) + _FIGURE_SPACE * (most - own)
+        for text, own in zip(texts, digits, strict=True)
+    ]
+
+
+def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
+    """Return what matters most of a model: figures, and what each of them is."""
+    last = summary.likelihood[-1]
+    *_, (best, baseline), (_, model) = last.nats_per_note.items()
+    rows = summary.music.rows.values()
+    known = [row for row in rows if not math.isnan(row.distance.overlap)]
+    own, real = (
+        each.line.shares[8] for each in (summary.originality.all, summary.originality.held_out)
+    )
     return [
         (
-            f"{model['value']:.3f}",
-            f"nats per note on {last['name']} pieces [{interval}]; {who[-2]}: {best['value']:.3f}",
+            number(model.value, 3),
+            f"nats per note on {last.name} pieces {interval(model, 3)}; "
+            f"{best}: {number(baseline.value, 3)}",
         ),
         (
-            f"{sum(not is_far(row) for row in known)} of {len(known)}",
+            f"{sum(not row.is_far for row in known)} of {len(known)}",
             "musical statistics as near to held-out pieces as real ones are",
         ),
         (
-            _share(own),
-            f"of its runs of eight notes stand in training; of held-out pieces {_share(real)}",
+            percent(own),
+            f"of its runs of eight notes stand in training; of held-out pieces {percent(real)}",
         ),
     ]
 
 
-def _share(share: float) -> str:
-    return f"{share:.1%}" if share == share else "NaN"
+def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:
+    """Return nats per note, the same by kind of token, and bits per second: columns are sets."""
+    sizes = "; ".join(f"{its.name}: {its.pieces:,} pieces, {its.notes:,} notes" for its in sets)
+    head = ["", *(text for its in sets for text in (its.name, "interval"))]
+
+    def rows(estimates: Sequence[Mapping[str, Estimate]], digits: int) -> Iterator[list[str]]:
+        for name in dict.fromkeys(name for each in estimates for name in each):
+            cells = [name]
+            for each in estimates:
+                its = each.get(name)
+                cells += [number(its.value, digits), interval(its, digits)] if its else ["", ""]
+            yield cells
+
+    per_note = list(rows([its.nats_per_note for its in sets], digits))
+    per_second = list(rows([its.bits_per_second for its in sets], 1))
+    kinds_caption = "What each kind of token adds to the model's figure"
+    return [
+        Table(f"Nats per note of whole pieces ({sizes})", head, per_note, marked="model"),
+        Table(kinds_caption, head, list(rows([its.nats_by_kind for its in sets], digits))),
+        Table("Bits per second of music", head, per_second, marked="model"),
+    ]
 
 
-def likelihood_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A table, a column for each set of pieces, of what `judge.likelihood` gives."""
-    interval = sets[0]["interval"]
-    yield f"{'':14}" + "".join(f"{music['name']:>26}" for music in sets)
-
-    def line(label: str, figures: Sequence[dict[str, float] | None]) -> str:
-        return f"{label:14}" + "".join(f"{_with_interval(figure):>26}" for figure in figures)
-
-    yield "nats per note"
-    for name in sets[0]["nats_per_note"]:
-        yield line(f"  {name}", [music["nats_per_note"][name] for music in sets])
-    for kind in dict.fromkeys(kind for music in sets for kind in music["by_kind"]):
-        kinds = [music["by_kind"].get(kind) for music in sets]
-        yield line(f"    {kind}", [its and its["nats_per_note"] for its in kinds])
-    yield line("per token", [music["nats_per_token"] for music in sets])
-    yield "bits per second"
-    for name in sets[0]["bits_per_second"]:
-        yield line(f"  {name}", [music["bits_per_second"][name] for music in sets])
-    for name in ("pieces", "notes"):
-        yield f"{name:14}" + "".join(f"{music[name]:>26,}" for music in sets)
-    if any(music["notes_left_out"] for music in sets):
-        yield f"{'left out':14}" + "".join(f"{m['notes_left_out']:>20,} notes" for m in sets)
+def likelihood_lines(sets: Sequence[SetLikelihood]) -> Iterator[str]:
+    """Yield the tables of likelihood, and what else there is to say of them."""
+    for table in likelihood_tables(sets, digits=4):
+        yield from table.lines()
+    per_token = (f"{its.name} {number(its.nats_per_token.value, 4)}" for its in sets)
+    yield f"Nats per token: {', '.join(per_token)}"
+    left_out = [f"{its.name} {its.notes_left_out:,}" for its in sets if its.notes_left_out]
+    if left_out:
+        yield f"Notes left out: {', '.join(left_out)}"
+    how = sets[0].interval
     yield (
-        f"In brackets: {interval['confidence']:.0%} intervals, percentile bootstrap over pieces, "
-        f"{interval['resamples']:,} resamples, seed {interval['seed']}."
+        f"In brackets: {how.confidence:.0%} intervals, percentile bootstrap over pieces, "
+        f"{how.resamples:,} resamples, seed {how.seed}."
     )
 
 
-def _with_interval(figure: dict[str, float] | None) -> str:
-    if figure is None:
-        return "-"
-    value, low, high = figure["value"], figure["low"], figure["high"]
-    return f"{value:.4f} " + (f"[{low:.3f} {high:.3f}]" if low == low else f"{'[-]':>15}")
-
-
-def file_lines(music: dict[str, Any]) -> Iterator[str]:
-    """A line for each file of what `judge.likelihood` gives, the most surprising first."""
-    files = sorted(music["files"], key=lambda file: -file["nats_per_note"])
+def file_lines(pieces: SetLikelihood) -> Iterator[str]:
+    """Yield a line for each file, the most surprising first."""
+    files = sorted(pieces.files, key=lambda file: -file.nats_per_note)
     yield "nats per note, file by file"
-    for file in files[:_MOST_FILES]:
-        missing = file["notes_left_out"]
-        left_out = f", {missing} more left out" if missing else ""
-        yield f"{file['nats_per_note']:8.4f}  {file['name']} ({file['notes']} notes{left_out})"
-    if len(files) > _MOST_FILES:
-        yield f"          and {len(files) - _MOST_FILES} more files"
+    for file in files[:_MAX_FILES]:
+        left_out = f", {file.notes_left_out} more left out" if file.notes_left_out else ""
+        yield f"{number(file.nats_per_note, 4):>8}  {file.name} ({file.notes} notes{left_out})"
+    if len(files) > _MAX_FILES:
+        yield f"          and {len(files) - _MAX_FILES} more files"
 
 
-def surprise_line(note: dict[str, Any]) -> str:
-    """One note of what `data.surprise.most_surprising` gives, with what was surprising of it."""
-    parts = ", ".join(f"{name} {nats:.1f}" for name, nats in note["parts"].items() if nats >= 0.05)
-    return f"{surprise_label(note)} ({parts})"
+def statistics_table(comparison: Comparison) -> Table:
+    """Return means and distances of every statistic, beside the distances of real pieces."""
+    rows = []
+    for name, row in comparison.rows.items():
+        digits, cells = STATISTICS[name].digits, [row.label]
+        for its in (row.generated, row.held_out):
+            cells += [number(its.mean, digits), number(its.sd, digits)]
+        for distance, real, places in (
+            (row.distance.overlap, row.real_distance.overlap, 2),
+            (row.distance.divergence, row.real_distance.divergence, 3),
+        ):
+            cells += [number(distance, places), number(real.mean, places)]
+        rows.append([*cells, "far" * row.is_far, f"{row.generated.undefined or ''}"])
+    return Table(
+        f"Means and standard deviations over {comparison.pieces['generated']:,} generated and "
+        f"{comparison.pieces['held_out']:,} held-out pieces",
+        ("", "generated", "sd", "held-out", "sd", "overlap", "real", "JS", "real", "far?", "NaN"),
+        rows,
+    )
 
 
-def surprise_label(note: dict[str, Any]) -> str:
-    """The same for a picture: where, what, who and how surprising."""
-    if note["beat"] is None:
-        place = f"at {note['start_seconds']:.2f} s"
-    else:
-        place = f"bar {note['bar']}, beat {note['beat']:g}"
-    who = f"{note['instrument']} ({note['program']})"
-    return f"{place}: {note['name']}, {who}, {note['nats']:.1f} nats"
+def statistics_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the table of statistics, what its columns mean, and what is not defined."""
+    yield from statistics_table(comparison).lines()
+    yield from textwrap.wrap(
+        "Overlap: 1 where the two are alike, 0 where they share nothing; JS, in bits: the other "
+        "way round. Real: the mean distance of training pieces in place of the generated, over "
+        f"{DRAWS} draws of as many. Far: less overlap than in any draw. NaN: pieces for which the "
+        "statistic is not defined; they are left out.",
+        LINE_WIDTH,
+    )
+    for which, called in SETS.items():
+        labels: dict[int, list[str]] = {}
+        for row in comparison.measures.values():
+            undefined = getattr(row, which).undefined
+            labels.setdefault(undefined, []).append(row.label.split(",")[0])
+        parts = [f"{', '.join(names)} of {count}" for count, names in labels.items() if count]
+        if parts:
+            head = f"Not defined, of {comparison.pieces[which]} {called} pieces: "
+            yield from textwrap.wrap(f"{head}{'; '.join(parts)}; left out.", LINE_WIDTH)
 
 
-def originality_lines(result: dict[str, Any]) -> Iterator[str]:
-    """A table, and the longest runs, of what `data.originality.originality` gives."""
-    training, held_out = result["training"], result["held_out"]
+def originality_table(groups: Mapping[str, SetOriginality | PieceOriginality]) -> Table:
+    """Return what training has of some groups of pieces, by name: a row per representation."""
+    rows = []
+    for name, group in groups.items():
+        for representation, its in (("line", group.line), ("texture", group.texture)):
+            longest = sorted(its.longest)
+            ends = [f"{longest[len(longest) // 2]}", f"{longest[-1]}"] if longest else ["NaN"] * 2
+            shares = [percent(its.shares[notes]) for notes in LENGTHS]
+            rows.append([f"{name}: the {representation}", *shares, *ends])
+    head = ("", *(f"{notes} notes" for notes in LENGTHS), "longest, median", "longest of all")
+    return Table("Share of the runs of so many notes that training has too", head, rows)
+
+
+def originality_lines(originality: Originality) -> Iterator[str]:
+    """Yield a table of all pieces, and the longest runs of each."""
+    training, held_out = originality.training, originality.held_out
+    groups: dict[str, SetOriginality | PieceOriginality] = {
+        piece.name: piece for piece in originality.pieces
+    }
+    if len(groups) > 1:
+        groups[f"all {len(groups)} pieces"] = originality.all
+    some = "" if held_out.pieces == held_out.of else f" of {held_out.of:,}"
+    groups[f"{held_out.pieces:,}{some} held-out pieces"] = held_out
     yield (
-        f"runs of notes that {training['pieces']:,} training pieces hold too, in any key "
-        f"({training['corpus']}, {training['notes']:,} notes)"
+        f"{training.pieces:,} training pieces, in any key "
+        f"({training.corpus}, {training.notes:,} notes)"
     )
-    rows = [(piece["name"], piece) for piece in result["pieces"]]
-    if len(rows) > 1:
-        rows.append((f"all {len(rows)} pieces", result["all"]))
-    some = "" if held_out["pieces"] == held_out["of"] else f" of {held_out['of']:,}"
-    rows.append((f"{held_out['pieces']:,}{some} held-out pieces", held_out))
-    width = max(len(name) for name, _ in rows) + 2
-    yield f"{'':{width}}" + "".join(f"{'the ' + reading:>34}" for reading in READINGS)
-    head = "".join(f"{notes:>7}" for notes in LENGTHS) + f"{'longest':>13}"
-    yield f"{'notes':{width}}" + head * len(READINGS)
-    for name, piece in rows:
-        yield f"{name:{width}}" + "".join(_originality_cells(piece[r]) for r in READINGS)
-    if len(rows) > 2 or held_out["pieces"] > 1:
-        yield "longest of several pieces: the median, and the most"
-    for name, piece in rows[: min(len(result["pieces"]), _MOST_FILES)]:
-        for reading in READINGS:
-            for run in piece["runs"][reading][:1]:
-                yield f"{name}: {run_text(run)}"
+    yield from originality_table(groups).lines()
+    for piece in originality.pieces[:_MAX_FILES]:
+        for representation in REPRESENTATIONS:
+            for run in piece.runs[representation][:1]:
+                yield f"{piece.name}: {run}"
 
 
-def _originality_cells(figures: dict[str, Any]) -> str:
-    shares = [figures["shares"][str(notes)] for notes in LENGTHS]
-    cells = "".join(f"{share:7.1%}" if share == share else f"{'-':>7}" for share in shares)
-    longest = sorted(figures["longest"])
-    if len(longest) == 1:
-        return cells + f"{longest[0]:>13}"
-    if not longest:
-        return cells + f"{'-':>13}"
-    return cells + f"{f'{longest[len(longest) // 2]}, {longest[-1]}':>13}"
+def surprise_lines(notes: Sequence[NoteSurprise]) -> Iterator[str]:
+    """Yield a line for each note, with the aspects that were surprising."""
+    for place, note in enumerate(notes, start=1):
+        aspects = [f"{name} {nats:.1f}" for name, nats in note.parts.items() if nats >= 0.05]
+        yield f"{place:2}  {note.label} ({', '.join(aspects)})"
 
 
-def run_text(run: dict[str, Any]) -> str:
-    """One run of what `data.originality.runs` gives: how long, and where it stands."""
-    where = run["instrument"] or "texture"
-    semitones = run["semitones"]
-    moved = f"{abs(semitones)} semitone{'s' * (abs(semitones) > 1)} "
-    moved += "higher" if semitones > 0 else "lower"
-    return (
-        f"{run['notes']} notes from bar {run['bar']} ({where}) stand in {run['file']} "
-        f"from bar {run['file_bar']}" + (f", {moved}" if semitones else "")
-    )
+def surprise_table(notes: Sequence[NoteSurprise]) -> Table:
+    """Return the most surprising notes, with the nats of each aspect."""
+    rows = [
+        [f"{place}", note.place, note.name, note.instrument, number(note.nats, 1)]
+        + [number(nats, 1) for nats in note.parts.values()]
+        for place, note in enumerate(notes, start=1)
+    ]
+    head = ("", "where", "note", "voice", "all", *ASPECTS)
+    return Table("The most surprising notes, in nats", head, rows)

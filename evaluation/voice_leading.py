@@ -1,7 +1,7 @@
-"""How four voices go together: parallels, crossings and ranges of a four-part Score.
+"""Voice leading of a four-part Score: parallels, crossings and voice ranges.
 
-A piece is in four parts where four programs, drums aside, play one note at a time each. The voices
-are told apart by how high they lie on average. Other pieces have none of these figures: NaN.
+A piece is in four parts if four programs, drums aside, play one note at a time each. The voices are
+ordered by their mean pitch. For other pieces every measure is NaN.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.score import Score
-from evaluation.metrics import pitched
+from evaluation.metrics import pitched_notes
 
 PARTS = 4
 PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs
 UNISON, FIFTH = 0, 7  # semitones, octaves apart
 REST = -1
-# The lowest and highest note of soprano, alto, tenor and bass as textbooks have them:
+# The lowest and highest note of soprano, alto, tenor and bass, as in textbooks:
 # C4-G5, G3-D5, C3-G4, E2-C4.
 RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Four voices, the highest first, in S slices of time within which nothing begins or ends.
+    """Four voices, the highest first, in S slices of time in which no note begins or ends.
 
     Attributes:
-        steps: (S,) how long each slice lasts.
+        steps: (S,) the duration of each slice.
         pitch: (S, PARTS) what sounds; REST where nothing does.
-        begins: (S, PARTS) whether it is a note that begins with the slice.
+        begins: (S, PARTS) whether that note begins with the slice.
     """
 
     steps: NDArray[np.int64]
@@ -39,8 +39,8 @@ class Parts:
 
     @classmethod
     def of(cls, score: Score) -> Parts | None:
-        """The voices of a piece; None where it is not in four parts."""
-        notes = pitched(score)
+        """Return the voices of a piece; None if it is not in four parts."""
+        notes = pitched_notes(score)
         notes = notes[np.lexsort((notes["onset"], notes["program"]))]
         programs, voice = np.unique(notes["program"], return_inverse=True)
         onset = notes["onset"].astype(np.int64)
@@ -52,7 +52,7 @@ class Parts:
         voice = np.argsort(np.argsort(-height, kind="stable"))[voice]
         times = np.unique(np.concatenate([onset, end]))
         first, last = np.searchsorted(times, onset), np.searchsorted(times, end)
-        # each note's pitch is added where it begins and taken away where it ends
+        # each note's pitch is added where it begins and subtracted where it ends
         change = np.zeros((len(times), PARTS), dtype=np.int64)
         np.add.at(change, (first, voice), notes["pitch"].astype(np.int64) - REST)
         np.add.at(change, (last, voice), REST - notes["pitch"].astype(np.int64))
@@ -62,21 +62,21 @@ class Parts:
 
 
 def parallel_fifths(score: Score) -> float:
-    """Perfect fifths, octaves apart or not, that two voices move in parallel: in 100 bars.
+    """Count parallel perfect fifths, per 100 bars.
 
-    Both voices go on to another note at one time and in one direction, with the same interval,
-    counted without octaves, before and after. Each pair of voices counts by itself.
+    Two voices move to another note at the same time and in the same direction, a fifth apart,
+    octaves aside, before and after. Each pair of voices counts by itself.
     """
     return _parallels(score, FIFTH)
 
 
 def parallel_octaves(score: Score) -> float:
-    """Unisons and octaves that two voices move in parallel (see `parallel_fifths`): in 100 bars."""
+    """Count parallel unisons and octaves (see `parallel_fifths`), per 100 bars."""
     return _parallels(score, UNISON)
 
 
 def voice_crossing(score: Score) -> float:
-    """The share of the time that voices sound together in which a higher voice is below a lower."""
+    """Return the share of the time with two voices or more in which a higher is below a lower."""
     parts = Parts.of(score)
     if parts is None:
         return float("nan")
@@ -88,7 +88,7 @@ def voice_crossing(score: Score) -> float:
 
 
 def out_of_range(score: Score) -> float:
-    """The share of the notes that lie outside the range of their voice (RANGES)."""
+    """Return the share of the notes outside the range of their voice (RANGES)."""
     parts = Parts.of(score)
     if parts is None:
         return float("nan")
@@ -97,7 +97,7 @@ def out_of_range(score: Score) -> float:
 
 
 def _parallels(score: Score, interval: int) -> float:
-    """In 100 bars; NaN where time is not counted in beats."""
+    """Count parallels of an interval per 100 bars; NaN if time is not counted in beats."""
     parts = Parts.of(score)
     if parts is None or not score.grid.has_meter:
         return float("nan")

@@ -28,7 +28,7 @@ from data.tokens.vocabulary import Vocabulary
 from evaluation import embeddings
 from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
-from evaluation.samples import pieces_of
+from evaluation.samples import split_scores
 from generation.compose import Piece, compose
 from generation.length import Length
 from generation.model import Model
@@ -223,7 +223,7 @@ class Snapshot:
 
     def real_pieces(self, split: str) -> list[Score]:
         """Return pieces of a split, cut to the length of samples."""
-        pieces = pieces_of(self.corpus, split, MOST_REAL_PIECES)
+        pieces = split_scores(self.corpus, split, MOST_REAL_PIECES)
         return [_first_bars(score, SAMPLE_BARS) for score in pieces]
 
     def log_figure(self, tag: str, figure: Any) -> None:
@@ -303,14 +303,14 @@ def log_statistics(snapshot: Snapshot) -> None:
     held_out, train = snapshot.real_pieces("valid"), snapshot.real_pieces("train")
     result = compare(snapshot.samples, held_out, train)
     snapshot.log_figure("statistics/samples", draw_statistics(result))
-    rows = result["measures"] | result["histograms"]
-    overlaps = {name: row["distance"]["overlap"] for name, row in rows.items()}
-    real = [row["real_distance"]["overlap"]["mean"] for row in rows.values()]
+    overlaps = {name: row.distance.overlap for name, row in result.rows.items()}
+    real = [row.real_distance.overlap.mean for row in result.rows.values()]
     known = {f"overlap_{name}": value for name, value in overlaps.items() if np.isfinite(value)}
     if known:
-        means = {"overlap": np.mean(list(known.values())), "overlap_real": np.nanmean(real)}
-        for name, value in {**means, **known}.items():
-            snapshot.writer.add_scalar(f"statistics/{name}", float(value), snapshot.step)
+        mean = float(np.mean(list(known.values())))
+        scalars = {"overlap": mean, "overlap_real": float(np.nanmean(real)), **known}
+        for name, value in scalars.items():
+            snapshot.writer.add_scalar(f"statistics/{name}", value, snapshot.step)
 
 
 # By what is reported where one fails.

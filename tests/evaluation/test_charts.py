@@ -6,8 +6,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from evaluation.bootstrap import SETTINGS, Estimate
 from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import HISTOGRAMS, MEASURES, compare
+from evaluation.likelihood import KindNats, SetLikelihood
 from tests.folders import tune
 from tests.music import EMPTY
 
@@ -28,12 +30,12 @@ def test_every_statistic_has_a_row_with_its_means(result):
     values, overlaps = draw_statistics(result).axes
     written = texts(values)
     for name, its in (MEASURES | HISTOGRAMS).items():
-        row = (result["measures"] | result["histograms"])[name]
-        place = written.index(row["label"])
+        row = result.rows[name]
+        place = written.index(row.label)
         for text, which in zip(
             written[place + 1 : place + 3], ("generated", "held_out"), strict=True
         ):
-            mean = row[which]["mean"]
+            mean = getattr(row, which).mean
             assert text.replace("\N{MINUS SIGN}", "-").lower() == f"{mean:.{its.digits}f}"
     assert {"mean of 4", "generated", "held-out"} <= set(written)
     assert "overlap with held-out" in texts(overlaps)
@@ -41,29 +43,27 @@ def test_every_statistic_has_a_row_with_its_means(result):
 
 def test_what_is_not_defined_is_said_so_and_has_no_dot(result):
     values, overlaps = draw_statistics(result).axes
-    undefined = [np.isnan(row["generated"]["mean"]) for row in result["measures"].values()]
+    undefined = [np.isnan(row.generated.mean) for row in result.measures.values()]
     assert sum(undefined) >= 4  # what four parts have
     assert texts(values).count("not defined") == sum(
-        bool(np.isnan([row[which]["mean"] for which in ("generated", "held_out")]).all())
-        for row in result["measures"].values()
+        bool(np.isnan([getattr(row, which).mean for which in ("generated", "held_out")]).all())
+        for row in result.measures.values()
     )
     dots = {
         round(float(line.get_ydata()[0]))
         for line in overlaps.lines
         if line.get_marker() == "o" and np.isfinite(line.get_xdata()).all()
     }
-    rows = [*result["measures"].values(), *result["histograms"].values()]
-    assert dots == {
-        place for place, row in enumerate(rows) if np.isfinite(row["distance"]["overlap"])
-    }
+    rows = [*result.measures.values(), *result.histograms.values()]
+    assert dots == {place for place, row in enumerate(rows) if np.isfinite(row.distance.overlap)}
 
 
 def test_a_dot_is_the_mean_on_a_line_from_tenth_to_tenth(result):
     values, _ = draw_statistics(result).axes
     place = list(MEASURES).index("note_density")
-    row = result["measures"]["note_density"]
+    row = result.measures["note_density"]
     each = {
-        which: np.array(row[which]["values"])[np.isfinite(row[which]["values"])]
+        which: np.array(getattr(row, which).values)[np.isfinite(getattr(row, which).values)]
         for which in ("generated", "held_out")
     }
     ends = np.quantile(each["generated"], (0.1, 0.9))
@@ -83,21 +83,20 @@ def test_a_dot_is_filled_where_real_pieces_are_as_far():
         for line in overlaps.lines
         if line.get_marker() == "o" and line.get_ydata()[0] == row and line.get_xdata()[0] < 1.01
     )
-    distance, real = (same["measures"]["note_density"][k] for k in ("distance", "real_distance"))
-    assert dot.get_xdata()[0] == distance["overlap"]
-    is_within = distance["overlap"] >= real["overlap"]["farthest"]
+    its = same.measures["note_density"]
+    distance, real = its.distance, its.real_distance
+    assert dot.get_xdata()[0] == distance.overlap
+    is_within = distance.overlap >= real.overlap.farthest
     assert (dot.get_markerfacecolor() == dot.get_markeredgecolor()) == is_within
 
 
 def likelihood(name, kinds, value):
-    """As much of what `judge.likelihood` gives as is drawn; of one piece, without an interval."""
+    """The likelihood of a set of pieces; of the model without an interval, as of one piece."""
     nan = float("nan")
-    figure = {"value": value, "low": value - 1, "high": value + 1}
-    return {
-        "name": name,
-        "nats_per_note": {"bigram": figure, "model": {"value": 1.0, "low": nan, "high": nan}},
-        "by_kind": {kind: {"nats_per_note": figure} for kind in kinds},
-    }
+    estimate = Estimate(value, value - 1, value + 1)
+    per_note = {"bigram": estimate, "model": Estimate(1.0, nan, nan)}
+    by_kind = {kind: KindNats(1, estimate) for kind in kinds}
+    return SetLikelihood(name, 1, 1, 1, 1.0, 0, SETTINGS, per_note, {}, estimate, by_kind, [])
 
 
 def test_likelihood_is_a_dot_in_an_interval_for_each_set():
@@ -115,15 +114,15 @@ def test_likelihood_is_a_dot_in_an_interval_for_each_set():
 def test_histograms_show_the_shares_of_both_sets(result):
     panels = draw_histograms(result).axes
     assert len(panels) == len(HISTOGRAMS)
-    for axes, row in zip(panels, result["histograms"].values(), strict=True):
-        assert axes.get_title(loc="left") == row["label"]
-        shares = [np.array(row[which]["shares"]) for which in ("generated", "held_out")]
+    for axes, row in zip(panels, result.histograms.values(), strict=True):
+        assert axes.get_title(loc="left") == row.label
+        shares = [np.array(getattr(row, which).shares) for which in ("generated", "held_out")]
         shown = np.maximum(*shares) >= 0.004
         assert [bar.get_height() for bar in axes.patches] == pytest.approx(
             np.concatenate([each[shown] for each in shares])
         )
         labels = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.get_xticklabels()]
-        assert [float(label) for label in labels] == np.array(row["bins"])[shown].tolist()
+        assert [float(label) for label in labels] == np.array(row.bins)[shown].tolist()
 
 
 def test_histograms_of_nothing_say_so():

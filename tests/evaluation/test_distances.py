@@ -1,11 +1,19 @@
 """Distances: by hand on histograms of two bins, and densities beside the plain formula."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.distances import UNDEFINED, between_histograms, between_values, scott_bandwidth
+from evaluation.distances import (
+    UNDEFINED,
+    Distance,
+    between_histograms,
+    between_values,
+    scott_bandwidth,
+)
 
 COUNTS = st.lists(st.integers(0, 9), min_size=5, max_size=5).map(np.array)
 
@@ -17,15 +25,15 @@ def test_histograms_by_hand():
     to_mean = 0.5 * np.log2(0.5 / 0.75) + 0.5 * np.log2(0.5 / 0.25), np.log2(1 / 0.75)
     assert distance.divergence == pytest.approx(sum(to_mean) / 2)
     assert distance.divergence == pytest.approx(0.311278, abs=1e-6)
-    assert between_histograms(np.array([1, 3]), np.array([2, 6])) == (1.0, 0.0)
-    assert between_histograms(np.array([1, 0]), np.array([0, 6])) == (0.0, 1.0)
-    assert np.isnan(between_histograms(np.array([0, 0]), np.array([2, 6]))).all()
+    assert between_histograms(np.array([1, 3]), np.array([2, 6])) == Distance(1.0, 0.0)
+    assert between_histograms(np.array([1, 0]), np.array([0, 6])) == Distance(0.0, 1.0)
+    assert np.isnan(astuple(between_histograms(np.array([0, 0]), np.array([2, 6])))).all()
 
 
 @given(COUNTS, COUNTS)
 def test_both_ways_alike_and_between_nothing_and_all(first, second):
     distance, back = between_histograms(first, second), between_histograms(second, first)
-    assert tuple(distance) == pytest.approx(tuple(back), nan_ok=True)
+    assert astuple(distance) == pytest.approx(astuple(back), nan_ok=True)
     if first.sum() and second.sum():
         assert -1e-12 < distance.divergence < 1 + 1e-12
         # the one cannot be small while the other says that much is shared
@@ -50,14 +58,14 @@ def test_values_are_compared_by_the_densities_of_their_distances(shift):
     rng = np.random.default_rng(0)
     reference, values = rng.normal(size=15), rng.normal(size=20) + shift
     distance = between_values(values, reference)
-    assert tuple(distance) == pytest.approx(tuple(plain(values, reference)), abs=2e-3)
+    assert astuple(distance) == pytest.approx(astuple(plain(values, reference)), abs=2e-3)
 
 
 def test_the_farther_the_values_the_farther_the_distance():
     rng = np.random.default_rng(1)
     reference, values = rng.normal(size=100), rng.normal(size=100)
     distances = [between_values(values + shift, reference) for shift in (0, 1, 2, 4, 20)]
-    overlaps, divergences = zip(*distances, strict=True)
+    overlaps, divergences = zip(*map(astuple, distances), strict=True)
     assert list(overlaps) == sorted(overlaps, reverse=True)
     assert list(divergences) == sorted(divergences)
     assert (overlaps[0], divergences[0]) == pytest.approx((1, 0), abs=0.05)
@@ -70,14 +78,14 @@ def test_the_scale_of_a_measure_does_not_matter():
     rng = np.random.default_rng(2)
     reference, values = rng.normal(size=30), rng.normal(size=40)
     scaled = between_values(1e4 * values - 7, 1e4 * reference - 7)
-    assert tuple(between_values(values, reference)) == pytest.approx(tuple(scaled))
+    assert astuple(between_values(values, reference)) == pytest.approx(astuple(scaled))
 
 
 def test_without_spread_there_is_no_density():
     some = np.array([1.0, 2.0, 4.0])
-    assert np.isnan(UNDEFINED).all()
+    assert np.isnan(astuple(UNDEFINED)).all()
     for values, reference in ((some, some[:1]), (some, some[:0]), (some[:0], some)):
-        assert np.isnan(between_values(values, reference)).all()
-    assert np.isnan(between_values(some, np.full(5, 3.0))).all()
+        assert np.isnan(astuple(between_values(values, reference))).all()
+    assert np.isnan(astuple(between_values(some, np.full(5, 3.0)))).all()
     assert np.isnan(scott_bandwidth(some[:1]))
     assert scott_bandwidth(some) == pytest.approx(np.std(some, ddof=1) * 3 ** (-1 / 5))

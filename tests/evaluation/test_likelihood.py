@@ -1,6 +1,7 @@
 """How likely pieces are: the figures are those of the definitions, and what is left out is told."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
 from data.tokens.tokenizer import encode
-from evaluation.likelihood import likelihood, music_of_files, surprises
+from evaluation.likelihood import (
+    EvaluationSet,
+    measure_likelihood,
+    measure_surprise,
+    read_files,
+)
 from generate import load
 from model.scoring import token_nats
 from tests.models import QUARTET, tune, untrained
@@ -21,6 +27,10 @@ def model(tmp_path):
     return load(untrained(tmp_path / "m.safetensors", QUARTET))
 
 
+def files_set(model, paths):
+    return EvaluationSet.of_files(model, read_files(model, paths))
+
+
 def nats_of(model, score):
     ids = encode(score, model.vocabulary)
     (mask,) = masks_of_pieces([ids], model.vocabulary)
@@ -30,32 +40,32 @@ def nats_of(model, score):
 
 def test_files_are_scored_total_over_total_with_intervals(model, tmp_path):
     scores = [tune(tmp_path / f"{bars}.mid", bars=bars) for bars in (2, 4, 12)]
-    music = music_of_files(model, [str(tmp_path)])
-    assert (music.left_out, music.told) == ([0, 0, 0], [])
-    figures = likelihood(model, {}, music)
+    music = files_set(model, [str(tmp_path)])
+    assert (music.notes_left_out, music.messages) == ([0, 0, 0], [])
+    figures = measure_likelihood(model, {}, music)
     total = [nats_of(model, score).sum() for score in scores]
     notes = [len(score.notes) for score in scores]
-    per_note = figures["nats_per_note"]["model"]
-    assert per_note["value"] == pytest.approx(sum(total) / sum(notes))
-    assert per_note["low"] < per_note["value"] < per_note["high"]
+    per_note = figures.nats_per_note["model"]
+    assert per_note.value == pytest.approx(sum(total) / sum(notes))
+    assert per_note.low < per_note.value < per_note.high
     # no resample is more or less surprising than each of its pieces
     each = np.array(total) / notes
-    assert each.min() <= per_note["low"]
-    assert per_note["high"] <= each.max()
-    by_name = {file["name"]: file for file in figures["files"]}
+    assert each.min() <= per_note.low
+    assert per_note.high <= each.max()
+    by_name = {file.name: file for file in figures.files}
     for score, nats in zip(scores, total, strict=True):
         file = by_name[str(tmp_path / f"{len(score.bars)}.mid")]
-        assert file["nats_per_note"] == pytest.approx(nats / len(score.notes))
-        assert file["seconds"] == pytest.approx(len(score.bars) * 4 * 60 / 80)
+        assert file.nats_per_note == pytest.approx(nats / len(score.notes))
+        assert file.seconds == pytest.approx(len(score.bars) * 4 * 60 / 80)
     seconds = 18 * 4 * 60 / 80
-    assert figures["seconds"] == pytest.approx(seconds)
+    assert figures.seconds == pytest.approx(seconds)
     bits = sum(total) / np.log(2) / seconds
-    assert figures["bits_per_second"]["model"]["value"] == pytest.approx(bits)
-    kinds = figures["by_kind"].values()
-    sums = sum(kind["nats_per_note"]["value"] for kind in kinds)
-    assert sums == pytest.approx(per_note["value"])
-    assert sum(kind["tokens"] for kind in kinds) == figures["tokens"]
-    assert json.loads(json.dumps(figures)) == figures  # plain data
+    assert figures.bits_per_second["model"].value == pytest.approx(bits)
+    kinds = figures.by_kind.values()
+    sums = sum(kind.nats_per_note.value for kind in kinds)
+    assert sums == pytest.approx(per_note.value)
+    assert sum(kind.tokens for kind in kinds) == figures.tokens
+    assert json.loads(json.dumps(asdict(figures))) == asdict(figures)  # plain data
 
 
 def test_a_file_is_scored_on_what_can_be_represented(model, tmp_path):
@@ -65,18 +75,18 @@ def test_a_file_is_scored_on_what_can_be_represented(model, tmp_path):
     whole, part = tmp_path / "whole.mid", tmp_path / "part.mid"
     write_midi(piece([*known, flute, low], [(4, 4, 48)] * 2, 80), whole)
     write_midi(piece(known, [(4, 4, 48)] * 2, 80), part)
-    music = music_of_files(model, [str(whole)])
-    assert music.left_out == [2]
-    assert "2 of 10 notes have no token" in music.told[0]
-    figures = likelihood(model, {}, music)
-    alone = likelihood(model, {}, music_of_files(model, [str(part)]))
-    assert figures["nats_per_note"]["model"]["value"] == alone["nats_per_note"]["model"]["value"]
-    assert np.isnan(figures["nats_per_note"]["model"]["low"])  # of one piece there is no interval
-    assert (figures["notes"], figures["notes_left_out"]) == (8, 2)
-    assert figures["files"][0]["notes_left_out"] == 2
+    music = files_set(model, [str(whole)])
+    assert music.notes_left_out == [2]
+    assert "2 of 10 notes have no token" in music.messages[0]
+    figures = measure_likelihood(model, {}, music)
+    alone = measure_likelihood(model, {}, files_set(model, [str(part)]))
+    assert figures.nats_per_note["model"].value == alone.nats_per_note["model"].value
+    assert np.isnan(figures.nats_per_note["model"].low)  # of one piece there is no interval
+    assert (figures.notes, figures.notes_left_out) == (8, 2)
+    assert figures.files[0].notes_left_out == 2
 
-    score, nats, told = surprises(model, whole)
-    assert "2 notes have no token" in told[0]
+    score, nats, messages = measure_surprise(model, whole)
+    assert "2 notes have no token" in messages[0]
     is_known = np.isfinite(nats).all(axis=1)
     assert score.notes["program"][~is_known].tolist() == [73, 41]
     expected = nats_of(model, piece(known, [(4, 4, 48)] * 2, 80))[:-1].sum()
@@ -86,19 +96,19 @@ def test_a_file_is_scored_on_what_can_be_represented(model, tmp_path):
 def test_files_with_nothing_to_score_are_told_in_a_line(model, tmp_path):
     tune(tmp_path / "flute.mid", program=73)
     with pytest.raises(MidiError, match=r"flute\.mid: none of its notes .*programs 40 41 42 43"):
-        music_of_files(model, [str(tmp_path / "flute.mid")])
+        files_set(model, [str(tmp_path / "flute.mid")])
     with pytest.raises(MidiError, match="none of its notes"):
-        surprises(model, tmp_path / "flute.mid")
+        measure_surprise(model, tmp_path / "flute.mid")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.mid: no such file"):
-        music_of_files(model, ["nowhere.mid"])
+        files_set(model, ["nowhere.mid"])
     (tmp_path / "broken.mid").write_bytes(b"MThd")
     with pytest.raises(MidiError, match=r"broken\.mid: "):
-        music_of_files(model, [str(tmp_path / "broken.mid")])
+        files_set(model, [str(tmp_path / "broken.mid")])
     # in a folder what cannot be read is told, and the others count
     tune(tmp_path / "violin.mid")
-    music = music_of_files(model, [str(tmp_path)])
+    music = files_set(model, [str(tmp_path)])
     assert music.split.names == (str(tmp_path / "violin.mid"),)
-    assert sorted(line.split(": ")[0].rsplit("/")[-1] for line in music.told) == [
+    assert sorted(line.split(": ")[0].rsplit("/")[-1] for line in music.messages) == [
         "broken.mid",
         "flute.mid",
     ]

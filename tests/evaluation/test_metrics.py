@@ -114,7 +114,7 @@ def test_by_hand_similarity_of_bars():
     score = piece(line(one) + line(one, 48) + line([60, 62, 67, 67], 96), bars(3))
     # the same; two of six notes in common, twice
     assert metrics.bar_similarity(score) == pytest.approx((1 + 2 / 6 + 2 / 6) / 3)
-    far = metrics.FARTHEST_BARS + 1
+    far = metrics.MAX_BAR_DISTANCE + 1
     apart = piece(line(one) + line(one, 48 * far), bars(far + 1))
     # 16 empty bars beside the first, as many before the last; the two are too far apart
     assert metrics.bar_similarity(apart) == 0.0
@@ -177,7 +177,7 @@ def moved(score, semitones):
 @given(scores(Grid(), SECONDS), st.integers(1, 11))
 def test_no_measure_asks_for_the_key(score, semitones):
     low = moved(score, 0)
-    pitch = metrics.pitched(low)["pitch"]
+    pitch = metrics.pitched_notes(low)["pitch"]
     if not len(pitch) or pitch.max() + semitones > 127:
         return
     high = moved(score, semitones)
@@ -192,7 +192,7 @@ def test_no_measure_asks_for_the_key(score, semitones):
 @given(scores())
 def test_polyphony_is_that_of_a_piano_roll(score):
     roll = np.zeros((score.end_step + 1, 128), dtype=bool)
-    for onset, duration, pitch, _, _ in metrics.pitched(score).tolist():
+    for onset, duration, pitch, _, _ in metrics.pitched_notes(score).tolist():
         roll[onset : onset + duration, pitch] = True
     sounds = np.count_nonzero(roll.any(axis=1))
     expected = roll.sum() / sounds if sounds else float("nan")
@@ -214,7 +214,7 @@ def test_bars_are_compared_as_one_would_by_eye(score):
     pairs = [
         len(one & other) / len(one | other)
         for number, one in enumerate(contents)
-        for other in contents[number + 1 : number + 1 + metrics.FARTHEST_BARS]
+        for other in contents[number + 1 : number + 1 + metrics.MAX_BAR_DISTANCE]
         if one | other
     ]
     expected = np.mean(pairs) if pairs else float("nan")

@@ -7,7 +7,7 @@ import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import open_corpus
-from evaluation.ngrams import NGram, train
+from evaluation.ngrams import NGram, fit_ngram
 from tests.folders import write_tunes
 
 # Pad 0, Start 1, End 2, and three more ids.
@@ -105,7 +105,7 @@ def test_every_place_of_a_piece_is_scored_by_what_stands_before_it(tmp_path):
     allowed = unpacked(mask, corpus.vocabulary)
     padded = np.append(np.zeros(5, dtype=np.int64), piece)
     for order in (1, 2, 5):
-        model, expected = train(corpus, order), []
+        model, expected = fit_ngram(corpus, order), []
         for at in range(1, len(piece)):
             p = distribution(model, *padded[at + 6 - order : at + 5]) * allowed[at - 1]
             expected.append(-math.log(p[piece[at]] / p.sum()))

@@ -9,7 +9,15 @@ from data.corpus.corpus import open_corpus
 from data.corpus.store import Split, token_arrays
 from data.score import BAR, DRUMS, NOTE, SECONDS, ScoreBatch, canonical
 from data.tokens.batch_tokenizer import encode_batch
-from evaluation.originality import READINGS, figures, find, originality, read, runs
+from evaluation import originality
+from evaluation.originality import (
+    REPRESENTATIONS,
+    find_matches,
+    measure_originality,
+    note_sequence,
+    run_shares,
+    shared_runs,
+)
 from tests.folders import transposed, tune, write_tunes
 from tests.music import piece, scores, vocabulary_for
 
@@ -29,12 +37,13 @@ def split_of(*pieces):
 
 
 def found_in(asked, *training):
-    """The figures of one piece, by reading."""
+    """The figures of one piece and its runs, by representation."""
     train, vocabulary = split_of(*training)
-    found = find(ScoreBatch.of([asked]), train, vocabulary)
+    found = find_matches(ScoreBatch.of([asked]), train, vocabulary)
     return {
-        name: {**figures(found[name], range(1)), "runs": runs(found[name], 0, train.names)}
-        for name in READINGS
+        name: vars(run_shares(found[name], range(1)))
+        | {"runs": shared_runs(found[name], 0, train.names)}
+        for name in REPRESENTATIONS
     }
 
 
@@ -44,13 +53,11 @@ def test_a_tune_in_another_key_instrument_and_place_is_found_whole_with_where():
     for reading in found_in(asked, piece(line([40, 41])), there).values():
         assert reading["notes"] == 12
         assert reading["longest"] == [12]
-        assert reading["shares"] == {"4": 1.0, "8": 1.0} | {
-            "16": pytest.approx(np.nan, nan_ok=True)
-        }
+        assert reading["shares"] == {4: 1.0, 8: 1.0} | {16: pytest.approx(np.nan, nan_ok=True)}
         (run,) = reading["runs"]
-        assert (run["notes"], run["bar"], run["semitones"]) == (12, 0, -5)  # an upbeat is bar 0
-        assert (run["file"], run["file_bar"]) == ("piece1", 2)
-    assert found_in(asked, there)["line"]["runs"][0]["instrument"] == "Flute"
+        assert (run.notes, run.bar, run.semitones) == (12, 0, -5)  # an upbeat is bar 0
+        assert (run.file, run.file_bar) == ("piece1", 2)
+    assert found_in(asked, there)["line"]["runs"][0].instrument == "Flute"
 
 
 def test_a_changed_note_or_rhythm_ends_a_run():
@@ -64,7 +71,7 @@ def test_a_changed_note_or_rhythm_ends_a_run():
     ):
         for reading in found_in(asked, piece(line(TUNE))).values():
             assert reading["longest"] == [longest]
-            assert [reading["shares"][n] for n in ("4", "8")] == pytest.approx(shares)
+            assert [reading["shares"][n] for n in (4, 8)] == pytest.approx(shares)
 
 
 def test_how_long_notes_are_held_and_how_loud_does_not_matter():
@@ -89,14 +96,14 @@ def test_instruments_have_lines_of_their_own_and_one_texture():
     both = piece(line(TUNE) + line(bass, program=43))
     found = found_in(both, piece(line(TUNE)), piece(line(bass)))
     assert found["line"]["longest"] == [12]
-    assert found["line"]["shares"]["8"] == 1
-    assert {run["file"] for run in found["line"]["runs"]} == {"piece0", "piece1"}
+    assert found["line"]["shares"][8] == 1
+    assert {run.file for run in found["line"]["runs"]} == {"piece0", "piece1"}
     assert found["texture"]["notes"] == 24
-    assert found["texture"]["shares"]["4"] == 0
-    assert found_in(both, both)["texture"]["shares"]["16"] == 1
+    assert found["texture"]["shares"][4] == 0
+    assert found_in(both, both)["texture"]["shares"][16] == 1
     # a unison is one note of the texture
     doubled = piece(line(TUNE) + line(TUNE, program=43))
-    assert found_in(doubled, piece(line(TUNE)))["texture"]["shares"]["8"] == 1
+    assert found_in(doubled, piece(line(TUNE)))["texture"]["shares"][8] == 1
 
 
 def test_drums_are_no_tune():
@@ -107,21 +114,21 @@ def test_drums_are_no_tune():
         assert reading["longest"] == [12]
     for reading in found_in(piece(beat), with_tune).values():
         assert reading["longest"] == [0]
-        assert np.isnan(reading["shares"]["4"])
+        assert np.isnan(reading["shares"][4])
 
 
 def test_no_run_reaches_from_one_piece_or_line_into_the_next():
     halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
     assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
     train, vocabulary = split_of(piece(line(TUNE)))
-    found = find(ScoreBatch.of(halves), train, vocabulary)["line"]
-    assert figures(found, range(2))["longest"] == [6, 6]
+    found = find_matches(ScoreBatch.of(halves), train, vocabulary)["line"]
+    assert run_shares(found, range(2)).longest == [6, 6]
 
 
 def test_bars_are_seconds_where_the_grid_has_no_meter():
     notes = np.array([(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)], NOTE)
     score = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
-    assert read(ScoreBatch.of([score]), "line").bar.tolist() == list(range(12))
+    assert note_sequence(ScoreBatch.of([score]), "line").bar.tolist() == list(range(12))
 
 
 def brute(asked, there):
@@ -143,12 +150,15 @@ def brute(asked, there):
 def test_as_long_as_found_note_by_note(asked, training):
     training = [*training[:2], asked[0], training[0]]
     train, vocabulary = split_of(*training)
-    found = find(ScoreBatch.of(asked), train, vocabulary)
-    for name in READINGS:
-        mine, there = read(ScoreBatch.of(asked), name), read(ScoreBatch.of(training), name)
+    found = find_matches(ScoreBatch.of(asked), train, vocabulary)
+    for name in REPRESENTATIONS:
+        mine, there = (
+            note_sequence(ScoreBatch.of(asked), name),
+            note_sequence(ScoreBatch.of(training), name),
+        )
         length = found[name].length
         assert length.tolist() == brute(mine.step.tolist(), there.step.tolist())
-        assert found[name].reading.left[length > 1].tolist() >= length[length > 1].tolist()
+        assert found[name].notes.left[length > 1].tolist() >= length[length > 1].tolist()
         whole = mine.piece == 0  # it is in training, so each note begins a run to its line's end
         assert (length[whole] == mine.left[whole]).all()
 
@@ -156,9 +166,9 @@ def test_as_long_as_found_note_by_note(asked, training):
 def test_training_in_chunks_gives_the_same(monkeypatch):
     train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
     asked = ScoreBatch.of([transposed(tune(4), 3), tune(2), tune(99)])
-    whole = find(asked, train, vocabulary)
+    whole = find_matches(asked, train, vocabulary)
     monkeypatch.setattr(originality, "CHUNK", 200)
-    for name, in_parts in find(asked, train, vocabulary).items():
+    for name, in_parts in find_matches(asked, train, vocabulary).items():
         assert in_parts.length.tolist() == whole[name].length.tolist()
         most = whole[name].length > 8
         assert set(in_parts.piece[most].tolist()) == {2, 4}
@@ -171,19 +181,19 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
     train = corpus.split("train")
     number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
     copy = transposed(tune(number, bars=3 + number % 7), 2)
-    result = originality(ScoreBatch.of([copy, tune(99)]), ["copy", "new"], corpus)
-    assert result["training"]["pieces"] == len(train)
-    copied, new = result["pieces"]
-    for reading in READINGS:
-        assert copied[reading]["shares"]["8"] == 1
-        assert copied["runs"][reading][0]["file"] == train.names[3]
-        assert copied["runs"][reading][0]["semitones"] == -2
-        assert copied[reading]["longest"] == [copied[reading]["notes"]]
-        assert new[reading]["shares"]["8"] == 0
-        assert result["all"][reading]["longest"] == [
-            copied[reading]["longest"][0],
-            new[reading]["longest"][0],
+    result = measure_originality(ScoreBatch.of([copy, tune(99)]), ["copy", "new"], corpus)
+    assert result.training.pieces == len(train)
+    copied, new = result.pieces
+    for reading in REPRESENTATIONS:
+        assert getattr(copied, reading).shares[8] == 1
+        assert copied.runs[reading][0].file == train.names[3]
+        assert copied.runs[reading][0].semitones == -2
+        assert getattr(copied, reading).longest == [getattr(copied, reading).notes]
+        assert getattr(new, reading).shares[8] == 0
+        assert getattr(result.all, reading).longest == [
+            getattr(copied, reading).longest[0],
+            getattr(new, reading).longest[0],
         ]
-        assert result["held_out"][reading]["shares"]["8"] < 0.1
+        assert getattr(result.held_out, reading).shares[8] < 0.1
     held_out = corpus.splits["valid"].pieces + corpus.splits["test"].pieces
-    assert result["held_out"]["pieces"] == result["held_out"]["of"] == held_out
+    assert result.held_out.pieces == result.held_out.of == held_out

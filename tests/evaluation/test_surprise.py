@@ -1,4 +1,6 @@
-"""To which note each nat belongs, and which are told."""
+"""To which note each nat belongs, and which notes are listed."""
+
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from data.score import DRUMS
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from evaluation.surprise import PARTS, most_surprising, note_nats
+from evaluation.surprise import ASPECTS, most_surprising, note_nats
 from tests.music import BOTH, SMALL, SMALL_SECONDS, piece, random_score, vocabulary_for
 
 CHORD = [(6, 12, 60, 64, 0), (6, 60, 63, 64, 0), (60, 6, 61, 80, 128)]
@@ -27,7 +29,7 @@ def test_each_token_belongs_to_the_note_that_it_says():
         [0, 64, 128 + 256, 512],
         [1024 + 2048, 4096, 8192, 16384],
     ]
-    assert list(PARTS) == ["when", "what", "how long", "how loud"]
+    assert list(ASPECTS) == ["when", "what", "how long", "how loud"]
     np.testing.assert_array_equal(note_nats(ids, nats, SMALL), expected)
 
 
@@ -40,7 +42,7 @@ def test_all_but_end_is_counted_once(grid):
         ids = encode(score, vocabulary)
         nats = rng.random(len(ids) - 1)
         each = note_nats(ids, nats, vocabulary)
-        assert each.shape == (len(score.notes), len(PARTS))
+        assert each.shape == (len(score.notes), len(ASPECTS))
         if len(score.notes):  # else Start and End
             assert each.sum() == pytest.approx(nats[:-1].sum())
 
@@ -49,7 +51,7 @@ def test_the_most_surprising_are_told_by_bar_and_beat():
     score = piece(CHORD, bars=[(3, 8, 12), (3, 8, 18), (3, 8, 18), (4, 4, 48)], tempo=120)
     nats = np.array([[0, 1, 0, 0], [np.nan] * 4, [1, 2, 3, 0]])
     first, second = most_surprising(score, nats, 10)
-    assert first == {
+    assert asdict(first) == {
         "note": 2,
         "bar": 3,  # 12 steps of upbeat, twice 18, then the 4/4
         "beat": 2.0,
@@ -60,8 +62,8 @@ def test_the_most_surprising_are_told_by_bar_and_beat():
         "nats": 6.0,
         "parts": {"when": 1.0, "what": 2.0, "how long": 3.0, "how loud": 0.0},
     }
-    assert (second["note"], second["bar"], second["beat"]) == (0, 0, 2.0)
-    assert second["name"] == "C4"
+    assert (second.note, second.bar, second.beat) == (0, 0, 2.0)
+    assert second.name == "C4"
     assert len(most_surprising(score, nats, 1)) == 1
 
 
@@ -69,5 +71,5 @@ def test_seconds_have_no_beats():
     score = random_score(np.random.default_rng(3), SMALL_SECONDS.grid)
     notes = most_surprising(score, np.ones((len(score.notes), 4)), 100)
     assert len(notes) == len(score.notes)
-    assert all(note["beat"] is None for note in notes)
-    assert [note["bar"] for note in notes] == [int(note["start_seconds"]) for note in notes]
+    assert all(note.beat is None for note in notes)
+    assert [note.bar for note in notes] == [int(note.start_seconds) for note in notes]

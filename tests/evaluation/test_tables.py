@@ -1,0 +1,47 @@
+"""Results as lines of text."""
+
+import pytest
+
+from evaluation.comparison import compare
+from evaluation.tables import LINE_WIDTH, Table, number, statistics_lines, statistics_table
+from tests.evaluation.test_comparison import TUNES
+from tests.evaluation.test_metrics import BEAT, bars
+from tests.evaluation.test_voice_leading import chords
+from tests.music import EMPTY, piece
+
+
+def column(table, head):
+    place = table.head.index(head)
+    return [row[place] for row in table.rows]
+
+
+def test_other_music_is_marked_and_the_same_kind_is_not():
+    other = [chords((72, 64, 55, 48), (74, 65, 57, 50), step=3)] * 12
+    same = statistics_table(compare(TUNES[:12], TUNES[12:], TUNES[:12]))
+    assert not any(column(same, "far?"))
+    table = statistics_table(compare(other, TUNES[12:], TUNES[:12]))
+    assert column(table, "far?").count("far") > 7
+
+
+def test_the_table_tells_what_is_not_defined():
+    generated = [*TUNES[:6], piece(BEAT, bars(7)), EMPTY]
+    lines = list(statistics_lines(compare(generated, TUNES[6:12], TUNES[12:], seed=3)))
+    assert max(map(len, lines)) <= LINE_WIDTH
+    rows = {line.strip().split("  ")[0].split(",")[0]: line for line in lines[2:17]}
+    assert rows["parallel fifths"].count("NaN") == 8
+    text = " ".join(lines[17:])
+    assert "Not defined, of 8 generated pieces: pitch-class entropy, " in text
+    assert "of 6 held-out pieces: parallel fifths, parallel octaves, " in text
+    assert "notes out of voice range of 6; left out." in text
+
+
+def test_lines_align_and_end_without_spaces():
+    table = Table("caption", ("", "n", "where"), [("a", "1.25", "x"), ("bb", "10", "")])
+    assert list(table.lines()) == ["caption", "        n  where", "a    1.25  x", "bb  10"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.256, "1.26"), (-0.5, "\N{MINUS SIGN}0.50"), (float("nan"), "NaN")]
+)
+def test_a_number_has_as_many_digits_as_asked(value, text):
+    assert number(value, 2) == text
