@@ -49,7 +49,8 @@ from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
-from data.tokens.tokenizer import bar_head_size, bar_indices, encode, window_head
+from data.tokens.context import bar_head_size, window_head
+from data.tokens.tokenizer import bar_indices, encode
 from evaluation.html_report import write_report
 from evaluation.likelihood import (
     EvaluationSet,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.files import NOT_JSON
-from data import tonality
+from data.keys import above_tonic
 from data.score import Score
 from evaluation import metrics, voice_leading
 from evaluation.distances import Distance, between_histograms, between_values
@@ -57,7 +57,7 @@ MEASURES = {
 HISTOGRAMS = {
     "intervals": Histogram("intervals, semitones", metrics.intervals),
     "durations": Histogram("durations, beats", metrics.durations, is_time=True),
-    "above_tonic": Histogram("semitones above the tonic", tonality.above_tonic),
+    "above_tonic": Histogram("semitones above the tonic", above_tonic),
 }
 STATISTICS: Mapping[str, Measure | Histogram] = {**MEASURES, **HISTOGRAMS}
 

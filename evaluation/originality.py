@@ -268,7 +268,7 @@ def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
     """Return the notes of some pieces in one of REPRESENTATIONS."""
     is_pitched = batch.notes["program"] != DRUMS
     notes = batch.notes[is_pitched]
-    piece, bar = owners(batch.note_offsets)[is_pitched], _bar_numbers(batch)[is_pitched]
+    piece, bar = segment_ids(batch.note_offsets)[is_pitched], _bar_numbers(batch)[is_pitched]
     onset, pitch, program = (notes[name].astype(np.int64) for name in ("onset", "pitch", "program"))
     program = program if representation == "line" else np.full(len(notes), -1)
     line = piece * DRUMS + program
@@ -373,7 +373,7 @@ def run_shares(matches: LongestMatches, members: range) -> RunShares:
     for notes in LENGTHS:
         possible, shared = int((left >= notes).sum()), int((length >= notes).sum())
         shares[notes] = shared / possible if possible else float("nan")
-    longest = reduced(np.maximum, length, ends - begin, empty=0)
+    longest = reduce_segments(np.maximum, length, ends - begin, empty=0)
     return RunShares(end - begin, shares, np.where(longest > 1, longest, 0).tolist())
 
 
