@@ -63,7 +63,7 @@ Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, 
 
 
 def score_of(grid: NDArray[np.int64], strike: int) -> Score:
-    """(T, 4) pitches, a row a sixteenth -> the piece in bars of 4/4 from its first row on.
+    """Turn pitches (T, 4), a row a sixteenth, into a piece in bars of 4/4 from the first row on.
 
     A pitch that goes on is struck again every `strike` steps from the first on; 0: it is held.
     """
@@ -148,7 +148,7 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
 
 
 def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score]:
-    """Pieces of all models alike, as long and in the range of those to learn from."""
+    """Sample pieces of all models in turn, as long and in the range of the training pieces."""
     pitches = np.concatenate([grid[grid != REST] for grid in grids["train"]])
     constraints = Constraints(pitch_range=(int(pitches.min()), int(pitches.max())))
     lengths = [-(-len(grid) // GRID.bar_steps(4, 4)) for grid in grids["train"]]
@@ -189,7 +189,7 @@ class Mean(nn.Module):
         self.config, self.head = decoders[0].config, decoders[0].head
 
     def forward(self, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
-        """Logits (B, T, V), up to a constant in each place; the arguments are a decoder's."""
+        """Return logits (B, T, V), up to a constant in each place; arguments as a decoder's."""
         each = [decoder(ids, side=side).log_softmax(dim=-1) for decoder in self.decoders]
         return torch.stack(each).logsumexp(dim=0)  # (N, B, T, V) -> (B, T, V)
 
@@ -239,7 +239,7 @@ def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model
 
 
 def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
-    """Refuses models that did not learn the folder, or do not read the same, as much at once."""
+    """Refuse models of another folder, vocabulary or context length."""
     for path, model in zip(paths, models, strict=True):
         learned = model.summary["data"]["path"]
         if learned.partition(TAUGHT)[0] != folder:
@@ -281,7 +281,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> None:
-    """Trains a model, or reads some, and prints the figures."""
+    """Train a model, or read some, and print the figures."""
     strike, teachers = arguments.strike, arguments.teacher
     folder = learned = FOLDER.format(strike)
     write_corpus(grids, Path(folder), strike)
