@@ -144,7 +144,7 @@ def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(
         guide = ConstrainedGrammar(VOCABULARY, Length(bars=int(is_bar.sum())))
         state = guide.start(1)
         begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
-        state.place.bar_count[:] = begun
+        state.bar_count[:] = begun
         sampled = guide.side(state, window[None])
         np.testing.assert_array_equal(told[row > 0], flat(sampled)[0])
 
