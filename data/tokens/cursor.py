@@ -73,8 +73,11 @@ class Cursor:
         self.kind = vocabulary.kind_of[ids]
         values = ids - vocabulary.first_of[ids]
         kinds = self.kind.tolist()
-        for kind in set(kinds):  # in a batch of few rows there are few kinds
-            rows = np.array([row for row, its in enumerate(kinds) if its == kind])
+        distinct = set(kinds)  # few, in a batch of few rows
+        rows: slice | Ints = slice(None)  # quicker than numbers where all rows are of one kind
+        for kind in distinct:
+            if len(distinct) > 1:
+                rows = np.array([row for row, its in enumerate(kinds) if its == kind])
             value = values[rows]
             match kind:
                 case Kind.BAR:

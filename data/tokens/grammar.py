@@ -105,8 +105,8 @@ class Grammar:
         The ids must be allowed; this is not checked again.
         """
         state.advance(np.asarray(ids, dtype=np.int64))
-        rows = np.flatnonzero(state.kind == Kind.DURATION)
-        if len(rows):
+        if Kind.DURATION in state.kind.tolist():
+            rows = np.flatnonzero(state.kind == Kind.DURATION)
             state.free_at[rows, state.note[rows]] = state.note_end[rows]
 
     def wait(self, state: GrammarState, step: int) -> None:
