@@ -95,6 +95,8 @@ def main() -> None:
     print(f"{'step':38} {'without':12} {'least ms':>9} {'ratio':>6} {'median':>6}")
     for name, (make, pieces, each) in makers.items():
         chosen = [piece for piece in arguments.only or sorted(pieces) if piece in pieces]
+        if not chosen:
+            continue
         runs = {"": make(()), **{piece: make((piece,)) for piece in chosen}}
         seconds = compare(runs, arguments.rounds, each)
         for piece, taken in seconds.items():
