@@ -302,7 +302,7 @@ LAYER_PIECES: dict[str, Callable[[nn.Module], None]] = {
     "activation": _swap_activation,
     "dropout": _swap_dropout,
 }
-STEP_PIECES = ("recording", "columns", "packing", "step norms")
+STEP_PIECES = ("recording", "columns", "step norms")
 
 
 # Steps of sampling
@@ -363,11 +363,7 @@ class _Step(nn.Module):
 
     def __init__(self, decoder: Decoder, cache: KVCache) -> None:
         super().__init__()
-        # Out of sight: trace would rebuild every layer. What is no plain tensor has to be seen.
-        self.hidden = (decoder, cache)
-        packed = [layer.packed for layer in decoder.modules() if isinstance(layer, PackedLinear)]
-        for number, weight in enumerate(packed):
-            self.register_buffer(f"packed_{number}", weight)
+        self.hidden = (decoder, cache)  # out of sight: trace would rebuild every layer
 
     def forward(
         self,
@@ -410,35 +406,6 @@ class ColumnLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
-class PackedLinear(nn.Module):
-    """A Linear whose matrix oneDNN has packed: two to three times as fast on 2 to 16 rows.
-
-    Args:
-        layer: of float32, on the CPU.
-        rows: of the inputs to come; others are right too, but slower.
-    """
-
-    packed: Tensor
-
-    def __init__(self, layer: nn.Linear, rows: int) -> None:
-        super().__init__()
-        packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.data, rows)
-        self.register_buffer("packed", packed)
-        self.bias = layer.bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Multiply x, (B, 1, D)."""
-        y: Tensor = _packed_product(x, self.packed, self.bias)
-        return y
-
-
-@torch.jit.script
-def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
-    """Return W x + b; a script, since `trace` cannot write down the operation's empty list."""
-    y: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-    return y
-
-
 class FewRowsRMSNorm(nn.Module):
     """x / RMS(x) by way of x's norm: half the operations of torch's on a CPU.
 
@@ -466,21 +433,12 @@ class FewRowsRMSNorm(nn.Module):
 def _for_few(decoder: Decoder, rows: int, without: Collection[str]) -> Decoder:
     """Return a copy whose layers are fast on so many rows of one token."""
     decoder = copy.deepcopy(decoder).requires_grad_(False)
-    can_pack = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     for parent in list(decoder.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, nn.Dropout):
                 setattr(parent, name, nn.Identity())
             elif isinstance(layer, nn.RMSNorm) and "step norms" not in without:
                 setattr(parent, name, FewRowsRMSNorm(layer))
-            elif isinstance(layer, nn.Linear) and rows == 1:
-                if "columns" not in without:
-                    setattr(parent, name, ColumnLinear(layer))
-            elif (
-                isinstance(layer, nn.Linear)
-                and can_pack
-                and layer.weight.dtype == torch.float32
-                and "packing" not in without
-            ):
-                setattr(parent, name, PackedLinear(layer, rows))
+            elif isinstance(layer, nn.Linear) and rows == 1 and "columns" not in without:
+                setattr(parent, name, ColumnLinear(layer))
     return decoder
