@@ -1,7 +1,7 @@
 """What each piece of model/cpu.py saves of a step of training, and of a step of sampling.
 
     taskset -c 0 python -m benchmarks.pieces
-    taskset -c 0 python -m benchmarks.pieces --rounds 60 --only dropout columns
+    taskset -c 0 python -m benchmarks.pieces --rounds 60 --only dropout rotation
 
 A decoder with everything and one without each piece take turns, on one thread, and seconds of the
 processor are counted, which other work on the machine disturbs least. A ratio of 1.05 says that a

@@ -225,7 +225,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
         if isinstance(layer, torch.nn.Linear)
     }
     layers = [  # as the recorded step has them
-        (steps.copies[batch].get_submodule(name), torch.randn(batch, 1, matrix.shape[1]))
+        (steps.fast.get_submodule(name), torch.randn(batch, 1, matrix.shape[1]))
         for name, matrix in matrices.items()
     ]
     weights = torch.cat([matrix.flatten() for matrix in matrices.values()])

@@ -10,6 +10,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Collection
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -302,7 +303,7 @@ LAYER_PIECES: dict[str, Callable[[nn.Module], None]] = {
     "activation": _swap_activation,
     "dropout": _swap_dropout,
 }
-STEP_PIECES = ("recording", "columns", "step norms")
+STEP_PIECES = ("recording", "step norms")
 
 
 # Steps of sampling
@@ -321,7 +322,6 @@ class RecordedSteps:
 
     def __init__(self, decoder: Decoder, without: Collection[str] = ()) -> None:
         self.decoder, self.without = decoder, without
-        self.copies: dict[int, Decoder] = {}  # by rows
         self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
 
     @torch.inference_mode()
@@ -339,16 +339,18 @@ class RecordedSteps:
         cache.advance(1)
         return logits
 
+    @cached_property
+    def fast(self) -> Decoder:
+        """The copy that is recorded."""
+        return _for_few(self.decoder, self.without)
+
     def _record(self, cache: KVCache, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """Record a step; `length` and the cache's tensors are arguments of what returns."""
-        rows = len(cache.start)
-        if rows not in self.copies:
-            self.copies[rows] = _for_few(self.decoder, rows, self.without)
         with warnings.catch_warnings():
             # that sizes become constants, and that trace gives way to compile (which needs g++)
             warnings.simplefilter("ignore")
             recorded: Callable[..., Tensor] = trace(
-                _Step(self.copies[rows], cache), inputs, check_trace=False
+                _Step(self.fast, cache), inputs, check_trace=False
             )  # type: ignore[no-untyped-call]
         return recorded
 
@@ -383,29 +385,6 @@ class _Step(nn.Module):
         return logits[:, -1]
 
 
-class ColumnLinear(nn.Module):
-    """A Linear whose matrix is stored by column.
-
-    A product with one vector then adds up columns, which streams through memory faster than many
-    short dot products.
-
-    Args:
-        layer: that it stands for.
-    """
-
-    columns: Tensor
-
-    def __init__(self, layer: nn.Linear) -> None:
-        super().__init__()
-        self.register_buffer("columns", layer.weight.data.t().contiguous())
-        self.bias = layer.bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Multiply x, (1, 1, D)."""
-        y: Tensor = torch.mm(x[0], self.columns)[None]  # half the overhead of `linear`
-        return y if self.bias is None else y + self.bias
-
-
 class FewRowsRMSNorm(nn.Module):
     """x / RMS(x) by way of x's norm: half the operations of torch's on a CPU.
 
@@ -430,8 +409,8 @@ class FewRowsRMSNorm(nn.Module):
         return x / norm.hypot(self.least) * self.gain  # sqrt(D) x / sqrt(|x|^2 + D eps)
 
 
-def _for_few(decoder: Decoder, rows: int, without: Collection[str]) -> Decoder:
-    """Return a copy whose layers are fast on so many rows of one token."""
+def _for_few(decoder: Decoder, without: Collection[str]) -> Decoder:
+    """Return a copy whose layers are fast on a few rows of one token."""
     decoder = copy.deepcopy(decoder).requires_grad_(False)
     for parent in list(decoder.modules()):
         for name, layer in list(parent.named_children()):
@@ -439,6 +418,4 @@ def _for_few(decoder: Decoder, rows: int, without: Collection[str]) -> Decoder:
                 setattr(parent, name, nn.Identity())
             elif isinstance(layer, nn.RMSNorm) and "step norms" not in without:
                 setattr(parent, name, FewRowsRMSNorm(layer))
-            elif isinstance(layer, nn.Linear) and rows == 1 and "columns" not in without:
-                setattr(parent, name, ColumnLinear(layer))
     return decoder
