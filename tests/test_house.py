@@ -49,10 +49,12 @@ STUDENTS_PATH = (
     "model/sampling.py",
 )
 MOST_MODULES = 16  # in a package
+MOST_LINES = 60  # of a function, all of it
 MOST_LINES_TO_STUDY = 1800
 
 PACKAGE_FILES = sorted(file for name in MAY_IMPORT for file in (ROOT / name).rglob("*.py"))
 HOUSE = [*sorted(ROOT.glob("*.py")), *PACKAGE_FILES]
+HOUSE_AND_BENCHMARKS = [*HOUSE, *sorted(ROOT.glob("benchmarks/*.py"))]
 
 
 def name_of(file: Path) -> str:
@@ -135,6 +137,16 @@ def test_no_package_holds_too_many_modules():
         for folder in packages
     }
     assert {name: count for name, count in counts.items() if count > MOST_MODULES} == {}
+
+
+@pytest.mark.parametrize("file", named(HOUSE_AND_BENCHMARKS))
+def test_no_function_needs_scrolling(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    lengths = {node.name: node.end_lineno - node.lineno + 1 for node in functions}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def line_count(files: list[Path]) -> int:
