@@ -156,7 +156,7 @@ class MusicDataModule(LightningDataModule):
         return {} if self._features is None else self._features.shape
 
     def side(self, ids: NDArray[np.integer[Any]]) -> SideArrays | None:
-        """The side input beside windows (B, T), if there is one; nothing is said of the end."""
+        """Return the side input of windows (B, T), if there is one; the end is unknown in it."""
         return None if self._features is None else self._features.compute(ids)
 
     @cached_property

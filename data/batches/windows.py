@@ -77,7 +77,7 @@ class TrainingWindows:
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays]:
-        """The windows of a training step, which depend on nothing but the arguments.
+        """Draw the windows of a training step, which depend on nothing but the arguments.
 
         `ranks` processes share what one process would see as a batch of `size * ranks`.
 
@@ -192,7 +192,7 @@ class _Drawn:
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:
-    """What the grammar allows in the place of each id after Start, as bits.
+    """Return what the grammar allows in the place of each id after Start, as bits.
 
     All pieces walk through the grammar side by side, which costs a tenth of one after another.
 
@@ -233,7 +233,7 @@ class PieceBatch(TypedDict):
 
 
 def side_by_side(members: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """A rank's members (N,), of so many tokens each, in batches to be scored.
+    """Put a rank's members (N,), of so many tokens each, in batches to be scored.
 
     A rank without any scores an empty batch, for ranks add up their figures together.
     """

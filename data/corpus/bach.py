@@ -64,7 +64,7 @@ class BachReport:
 
 
 def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachReport:  # noqa: B008
-    """Writes every chorale to `folder/NAME.mid`, and what was left out to `folder/bach.json`.
+    """Write every chorale to `folder/NAME.mid`, and what was left out to `folder/bach.json`.
 
     A folder that holds the same build already is left as it is. Otherwise the files are written
     beside it, and only a whole build takes its place.
@@ -90,7 +90,7 @@ def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachRepor
 
 
 def entries() -> list[Path]:
-    """The files that music21 has under Bach's name, in a fixed order."""
+    """List the files that music21 has under Bach's name, in a fixed order."""
     folder = common.getCorpusFilePath() / "bach"  # getComposer also matches folders above it
     return sorted(path for path in corpus.getComposer("bach") if folder in path.parents)
 
@@ -109,7 +109,7 @@ def read_entry(path: Path) -> stream.Score:
 
 
 def chorale_score(piece: stream.Score, grid: Grid) -> Score:
-    """The four voices of a music21 score; other instruments are left out.
+    """Return the four voices of a music21 score; other instruments are left out.
 
     Tied notes are one note, grace notes are none. A measure longer than its meter says (a
     recitation, a last note held) becomes as many bars as it fills.
@@ -131,7 +131,7 @@ def chorale_score(piece: stream.Score, grid: Grid) -> Score:
 
 
 def _built_before(folder: Path, settings: dict[str, int | str]) -> BachReport | None:
-    """The report of a whole build with these settings in `folder`, if there is one."""
+    """Return the report of a whole build with these settings in `folder`, if there is one."""
     try:
         found = json.loads((folder / REPORT_NAME).read_text(encoding="utf-8"))
         report = BachReport(found["entries"], found["kept"], found["left_out"])
@@ -158,7 +158,7 @@ def _write_chorales(folder: Path, grid: Grid, progress: bool) -> BachReport:
 
 
 def _voices(piece: stream.Score) -> dict[str, stream.Part]:
-    """The parts that sing, by voice and from the highest down."""
+    """Return the parts that sing, by voice and from the highest down."""
     parts = list(piece.parts)
     # "Soprano Oboe 1 Violin1" is a soprano that instruments double
     first_words = [(part.partName or "?").split()[0] for part in parts]
@@ -216,12 +216,12 @@ def _notes(voice: stream.Part) -> list[tuple[Quarters, Quarters, int]]:
 
 
 def _step(time: Quarters, grid: Grid) -> int:
-    """The grid step nearest to a time, half way up."""
+    """Return the grid step nearest to a time, half way up."""
     return math.floor(time * grid.steps_per_beat + 0.5)
 
 
 def main() -> None:
-    """The command line: builds the corpus and says what was kept and left out."""
+    """Run the command: build the corpus and say what was kept and left out."""
     parser = Parser(
         prog="python -m data.corpus.bach",
         description="Bach's chorales out of music21, as MIDI files.",

@@ -48,7 +48,7 @@ class CorpusOptions:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> CorpusOptions:
-        """The options among the settings of a run, as they are kept with a model.
+        """Return the options among the settings of a run, as they are kept with a model.
 
         Raises:
             CorpusError: a value out of range.
