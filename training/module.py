@@ -14,8 +14,8 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from common.interface import NOT_SCORED, SideInput
-from data.batches.datamodule import MusicDataModule, TrainingBatch
-from data.batches.windows import PieceBatch
+from data.batches.datamodule import MusicDataModule
+from data.batches.interface import PieceBatch, TrainingBatch
 from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormPosition, Positions
 from model.cpu import speed_up
 from model.decoder import Decoder

@@ -21,7 +21,6 @@ from torch.utils.tensorboard.summary import hparams
 
 from data.batches.id_sequences import IdSequences, IdVocabulary
 from data.corpus.corpus import Corpus
-from data.corpus.report import report_text
 from data.score import Score
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
@@ -166,8 +165,7 @@ def log_config(writer: SummaryWriter, path: Path) -> None:
 
 def log_corpus(writer: SummaryWriter, corpus: Corpus | IdSequences) -> None:
     """Add the report on a corpus; of sequences that are no music, how many there are."""
-    text = corpus.summary() if isinstance(corpus, IdSequences) else report_text(corpus.report())
-    _log_text(writer, "run/corpus", text)
+    _log_text(writer, "run/corpus", corpus.full_report())
 
 
 def _log_text(writer: SummaryWriter, tag: str, text: str) -> None:

@@ -5,45 +5,62 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from common.interface import SideInput
-from data.batches import id_sequences, windows
-from data.batches.id_sequences import IdSequences, IdVocabulary, is_id_file, open_id_sequences
+from data.batches.id_sequences import (
+    IdSequences,
+    IdVocabulary,
+    SequenceBatches,
+    WholeSequences,
+    is_id_file,
+    open_id_sequences,
+)
+from data.batches.interface import TrainingBatch
+from data.batches.windows import MusicBatches, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.tokens import context
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Vocabulary
 
-GRACE_SECONDS = 30  # that a worker which is told to end goes on
-
-
-class TrainingBatch(TypedDict):
-    """Windows side by side."""
-
-    ids: Tensor  # int64 (B, T), Pad at the right end
-    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
-    side: SideInput[Tensor] | None
+GRACE_SECONDS = 30  # for which a worker goes on after a signal to end
 
 
 class TrainingSource(Protocol):
-    """Where training windows come from."""
+    """Where training windows come from; see `windows.TrainingWindows`."""
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays | None]:
-        """As `windows.TrainingWindows.batch`."""
+        """Draw the windows of a step: ids, targets and side input."""
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
-        """As `windows.TrainingWindows.describe`."""
+        """Say where each window of such a batch comes from."""
+
+
+class BatchSource(Protocol):
+    """Where all batches come from: music, or sequences of another kind."""
+
+    @property
+    def corpus(self) -> Corpus | IdSequences:
+        """The pieces or sequences."""
+
+    @property
+    def features(self) -> SideFeatures | None:
+        """What computes the side input, if there is one."""
+
+    def training(self) -> TrainingSource:
+        """Return the source of training windows."""
+
+    def whole_pieces(self, split: str, rank: int, ranks: int) -> WholePieces | WholeSequences:
+        """Return a rank's pieces of a split, whole."""
+
+    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the prompt with which a piece goes on where the context is full."""
 
 
 class MusicDataModule(LightningDataModule):
@@ -57,7 +74,7 @@ class MusicDataModule(LightningDataModule):
         batch_size: training windows a step and device.
         transpose: training windows are moved by up to so many semitones, up or down.
         silence: share of the training windows in which some instruments are silent, but not all.
-        misreading: share of the notes that are read a few semitones off in training windows.
+        misreading: share of the notes that are moved by a few semitones in training windows.
         seed: of the choice of training windows.
         num_workers: processes that prepare training windows; 0 means none beside training.
         vocabulary_size: how many ids there are in other sequences; music knows by itself.
@@ -110,12 +127,12 @@ class MusicDataModule(LightningDataModule):
         self.seed, self.num_workers = seed, num_workers
         self.silence, self.misreading = silence, misreading
         self.options = CorpusOptions.from_settings(self.hparams)
-        self._corpus: Corpus | IdSequences | None = None
+        self._source: BatchSource | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
 
     def prepare_data(self) -> None:
         """Build the corpus where that has not been done; in one process of all."""
-        print(self._open(progress=True).summary())
+        print(self._open(progress=True).corpus.summary())
 
     def setup(self, stage: str | None = None) -> None:
         """Open the corpus; in every process.
@@ -123,9 +140,9 @@ class MusicDataModule(LightningDataModule):
         Raises:
             CorpusError: it is not the one that the first process has.
         """
-        if self._corpus is None:
-            self._corpus = self._open(progress=False)
-        mine = self.path if isinstance(self._corpus, IdSequences) else self._corpus.folder.name
+        if self._source is None:
+            self._source = self._open(progress=False)
+        mine = self._source.corpus.name
         first = self.trainer.strategy.broadcast(mine) if self.trainer else mine
         if mine != first:
             raise CorpusError(
@@ -133,78 +150,66 @@ class MusicDataModule(LightningDataModule):
                 f"all have to see the same {self.path}"
             )
 
-    def _open(self, progress: bool) -> Corpus | IdSequences:
+    def _open(self, progress: bool) -> BatchSource:
         if is_id_file(self.path):
-            return open_id_sequences(self.path, self.vocabulary_size or 0, self.options)
-        return open_corpus(self.path, self.datasets, self.options, progress)
+            sequences = open_id_sequences(self.path, self.vocabulary_size or 0, self.options)
+            return SequenceBatches(sequences, self.context_length)
+        corpus = open_corpus(self.path, self.datasets, self.options, progress)
+        reach = self.options.transpose
+        return MusicBatches(corpus, self.context_length, reach, self.silence, self.misreading)
+
+    @property
+    def source(self) -> BatchSource:
+        """Where batches come from, which is known once the datamodule is set up."""
+        if self._source is None:
+            raise RuntimeError("the datamodule is not set up: call setup() first")
+        return self._source
 
     @property
     def corpus(self) -> Corpus | IdSequences:
-        """The corpus, or other sequences, which are known once the datamodule is set up."""
-        if self._corpus is None:
-            raise RuntimeError("the datamodule is not set up: call setup() first")
-        return self._corpus
+        """The corpus, or other sequences."""
+        return self.source.corpus
 
     @property
     def vocabulary(self) -> Vocabulary | IdVocabulary:
-        """Of the corpus."""
+        """The vocabulary of the corpus."""
         return self.corpus.vocabulary
 
     @property
     def side_shape(self) -> dict[str, Any]:
         """What a decoder must know of the side input; other sequences have none."""
-        return {} if self._features is None else self._features.shape
+        features = self.source.features
+        return {} if features is None else features.shape
 
     def side(self, ids: NDArray[np.integer[Any]]) -> SideArrays | None:
         """Return the side input of windows (B, T), if there is one; the end is unknown in it."""
-        return None if self._features is None else self._features.compute(ids)
-
-    @cached_property
-    def _features(self) -> SideFeatures | None:
-        """What computes the side input of music; None for other sequences, which have none."""
-        return (
-            None if isinstance(self.corpus, IdSequences) else SideFeatures(self.corpus.vocabulary)
-        )
+        features = self.source.features
+        return None if features is None else features.compute(ids)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a piece goes on where the context is full."""
-        if isinstance(self.corpus, IdSequences):
-            return id_sequences.rebase(history, self.context_length)
-        return context.rebase(history, self.context_length, self.corpus.vocabulary)
+        return self.source.rebase(history)
 
-    def train_dataloader(self) -> _FromHere:
+    def train_dataloader(self) -> _TrainingBatches:
         """Return endless batches (`TrainingBatch`)."""
-        return _FromHere(self, self._training_source())
+        return _TrainingBatches(self, self.source.training())
 
     def describe(self, step: int) -> list[str]:
         """Describe each window of a training batch, by its number, in a line for people."""
-        return self._training_source().describe(self.seed, step, self.batch_size, *self.rank)
+        return self.source.training().describe(self.seed, step, self.batch_size, *self.rank)
 
-    def _training_source(self) -> TrainingSource:
-        corpus = self.corpus
-        if isinstance(corpus, IdSequences):
-            return id_sequences.SequenceWindows(corpus, self.context_length)
-        train, reach = corpus.split("train"), self.options.transpose
-        return windows.TrainingWindows(
-            train, corpus.vocabulary, self.context_length, reach, self.silence, self.misreading
-        )
-
-    def val_dataloader(self) -> windows.WholePieces | id_sequences.WholeSequences:
-        """Return the pieces held out to choose by (`windows.PieceBatch`)."""
+    def val_dataloader(self) -> WholePieces | WholeSequences:
+        """Return the pieces held out to choose by (`PieceBatch`)."""
         return self._whole_pieces("valid")
 
-    def test_dataloader(self) -> windows.WholePieces | id_sequences.WholeSequences:
-        """Return the pieces held out to report on (`windows.PieceBatch`)."""
+    def test_dataloader(self) -> WholePieces | WholeSequences:
+        """Return the pieces held out to report on (`PieceBatch`)."""
         return self._whole_pieces("test")
 
-    def _whole_pieces(self, name: str) -> windows.WholePieces | id_sequences.WholeSequences:
-        corpus = self.corpus
-        split = corpus.members[name] if isinstance(corpus, IdSequences) else corpus.split(name)
-        if not len(split):
-            raise CorpusError(f"{self.path}: the {name} split is empty, there is nothing to score")
-        if isinstance(corpus, IdSequences):
-            return id_sequences.WholeSequences(corpus, name, *self.rank)
-        return windows.WholePieces(corpus.split(name), corpus.vocabulary, *self.rank)
+    def _whole_pieces(self, split: str) -> WholePieces | WholeSequences:
+        if not self.corpus.piece_count(split):
+            raise CorpusError(f"{self.path}: the {split} split is empty, there is nothing to score")
+        return self.source.whole_pieces(split, *self.rank)
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -218,8 +223,8 @@ class MusicDataModule(LightningDataModule):
         return self.trainer.global_step * self.trainer.accumulate_grad_batches
 
 
-class _FromHere:
-    """The training batches from wherever training is when an epoch begins."""
+class _TrainingBatches:
+    """The training batches from the step at which training is when an epoch begins."""
 
     def __init__(self, data: MusicDataModule, source: TrainingSource) -> None:
         self.data, self.source = data, source

@@ -1,4 +1,4 @@
-"""Sequences of another kind: any integers, for a model that need not know what they mean.
+"""Sequences that are no music: any integers, for a model that need not know what they mean.
 
     steps.jsonl     a JSON list of ids a line; a line a sequence
     steps.npy       an integer array (sequences, ids): NumPy's `save` of sequences equally long
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from common.interface import NOT_SCORED
 from data.arrays import offsets
-from data.batches.windows import PieceBatch, side_by_side
+from data.batches.interface import PieceBatch
+from data.batches.windows import batches_by_tokens
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
@@ -34,7 +35,7 @@ SUFFIXES = (".npy", ".jsonl")
 
 @dataclass(frozen=True)
 class IdVocabulary:
-    """Ids of one kind, each of which counts as a note does in music: nats per note are per id."""
+    """A vocabulary of one kind. Each id counts as a note: nats per note are nats per id."""
 
     size: int
     kind_names = ("id",)
@@ -55,12 +56,14 @@ class IdSequences:
     """The sequences of a file; get one with `open_id_sequences`.
 
     Attributes:
+        name: the path of the file.
         vocabulary: of the ids.
         ids: (N,) int32, the sequences end to end.
         begins: (S + 1,) int64: sequence i is ids[begins[i] : begins[i + 1]].
         members: the numbers of each split's sequences.
     """
 
+    name: str
     vocabulary: IdVocabulary
     ids: NDArray[np.int32]
     begins: NDArray[np.int64]
@@ -70,10 +73,16 @@ class IdSequences:
         """Return (T,) the ids of a sequence."""
         return self.ids[self.begins[number] : self.begins[number + 1]].astype(np.int64)
 
+    def piece_count(self, split: str) -> int:
+        """Count the sequences of a split."""
+        return len(self.members[split])
+
     def summary(self) -> str:
-        """Return what is in it, in a line."""
+        """Describe the sequences in a line."""
         counts = ", ".join(f"{split} {len(self.members[split]):,}" for split in SPLITS)
         return f"{len(self.ids):,} ids of {self.vocabulary.size:,} kinds; sequences: {counts}"
+
+    full_report = summary
 
 
 def is_id_file(path: str | Path) -> bool:
@@ -116,7 +125,7 @@ def open_id_sequences(
     members = random_splits(marks, options)
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
-    return IdSequences(IdVocabulary(vocabulary_size), short, begins, members)
+    return IdSequences(str(path), IdVocabulary(vocabulary_size), short, begins, members)
 
 
 def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -187,7 +196,7 @@ class SequenceWindows:
     def _choose(
         self, seed: int, step: int, size: int, rank: int, ranks: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw (size,) of each: the sequence, as counted here, and where in all ids it is begun."""
+        """Draw (size,) sequences, by their places in `members`, and where in `ids` each begins."""
         rng = np.random.default_rng([seed, step])
         place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
         member = np.searchsorted(self._places, place, side="right")
@@ -200,7 +209,7 @@ class WholeSequences:
     def __init__(self, sequences: IdSequences, split: str, rank: int = 0, ranks: int = 1) -> None:
         self._sequences = sequences
         mine = np.array(sequences.members[split], dtype=np.int64)[rank::ranks]
-        self._batches = side_by_side(mine, sequences.begins[mine + 1] - sequences.begins[mine])
+        self._batches = batches_by_tokens(mine, sequences.begins[mine + 1] - sequences.begins[mine])
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -214,6 +223,22 @@ class WholeSequences:
             yield {"pieces": pieces, "allowed": allowed, "notes": predicted}
 
 
-def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
-    """Return the latest half of a context: the prompt with which a full one goes on."""
-    return history[-((context_length + 1) // 2) :]
+@dataclass(frozen=True)
+class SequenceBatches:
+    """The batches of sequences, which have no side input."""
+
+    corpus: IdSequences
+    context_length: int
+    features = None
+
+    def training(self) -> SequenceWindows:
+        """Return the training windows."""
+        return SequenceWindows(self.corpus, self.context_length)
+
+    def whole_pieces(self, split: str, rank: int, ranks: int) -> WholeSequences:
+        """Return a rank's sequences of a split, whole."""
+        return WholeSequences(self.corpus, split, rank, ranks)
+
+    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the latest half of a context: the prompt with which a full one goes on."""
+        return history[-((self.context_length + 1) // 2) :]

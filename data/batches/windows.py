@@ -1,24 +1,26 @@
-"""What a model reads of a corpus: training windows, and whole pieces with their masks."""
+"""Batches of music: training windows, and whole pieces with their grammar masks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.interface import NOT_SCORED
+from data.batches.interface import PieceBatch
+from data.corpus.corpus import Corpus
 from data.corpus.store import Split
 from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
-from data.tokens.context import bar_head_sizes
+from data.tokens.context import bar_head_sizes, rebase
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import Kind, Vocabulary
 
-LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a note is misread
-TOLD_SHARE = 0.5  # of the training windows, those beside which stands how far the end is
+LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
+KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
 
@@ -27,12 +29,11 @@ class TrainingWindows:
 
     A window is drawn by its middle, which is any token of the split, all equally likely; it
     begins at the last bar at or before the middle less half a window, or, where it would then end
-    before its middle, at the next bar. It does not begin before
-    Start, nor after the first bar from which the rest of the piece fits. So inner tokens are
-    seen equally often, those within a window of an end of the piece 0.5 to 1.5 times that, once
-    on average, and no window is much shorter than W unless the piece is. A piece shorter than W
-    counts as W tokens, for it fills a row all the same. Of a bar longer than W the rest is never
-    seen.
+    before its middle, at the next bar. It does not begin before Start, nor after the first bar
+    from which the rest of the piece fits. So inner tokens are seen equally often, those within a
+    window of an end of the piece 0.5 to 1.5 times that, once on average, and no window is much
+    shorter than W unless the piece is. A piece shorter than W counts as W tokens, for it fills a
+    row all the same. Of a bar longer than W the rest is never seen.
 
     Args:
         split: where the windows come from; it holds at least one piece with a note.
@@ -40,10 +41,10 @@ class TrainingWindows:
         context_length: T, tokens that the model reads.
         reach: the most semitones by which a window is moved, as far as its piece can.
         silence: share of the windows in which some programs are silent, any but all of them.
-        misreading: share of the notes that are read a few semitones off; what follows is not.
+        misreading: share of the notes in `ids` that are moved by a few semitones; targets are not.
 
     Attributes:
-        bearings: what is told beside the ids.
+        features: what computes the side input.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class TrainingWindows:
         misreading: float = 0.0,
     ) -> None:
         self._split, self._vocabulary = split, vocabulary
-        self._kind_of, self._tells_tempo = vocabulary.kind_of, vocabulary.tells_tempo
+        self._kind_of = vocabulary.kind_of
         self._length = context_length + 1
         self._reach, self._silence, self._misreading = reach, silence, misreading
         self.features = SideFeatures(vocabulary)
@@ -83,20 +84,20 @@ class TrainingWindows:
 
         Returns:
             ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
-            where there is none or it restates the tempo; and the side input beside them:
-            bearings, and in TOLD_SHARE of the windows how many bars follow.
+            where there is none or it restates the tempo; and the side input, which says in
+            KNOWN_LENGTH_SHARE of the windows how many bars follow.
         """
         drawn = self._choose(seed, step, size, rank, ranks)
         ids, targets, silent = self._cut(drawn)
         ids = misread(ids, drawn.slip, self._slips)
         side = self.features.compute(ids)
         self.features.set_augmentation(side, ids, silent, drawn.shift)
-        follow = np.where(drawn.is_told[:, None], self._follow(ids, drawn), -1)
+        follow = np.where(drawn.has_known_length[:, None], self._follow(ids, drawn), -1)
         self.features.set_bars_to_follow(side, follow)
         return ids, targets, side
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
-        """Where each window of a `batch` comes from, for people: piece, bar, semitones moved."""
+        """Say where each window of a `batch` comes from: piece, bar, semitones moved."""
         drawn = self._choose(seed, step, size, rank, ranks)
         names = [self._split.names[index] for index in drawn.piece]
         number = drawn.bar - self._first[drawn.piece] + 1
@@ -110,20 +111,20 @@ class TrainingWindows:
         piece, bar = self._draw(rng, size * ranks)
         low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
         shift = rng.integers(low, high + 1)
-        is_told = rng.random(size * ranks) < TOLD_SHARE
+        has_known_length = rng.random(size * ranks) < KNOWN_LENGTH_SHARE
         has_silence = rng.random(size * ranks) < self._silence
         silence = np.where(has_silence, rng.random(size * ranks), -1)
         order = rng.random((size * ranks, len(self._vocabulary.programs)))
         shape = (size * ranks, self._length - 1)
         has_slipped = rng.random(shape) < self._misreading
         slip = rng.integers(LEAST_SLIP, MOST_SLIP + 1, shape) * rng.choice((-1, 1), shape)
-        drawn = _Drawn(piece, bar, shift, is_told, silence, order, slip * has_slipped)
+        drawn = _Drawn(piece, bar, shift, has_known_length, silence, order, slip * has_slipped)
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
     def _draw(
         self, rng: np.random.Generator, count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(count,) pieces, and the number of the bar at which each window begins."""
+        """Draw (count,) pieces, and the number of the bar at which each window begins."""
         place = rng.integers(self._places[-1], size=count)
         piece = np.searchsorted(self._places, place, side="right")
         from_end = self._places[piece] - place  # 1 .. the piece's length, or W
@@ -137,7 +138,7 @@ class TrainingWindows:
         return piece, np.clip(bar, self._first[piece], self._last[piece])
 
     def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """ids (B, T) and targets (B, T) of the windows, and which programs are silent (B, P)."""
+        """Return ids (B, T), targets (B, T) and which programs are silent (B, P)."""
         piece, bar, tokens = drawn.piece, drawn.bar, self._split.tokens
         start, end = self._starts[bar], self._split.piece_offsets[piece + 1]
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
@@ -165,14 +166,14 @@ class TrainingWindows:
         return ids, targets, silent
 
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
-        """(B, P) which programs of windows (B, W) fall silent."""
+        """Return (B, P), which programs of windows (B, W) fall silent."""
         present = np.zeros_like(drawn.order, dtype=bool)
         rows, places = np.nonzero(self._kind_of[window] == Kind.NOTE)
         present[rows, programs_of(window[rows, places], self._vocabulary)] = True
         return silent_programs(present, drawn.silence, drawn.order)
 
     def _follow(self, ids: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.int64]:
-        """(B, T) how many bars follow each id's own, Start as if a bar before; beside Pad -1."""
+        """Count the bars after each id's own, (B, T); Start counts as a bar before, Pad has -1."""
         begun = (self._kind_of[ids] == Kind.BAR).cumsum(axis=1)
         follow = (self._bar_after[drawn.piece] - drawn.bar)[:, None] - begun
         return np.where(ids != 0, follow, -1)
@@ -180,21 +181,21 @@ class TrainingWindows:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """By which chances the windows of a batch come about."""
+    """The random choices behind the windows of a batch."""
 
     piece: NDArray[np.int64]  # (B,)
     bar: NDArray[np.int64]  # (B,) at which each begins
     shift: NDArray[np.int64]  # (B,) semitones by which it is moved
-    is_told: NDArray[np.bool_]  # (B,) whether it is told how far the end is
-    silence: NDArray[np.float64]  # (B,) and
-    order: NDArray[np.float64]  # (B, P): of `silent_programs`
+    has_known_length: NDArray[np.bool_]  # (B,) whether the model sees how far the end is
+    silence: NDArray[np.float64]  # (B,) `share` of `silent_programs`
+    order: NDArray[np.float64]  # (B, P) its `order`
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:
     """Return what the grammar allows in the place of each id after Start, as bits.
 
-    All pieces walk through the grammar side by side, which costs a tenth of one after another.
+    The pieces go through the grammar together, which costs a tenth of one after another.
 
     Args:
         pieces: 1-D ids from Start to End, of lengths T.
@@ -220,20 +221,14 @@ def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list
 
 
 def unpacked(mask: NDArray[np.uint8], vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """(T - 1, V) bool from one of `masks_of_pieces`."""
+    """Return one of `masks_of_pieces` as booleans (T - 1, V)."""
     return np.unpackbits(mask, axis=1, count=vocabulary.size).astype(bool)
 
 
-class PieceBatch(TypedDict):
-    """Whole pieces, untransposed, to be scored exactly."""
-
-    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
-    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
-    notes: list[int]  # notes of each piece
-
-
-def side_by_side(members: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Put a rank's members (N,), of so many tokens each, in batches to be scored.
+def batches_by_tokens(
+    members: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Group members (N,), of these lengths in tokens, into batches to be scored.
 
     A rank without any scores an empty batch, for ranks add up their figures together.
     """
@@ -250,7 +245,7 @@ class WholePieces:
     def __init__(self, split: Split, vocabulary: Vocabulary, rank: int = 0, ranks: int = 1) -> None:
         self.split, self.vocabulary = split, vocabulary
         mine = np.arange(rank, len(split), ranks)
-        self.batches = side_by_side(mine, np.diff(split.piece_offsets)[mine])
+        self.batches = batches_by_tokens(mine, np.diff(split.piece_offsets)[mine])
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:
@@ -266,3 +261,43 @@ class WholePieces:
                 "allowed": [unpacked(mask, self.vocabulary) for mask in self.masks[number]],
                 "notes": self.split.note_counts[members].tolist(),
             }
+
+
+@dataclass(frozen=True)
+class MusicBatches:
+    """The batches of a corpus of music.
+
+    Args:
+        corpus: where the pieces are.
+        context_length, reach, silence, misreading: as `TrainingWindows` takes them.
+    """
+
+    corpus: Corpus
+    context_length: int
+    reach: int
+    silence: float
+    misreading: float
+
+    @cached_property
+    def features(self) -> SideFeatures:
+        """What computes the side input."""
+        return SideFeatures(self.corpus.vocabulary)
+
+    def training(self) -> TrainingWindows:
+        """Return the training windows."""
+        return TrainingWindows(
+            self.corpus.split("train"),
+            self.corpus.vocabulary,
+            self.context_length,
+            self.reach,
+            self.silence,
+            self.misreading,
+        )
+
+    def whole_pieces(self, split: str, rank: int, ranks: int) -> WholePieces:
+        """Return a rank's pieces of a split, whole."""
+        return WholePieces(self.corpus.split(split), self.corpus.vocabulary, rank, ranks)
+
+    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the prompt with which a piece goes on; see `context.rebase`."""
+        return rebase(history, self.context_length, self.corpus.vocabulary)

@@ -3,7 +3,6 @@
 from common.cli import Parser, fail, positive_integer
 from common.text import printable
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
-from data.corpus.report import report_text
 from data.midi.instruments import MODES
 
 
@@ -26,7 +25,7 @@ def main() -> None:
     try:
         options = CorpusOptions.from_settings(vars(given))
         corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
-        print(f"{report_text(corpus.report())}\n\nin {printable(str(corpus.folder))}")
+        print(f"{corpus.full_report()}\n\nin {printable(str(corpus.folder))}")
     except (CorpusError, OSError) as error:
         fail(printable(str(error)))
 

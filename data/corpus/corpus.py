@@ -22,7 +22,7 @@ from common.text import printable
 from data.corpus.build import FORMAT, Source, build
 from data.corpus.find_files import find_midi_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.report import CorpusReport, SplitCounts, summary
+from data.corpus.report import CorpusReport, SplitCounts, report_text, summary
 from data.corpus.store import Split
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary, VocabularyError
@@ -70,6 +70,15 @@ class Corpus:
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, VocabularyError):
             raise CorpusError(f"{path}: damaged; delete its folder to build it anew") from None
 
+    @property
+    def name(self) -> str:
+        """What tells it from every other corpus: the name of its folder."""
+        return self.folder.name
+
+    def piece_count(self, split: str) -> int:
+        """Count the pieces of a split."""
+        return self.splits[split].pieces
+
     def split(self, name: str) -> Split:
         """Open the split of that name, one of SPLITS.
 
@@ -94,8 +103,12 @@ class Corpus:
         except (OSError, ValueError, KeyError, TypeError):
             raise CorpusError(f"{path}: damaged; delete its folder to build it anew") from None
 
+    def full_report(self) -> str:
+        """Describe the corpus and how it came about, on a page."""
+        return report_text(self.report())
+
     def summary(self) -> str:
-        """Return what is in the corpus and what was left out, in a few lines for people."""
+        """Describe the corpus and what was left out, in a few lines."""
         head = f"corpus {self.folder}: {self.vocabulary.size:,} different tokens"
         return f"{printable(head)}\n{summary(self.report())}"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
-from data.batches.id_sequences import SequenceWindows, open_id_sequences, rebase
+from data.batches.id_sequences import SequenceBatches, SequenceWindows, open_id_sequences
 from data.corpus.corpus import SPLITS, CorpusError, CorpusOptions
 
 SIZE = 50
@@ -100,8 +100,9 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     assert data.vocabulary.size == SIZE
     assert data.side_shape == {}
     assert data.side(np.zeros((2, 5), dtype=int)) is None
-    assert len(rebase(np.arange(21), 9)) == 5
-    assert rebase(np.arange(21), 9)[-1] == 20
+    rebased = SequenceBatches(data.corpus, 9).rebase(np.arange(21))
+    assert len(rebased) == 5
+    assert rebased[-1] == 20
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from common.interface import NOT_SCORED
-from data.batches.windows import MOST_SLIP, TOLD_SHARE, TrainingWindows, masks_of_pieces, unpacked
+from data.batches.windows import (
+    KNOWN_LENGTH_SHARE,
+    MOST_SLIP,
+    TrainingWindows,
+    masks_of_pieces,
+    unpacked,
+)
 from data.corpus.store import Split
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.augment import programs_of, transposition, transposition_range
@@ -97,7 +103,7 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
     tune = piece(notes, bars=[(4, 4, 48)] * 3)
     vocabulary = vocabulary_for(tune)
     split = split_of([encode(tune, vocabulary)], vocabulary)
-    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
+    monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
     whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
     # Start; Bar Tempo Position Note Duration; Bar Position Note Duration; Bar ... End; Pad
     expected = [3, *[2] * 5, *[1] * 4, *[0] * 7, 0, *[-1] * 6]
@@ -111,7 +117,7 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
 
 
 def test_far_from_the_end_all_bars_are_alike(monkeypatch):
-    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 1)
+    monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
     notes = [(48 * bar, 48, 60 + bar % 12, 80, 0) for bar in range(30)]
     tune = piece(notes, bars=[(4, 4, 48)] * 30)
     vocabulary = vocabulary_for(tune)
@@ -127,11 +133,11 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
     ids, targets, side = windows.batch(0, 0, 1000)
     block = side.bits[..., SideFeatures(vocabulary).blocks["follow"]]
-    is_told = block.any(axis=(1, 2))
-    np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_told[:, None])
-    error = np.sqrt(TOLD_SHARE * (1 - TOLD_SHARE) / 1000)
-    assert abs(is_told.mean() - TOLD_SHARE) < 4 * error
-    monkeypatch.setattr("data.batches.windows.TOLD_SHARE", 0)
+    is_known = block.any(axis=(1, 2))
+    np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_known[:, None])
+    error = np.sqrt(KNOWN_LENGTH_SHARE * (1 - KNOWN_LENGTH_SHARE) / 1000)
+    assert abs(is_known.mean() - KNOWN_LENGTH_SHARE) < 4 * error
+    monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 0)
     plain = windows.batch(0, 0, 1000)
     block[:] = False
     for array, expected in zip((*plain[:2], *plain[2]), (ids, targets, *side), strict=True):
