@@ -136,6 +136,11 @@ class StatisticRow(Generic[SetSummary]):
         """Whether generated pieces overlap less with held-out ones than any draw; not if NaN."""
         return self.distance.overlap < self.real_distance.overlap.farthest
 
+    @property
+    def is_far_in_bits(self) -> bool:
+        """Whether generated pieces diverge more from held-out ones than any draw; not if NaN."""
+        return self.distance.divergence > self.real_distance.divergence.farthest
+
 
 @dataclass(frozen=True)
 class HistogramRow(StatisticRow[BinShares]):

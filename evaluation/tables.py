@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluation.bootstrap import Estimate
-from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison
+from evaluation.comparison import (
+    DRAWS,
+    SETS,
+    STATISTICS,
+    BinShares,
+    Comparison,
+    PieceValues,
+    Spread,
+)
 from evaluation.likelihood import SetLikelihood
 from evaluation.originality import (
     LENGTHS,
@@ -87,7 +95,7 @@ class Table:
     def lines(self) -> Iterator[str]:
         """Yield the table as lines of text."""
         cells = self.cells
-        spaces = str.maketrans(dict.fromkeys(_FIGURE_SPACE + _PUNCTUATION_SPACE, " "))
+        plain = str.maketrans(f"{_FIGURE_SPACE}{_PUNCTUATION_SPACE}\N{MINUS SIGN}", "  -")
         texts = [[c.text.strip() if c.is_nan else c.text for c in row] for row in cells]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         gap = "  " if sum(widths) + 2 * len(widths) <= LINE_WIDTH else " "
@@ -97,13 +105,13 @@ class Table:
                 text.rjust(width) if cell.kind == "figure" else text.ljust(width)
                 for cell, text, width in zip(row, line, widths, strict=True)
             ]
-            yield gap.join(padded).translate(spaces).rstrip()
+            yield gap.join(padded).translate(plain).rstrip()
 
 
 def _are_figures(texts: Sequence[str]) -> bool:
     """Whether every text is a figure, NaN or nothing, and at least one begins with a digit."""
     return any(text[:1].isdigit() for text in texts) and all(
-        not text or text == "NaN" or text[0].isdigit() or text[0] in "±[\N{MINUS SIGN}"
+        not text or text[:3] == "NaN" or text[0].isdigit() or text[0] in "[\N{MINUS SIGN}"
         for text in texts
     )
 
@@ -198,31 +206,37 @@ def statistics_table(comparison: Comparison) -> Table:
     """Return means and distances of every statistic, beside the distances of real pieces."""
     rows = []
     for name, row in comparison.rows.items():
-        digits, cells = STATISTICS[name].digits, [row.label]
+        cells = [row.label]
         for its in (row.generated, row.held_out):
-            cells += [number(its.mean, digits), number(its.sd, digits)]
-        for distance, real, places in (
-            (row.distance.overlap, row.real_distance.overlap, 2),
-            (row.distance.divergence, row.real_distance.divergence, 3),
+            cells.append(_mean_and_sd(its, STATISTICS[name].digits))
+        for distance, real, is_far, digits in (
+            (row.distance.overlap, row.real_distance.overlap, row.is_far, 2),
+            (row.distance.divergence, row.real_distance.divergence, row.is_far_in_bits, 3),
         ):
-            cells += [number(distance, places), number(real.mean, places)]
-        rows.append([*cells, "far" * row.is_far, f"{row.generated.undefined or ''}"])
+            cells += [number(distance, digits) + "*" * is_far, _mean_and_sd(real, digits)]
+        rows.append([*cells, f"{row.generated.undefined or ''}"])
     return Table(
         f"Means and standard deviations over {comparison.pieces['generated']:,} generated and "
         f"{comparison.pieces['held_out']:,} held-out pieces",
-        ("", "generated", "sd", "held-out", "sd", "overlap", "real", "JS", "real", "far?", "NaN"),
+        ("", "generated", "held-out", "overlap", "real", "JS", "real", "NaN"),
         rows,
     )
 
 
+def _mean_and_sd(its: PieceValues | BinShares | Spread, digits: int) -> str:
+    return f"{number(its.mean, digits)} ±{number(its.sd, digits)}"
+
+
 def statistics_lines(comparison: Comparison) -> Iterator[str]:
     """Yield the table of statistics, what its columns mean, and what is not defined."""
-    yield from statistics_table(comparison).lines()
+    table = statistics_table(comparison)
+    rows = [row[:-1] for row in table.rows]  # what is not defined is said below
+    yield from Table(table.caption, table.head[:-1], rows).lines()
     yield from textwrap.wrap(
         "Overlap: 1 where the two are alike, 0 where they share nothing; JS, in bits: the other "
-        "way round. Real: the mean distance of training pieces in place of the generated, over "
-        f"{DRAWS} draws of as many. Far: less overlap than in any draw. NaN: pieces for which the "
-        "statistic is not defined; they are left out.",
+        f"way round. Real: training pieces in place of the generated, {DRAWS} draws of as many. "
+        "*: farther from the held-out pieces than in any of these. ±: standard deviation, of the "
+        "last three over their notes.",
         LINE_WIDTH,
     )
     for which, called in SETS.items():

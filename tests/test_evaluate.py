@@ -222,7 +222,7 @@ def test_music_is_measured_beside_held_out_pieces(checkpoint, capsys):
     assert figures["pieces"] == {"generated": 4, "held_out": 1, "train": 10}
     assert figures["held_out"] == "test"
     mean = figures["measures"]["pitch_class_entropy"]["generated"]["mean"]
-    assert f"pitch-class entropy, bits {mean:.2f} " in " ".join(out.split())
+    assert f"pitch-class entropy, bits {mean:.2f} ±" in " ".join(out.split())
     music("--count", 4, "--seed", 7, "--json", "b.json")
     assert Path("b.json").read_text() == Path("a.json").read_text()
 

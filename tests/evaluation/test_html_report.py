@@ -4,7 +4,9 @@ import base64
 import io
 import json
 import math
+import operator
 import os
+import re
 import struct
 from pathlib import Path
 from urllib.parse import urlparse
@@ -18,7 +20,7 @@ import evaluate
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import read_midi, write_midi
 from evaluation.comparison import HISTOGRAMS, MEASURES
-from evaluation.html_report import MAX_SECONDS, write_report
+from evaluation.html_report import MAX_SECONDS, environment, write_report
 from evaluation.summary import summarize_model
 from generate import load
 from rendering.piano_roll import draw_piano_roll
@@ -215,17 +217,21 @@ def test_statistics_are_those_of_the_json_file_and_nan_where_undefined(judged):
     _, page, figures = judged
     music = figures["music"]
     assert music["pieces"]["generated"] == 4
-    _, *rows = page.rows("Means and standard deviations")
+    table_head, *rows = page.rows("Means and standard deviations")
     whole = music["measures"] | music["histograms"]
     for name, cells in zip(MEASURES | HISTOGRAMS, rows, strict=True):
         row = whole[name]
         shown = [row[which][key] for which in ("generated", "held_out") for key in ("mean", "sd")]
-        for kind in ("overlap", "divergence"):
-            shown += [row["distance"][kind], row["real_distance"][kind]["mean"]]
-        assert all(agrees(cell, value) for cell, value in zip(cells[1:9], shown, strict=True)), name
+        for kind, is_beyond in (("overlap", operator.lt), ("divergence", operator.gt)):
+            value, real = row["distance"][kind], row["real_distance"][kind]
+            shown += [value, real["mean"], real["sd"]]
+            cell = cells[table_head.index("overlap" if kind == "overlap" else "JS")]
+            assert ("*" in cell) == (value is not None and is_beyond(value, real["farthest"]))
+        texts = re.split("[\N{PLUS-MINUS SIGN} ]+", " ".join(cells[1:7]).replace("*", ""))
+        assert all(agrees(cell, value) for cell, value in zip(texts, shown, strict=True)), name
     undefined = list(MEASURES).index("parallel_fifths")  # no piece has four parts
-    assert rows[undefined][1:9] == ["NaN"] * 8
-    assert rows[undefined][10] == "4"
+    assert " ".join(rows[undefined][1:7]).count("NaN") == 10
+    assert rows[undefined][7] == "4"
     # what is not defined stays out of the mean of what is
     for row in music["measures"].values():
         known = [value for value in row["generated"]["values"] if value is not None]
@@ -237,6 +243,7 @@ def test_statistics_are_those_of_the_json_file_and_nan_where_undefined(judged):
     spans = [text for _, text in page.all("span")]
     meanings = [spans[spans.index(label) + 1] for label in labels]
     assert len({text for text in meanings if len(text) > 20}) == len(labels)
+    assert set(environment().get_template("macros.html").module.meanings) == set(labels)
 
 
 def test_originality_and_surprise_are_those_of_the_json_file(judged):
