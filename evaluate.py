@@ -33,7 +33,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -52,13 +52,8 @@ from data.tokens.adapt import adapt_score
 from data.tokens.context import bar_head_size, window_head
 from data.tokens.tokenizer import bar_indices, encode
 from evaluation.html_report import write_report
-from evaluation.likelihood import (
-    EvaluationSet,
-    measure_likelihood,
-    measure_surprise,
-    read_files,
-)
-from evaluation.ngrams import BASELINES, fit_ngram
+from evaluation.likelihood import EvaluationSet, measure_likelihood, measure_surprise, read_files
+from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
@@ -109,7 +104,7 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without them
         baselines, sets = {}, [files]
     else:
-        baselines = {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
+        baselines = fit_baselines(corpus)
         splits = [name for name in options.splits if corpus.split(name)]
         sets = [files] if files else [EvaluationSet.of_split(corpus, name) for name in splits]
         if not sets:
@@ -242,9 +237,10 @@ def command_line() -> argparse.ArgumentParser:
     what = parser.add_subparsers(
         dest="what", required=True, metavar="likelihood | music | originality | attention | all"
     )
-    likelihood = what.add_parser("likelihood", help="how likely pieces are, and each note of one")
-    likelihood.set_defaults(run=run_likelihood)
-    _add_midi(likelihood, "MIDI files and folders to score, not the splits")
+    likelihood = _add_command(
+        *(what, "likelihood", run_likelihood, "how likely pieces are, and each note of one"),
+        midi="MIDI files and folders to score, not the splits",
+    )
     likelihood.add_argument(
         "--splits",
         nargs="+",
@@ -256,68 +252,68 @@ def command_line() -> argparse.ArgumentParser:
         "--piece", metavar="FILE", help="a MIDI file: draw and list how surprising its notes are"
     )
     likelihood.add_argument("--out", type=_png, metavar="FILE.png", help="the picture of --piece")
-    music = what.add_parser("music", help="musical statistics beside those of held-out pieces")
-    music.set_defaults(run=run_music)
-    _add_midi(music, "MIDI files and folders, not pieces it writes")
-    _add_samples(music, MUSIC_PIECES)
-    originality = what.add_parser("originality", help="what of some pieces stands in training")
-    originality.set_defaults(run=run_originality)
-    _add_midi(originality, "MIDI files, and folders", nargs="+")
-    everything = what.add_parser("all", help="all of these but attention, on a page with sound")
-    everything.set_defaults(run=run_all)
-    _add_midi(everything, "MIDI files to show too; pictures beside them count")
-    _add_samples(everything, ALL_PIECES)
+    _add_command(
+        *(what, "music", run_music, "musical statistics beside those of held-out pieces"),
+        midi="MIDI files and folders, not pieces it writes",
+        count=MUSIC_PIECES,
+    )
+    _add_command(
+        *(what, "originality", run_originality, "what of some pieces stands in training"),
+        midi="MIDI files, and folders",
+        nargs="+",
+    )
+    everything = _add_command(
+        *(what, "all", run_all, "all of these but attention, on a page with sound"),
+        midi="MIDI files to show too; pictures beside them count",
+        count=ALL_PIECES,
+    )
     everything.add_argument(
         "--html", type=_html, metavar="FILE.html", help="write the page here; it needs nothing else"
     )
-    for command in (likelihood, music, originality, everything):
-        command.add_argument("--path", help="another corpus than the one it was trained on")
-        command.add_argument("--datasets", default="datasets", help="where corpora lie")
-        command.add_argument(
-            "--json", type=_json, metavar="FILE.json", help="write the figures here too"
-        )
-    attention = what.add_parser("attention", help="a picture of which tokens look at which")
-    _add_attention(attention)
-    for command in (likelihood, music, originality, everything, attention):
-        command.add_argument(
-            *("--checkpoint", "-c"),
-            default=DEFAULT_CHECKPOINT,
-            help="the model.safetensors of a run (default: %(default)s)",
-        )
+    attention = _add_command(
+        what, "attention", run_attention, "a picture of which tokens look at which"
+    )
+    add = attention.add_argument
+    add("--midi", required=True, metavar="FILE", help="what the model reads")
+    add("--out", required=True, type=_png, metavar="FILE.png", help="the picture to write")
+    add("--from-bar", type=positive_integer, default=1, help="where it begins (default: 1)")
+    add("--tokens", type=_token_count, default=64, help="how many it reads (default: 64)")
     return parser
 
 
-def _add_midi(command: argparse.ArgumentParser, text: str, nargs: str = "*") -> None:
-    command.add_argument("midi", nargs=nargs, metavar="FILE", help=text)
+def _add_command(
+    what: Any,
+    name: str,
+    run: Callable[[Model, argparse.Namespace], dict[str, Any]],
+    text: str,
+    midi: str = "",
+    nargs: str = "*",
+    count: int = 0,
+) -> argparse.ArgumentParser:
+    """Add a command with the options that it shares with others.
 
-
-def _add_samples(command: argparse.ArgumentParser, count: int) -> None:
-    command.add_argument(
-        *("--count", "-n"),
-        type=positive_integer,
-        default=count,
-        help="how many pieces it writes (default: %(default)s)",
-    )
-    command.add_argument(
-        "--seed", type=random_seed, default=0, help="the same number, the same figures (default: 0)"
-    )
-
-
-def _add_attention(command: argparse.ArgumentParser) -> None:
-    command.set_defaults(run=run_attention, json=None)
-    command.add_argument("--midi", required=True, metavar="FILE", help="what the model reads")
-    command.add_argument(
-        "--out", required=True, type=_png, metavar="FILE.png", help="the picture to write"
-    )
-    command.add_argument(
-        *("--from-bar",),
-        type=positive_integer,
-        default=1,
-        help="where it begins (default: %(default)s)",
-    )
-    command.add_argument(
-        "--tokens", type=_token_count, default=64, help="how many it reads (default: %(default)s)"
-    )
+    Args:
+        what: the commands of the parser.
+        name, run, text: of the command: its name, what runs it, and its help.
+        midi, nargs: what MIDI files it takes, and how many; without any it needs no corpus.
+        count: how many pieces it writes if it is not told; 0 where it writes none.
+    """
+    command: argparse.ArgumentParser = what.add_parser(name, help=text)
+    command.set_defaults(run=run, json=None)
+    add = command.add_argument
+    where = "the model.safetensors of a run (default: %(default)s)"
+    add("--checkpoint", "-c", default=DEFAULT_CHECKPOINT, help=where)
+    if midi:
+        add("midi", nargs=nargs, metavar="FILE", help=midi)
+        add("--path", help="another corpus than the one it was trained on")
+        add("--datasets", default="datasets", help="where corpora lie")
+        add("--json", type=_json, metavar="FILE.json", help="write the figures here too")
+    if count:
+        many = "how many pieces it writes (default: %(default)s)"
+        same = "the same number, the same figures (default: %(default)s)"
+        add("--count", "-n", type=positive_integer, default=count, help=many)
+        add("--seed", type=random_seed, default=0, help=same)
+    return command
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -18,15 +18,10 @@ WIDTHS = 4  # bandwidths beyond the last value at which a density ends
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance between two distributions; NaN where one of them is not defined.
+    """A distance between two distributions; NaN where one of them is not defined."""
 
-    Attributes:
-        overlap: the area under both, from 0 (nothing shared) to 1 (the same).
-        divergence: Jensen-Shannon divergence in bits, from 0 (the same) to 1 (nothing shared).
-    """
-
-    overlap: float
-    divergence: float
+    overlap: float  # the area under both, from 0 (nothing shared) to 1 (the same)
+    divergence: float  # Jensen-Shannon's in bits, from 0 (the same) to 1 (nothing shared)
 
 
 UNDEFINED = Distance(float("nan"), float("nan"))
@@ -63,12 +58,10 @@ def between_values(values: NDArray[np.float64], reference: NDArray[np.float64]) 
     if not all(bandwidth > 0 for bandwidth in bandwidths):  # NaN is not, either
         return UNDEFINED
     beyond = WIDTHS * max(bandwidths)
-    ends = (
-        min(across.min(), within.min()) - beyond,
-        max(across.max(), within.max()) + beyond,
-    )
+    both = np.concatenate([across, within])
+    ends = (both.min() - beyond, both.max() + beyond)
     return between_histograms(
-        *(_density(v, h, ends) for v, h in zip((across, within), bandwidths, strict=True))
+        _density(across, bandwidths[0], ends), _density(within, bandwidths[1], ends)
     )
 
 

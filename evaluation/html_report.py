@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
 
 from common.files import write_atomically
 from common.text import printable
@@ -78,40 +79,39 @@ def write_report(
         path: of the .html file.
     """
     quoted, music = shlex.quote(checkpoint), summary.music
-    originality = summary.originality
-    text = (
-        environment()
-        .get_template("report.html")
-        .render(
-            summary=summary,
-            name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
-            headlines=headlines(summary),
-            players=_players(summary, examples),
-            likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
-            likelihood_tables=likelihood_tables(summary.likelihood, digits=3),
-            statistics_chart=_svg_uri(svg(draw_statistics(music))),
-            statistics_table=statistics_table(music),
-            histograms_chart=_svg_uri(svg(draw_histograms(music))),
-            draws=DRAWS,
-            originality_table=originality_table(
-                {
-                    f"generated, {originality.all.pieces:,}": originality.all,
-                    f"held out, {originality.held_out.pieces:,}": originality.held_out,
-                }
-            ),
-            runs=_longest_runs(originality),
-            surprise_picture=_surprise_picture(summary, examples),
-            surprise_table=surprise_table(summary.surprise.most),
-            commands={
-                "this page": command,
-                "likelihood": f"python evaluate.py likelihood -c {quoted}",
-                "statistics": f"python evaluate.py music -c {quoted} "
-                f"--count {music.pieces['generated']} --seed {music.seed}",
-                "originality of any files": f"python evaluate.py originality -c {quoted} FILES",
-                "surprise": f"python evaluate.py likelihood -c {quoted} --piece FILE "
-                "--out surprise.png",
-            },
-        )
+    originality, held_out = summary.originality, examples.held_out.score
+    listed = [(note.note, note.label) for note in summary.surprise.most]
+    surprise = draw_surprise(held_out, examples.held_out_nats, listed)
+    template = environment().get_template("report.html")
+    text = template.render(
+        summary=summary,
+        name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
+        headlines=headlines(summary),
+        players=_players(summary, examples),
+        likelihood_chart=_chart(draw_likelihood(summary.likelihood)),
+        likelihood_tables=likelihood_tables(summary.likelihood, digits=3),
+        statistics_chart=_chart(draw_statistics(music)),
+        statistics_table=statistics_table(music),
+        histograms_chart=_chart(draw_histograms(music)),
+        draws=DRAWS,
+        originality_table=originality_table(
+            {
+                f"generated, {originality.all.pieces:,}": originality.all,
+                f"held out, {originality.held_out.pieces:,}": originality.held_out,
+            }
+        ),
+        runs=_longest_runs(originality),
+        surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
+        surprise_table=surprise_table(summary.surprise.most),
+        commands={
+            "this page": command,
+            "likelihood": f"python evaluate.py likelihood -c {quoted}",
+            "statistics": f"python evaluate.py music -c {quoted} "
+            f"--count {music.pieces['generated']} --seed {music.seed}",
+            "originality of any files": f"python evaluate.py originality -c {quoted} FILES",
+            "surprise": f"python evaluate.py likelihood -c {quoted} --piece FILE "
+            "--out surprise.png",
+        },
     )
     with write_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -170,15 +170,9 @@ def _longest_runs(originality: Originality) -> list[str]:
     return [printable(text) for _, text in sorted(found, key=lambda run: -run[0])[:_MAX_RUNS]]
 
 
-def _surprise_picture(summary: ModelSummary, examples: Examples) -> str:
-    """Return the held-out piece with its most surprising notes as a data: URI."""
-    listed = [(note.note, note.label) for note in summary.surprise.most]
-    figure = draw_surprise(examples.held_out.score, examples.held_out_nats, listed)
-    return _data_uri(png_bytes(figure), "image/png")
-
-
-def _svg_uri(text: str) -> str:
-    return _data_uri(text.encode(), "image/svg+xml")
+def _chart(figure: Figure) -> str:
+    """Return a chart as a data: URI."""
+    return _data_uri(svg(figure).encode(), "image/svg+xml")
 
 
 def _data_uri(content: bytes, kind: str) -> str:

@@ -31,19 +31,12 @@ NATS_PER_BIT = float(np.log(2))
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Pieces to be scored together.
-
-    Attributes:
-        name: of the set.
-        split: their tokens.
-        notes_left_out: for each piece how many of its notes the vocabulary has no token for.
-        messages: a line for each piece that was changed, and each file that was left out.
-    """
+    """Pieces to be scored together."""
 
     name: str
-    split: Split
-    notes_left_out: Sequence[int]
-    messages: Sequence[str] = ()
+    split: Split  # their tokens
+    notes_left_out: Sequence[int]  # of each piece, since the vocabulary has no token for them
+    messages: Sequence[str] = ()  # for each piece that was changed, and each file left out
 
     @classmethod
     def of_split(cls, corpus: Corpus, name: str) -> EvaluationSet:
@@ -123,16 +116,7 @@ class PieceLikelihood:
 
 @dataclass(frozen=True)
 class SetLikelihood:
-    """How likely a model and baselines find a set of pieces.
-
-    Attributes:
-        name: of the set; then the size of what was scored.
-        interval: how the intervals of all estimates were found.
-        nats_per_note, bits_per_second: by the names of the baselines, and "model".
-        nats_per_token: of the model.
-        by_kind: of the model, by kind of token.
-        files: the model's figure for each piece.
-    """
+    """How likely a model and baselines find a set of pieces."""
 
     name: str
     pieces: int
@@ -140,11 +124,11 @@ class SetLikelihood:
     tokens: int
     seconds: float
     notes_left_out: int
-    interval: BootstrapSettings
-    nats_per_note: dict[str, Estimate]
-    bits_per_second: dict[str, Estimate]
-    nats_per_token: Estimate
-    by_kind: dict[str, KindNats]
+    interval: BootstrapSettings  # how the intervals of all estimates were found
+    nats_per_note: dict[str, Estimate]  # by the names of the baselines, and "model"
+    bits_per_second: dict[str, Estimate]  # likewise
+    nats_per_token: Estimate  # of the model
+    by_kind: dict[str, KindNats]  # of the model, by kind of token
     files: list[PieceLikelihood]
 
     @property

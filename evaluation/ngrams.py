@@ -33,22 +33,15 @@ CHUNK = 4096  # tokens scored at once, each with (V,) probabilities
 
 @dataclass(frozen=True)
 class _Level:
-    """The continuations of each context of one length: C contexts, E different continuations.
+    """The continuations of each context of one length: C contexts, E different continuations."""
 
-    Attributes:
-        contexts: (C,) int64, rising: the index of the context without its first id, times V, plus
-            that id; 0 for the empty context.
-        begins: (C + 1,) int64, where each context's continuations begin.
-        ids: (E,) int64, the continuations.
-        share: (E,) the discounted count of each, over that of its context.
-        rest: (C,) the discounts of each context, over its count: the weight of the shorter one.
-    """
-
+    # (C,) rising: the index of the context without its first id, times V, plus that id; 0 for the
+    # empty context
     contexts: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    share: NDArray[np.float64]
-    rest: NDArray[np.float64]
+    begins: NDArray[np.int64]  # (C + 1,) where each context's continuations begin
+    ids: NDArray[np.int64]  # (E,) the continuations
+    share: NDArray[np.float64]  # (E,) the discounted count of each, over that of its context
+    rest: NDArray[np.float64]  # (C,) the discounts over the count: the weight of the shorter one
 
 
 class NGram:
@@ -148,6 +141,11 @@ def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
         if n4 and min(modified) > 0:
             return np.array([0.0, *modified])
     return np.array([0.0, y, y, y])
+
+
+def fit_baselines(corpus: Corpus) -> dict[str, NGram]:
+    """Fit BASELINES to a corpus's train split, and return them by name."""
+    return {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
 
 
 def fit_ngram(corpus: Corpus, order: int) -> NGram:

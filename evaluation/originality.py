@@ -46,80 +46,49 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class NoteSequence:
-    """N notes in the order of one representation, line after line.
+    """N notes in the order of one representation, line after line; all arrays are (N,)."""
 
-    Attributes:
-        piece: (N,) the index of each note's piece.
-        program: (N,) its program; -1 where instruments are taken together.
-        bar: (N,) the number of its bar (an upbeat is bar 0); on a grid of seconds the second.
-        pitch: (N,) MIDI pitch.
-        step: (N,) one number for the semitones and grid steps to the next note; for the last note
-            of a line a negative number that no other note has.
-        left: (N,) how many notes its line has from this one on.
-    """
-
-    piece: Integers
-    program: Integers
-    bar: Integers
+    piece: Integers  # its index
+    program: Integers  # -1 where instruments are taken together
+    bar: Integers  # its number (an upbeat is bar 0); on a grid of seconds the second
     pitch: Integers
+    # one number for the semitones and grid steps to the next note; for the last note of a line a
+    # negative number that no other note has
     step: Integers
-    left: Integers
+    left: Integers  # how many notes its line has from this one on
 
 
 @dataclass(frozen=True)
 class LongestMatches:
-    """For each note the longest run from it that the training set has too, and one place there.
-
-    Attributes:
-        notes: N notes.
-        length: (N,) notes in the run; 1 where training never continues in this way.
-        piece: (N,) the index of the training piece.
-        bar: (N,) the bar in which the run begins there.
-        semitones: (N,) how much higher it is there.
-    """
+    """For each of N notes the longest run from it that the training set has too, and one place."""
 
     notes: NoteSequence
-    length: Integers
-    piece: Integers
-    bar: Integers
-    semitones: Integers
+    length: Integers  # (N,) notes in the run; 1 where training never continues in this way
+    piece: Integers  # (N,) the index of the training piece
+    bar: Integers  # (N,) the bar in which the run begins there
+    semitones: Integers  # (N,) how much higher it is there
 
 
 @dataclass(frozen=True)
 class RunShares:
-    """How much of some pieces the training set has, in one representation.
+    """How much of some pieces the training set has, in one representation."""
 
-    Attributes:
-        notes: how many there are.
-        shares: by length in notes, the share of the runs of that length that training has; NaN
-            where the pieces have none so long.
-        longest: for each piece the notes in its longest run; 0 where it has none.
-    """
-
-    notes: int
-    shares: dict[int, float]
-    longest: list[int]
+    notes: int  # how many the pieces have
+    shares: dict[int, float]  # of the runs of so many notes; NaN where there are none so long
+    longest: list[int]  # for each piece the notes in its longest run; 0 where it has none
 
 
 @dataclass(frozen=True)
 class SharedRun:
-    """A run of notes, and where it is in the training set.
+    """A run of notes, and where it is in the training set."""
 
-    Attributes:
-        notes: how many there are.
-        program, instrument: None where instruments are taken together.
-        bar: where it begins.
-        file, file_bar: where it begins in training.
-        semitones: how much higher it is there.
-    """
-
-    notes: int
-    program: int | None
+    notes: int  # how many there are
+    program: int | None  # None where instruments are taken together
     instrument: str | None
-    bar: int
-    file: str
+    bar: int  # where it begins
+    file: str  # where it begins in training
     file_bar: int
-    semitones: int
+    semitones: int  # how much higher it is there
 
     def __str__(self) -> str:
         """Say how long it is, and where it is found."""
@@ -134,18 +103,12 @@ class SharedRun:
 
 @dataclass(frozen=True)
 class PieceOriginality:
-    """How much of one piece the training set has.
-
-    Attributes:
-        name: of the piece.
-        line, texture: the shares in each of REPRESENTATIONS.
-        runs: in each of REPRESENTATIONS the shared runs, the longest first.
-    """
+    """How much of one piece the training set has."""
 
     name: str
     line: RunShares
     texture: RunShares
-    runs: dict[str, list[SharedRun]]
+    runs: dict[str, list[SharedRun]]  # by representation, the longest first
 
 
 @dataclass(frozen=True)
@@ -190,8 +153,7 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
     figures mean something only beside theirs.
 
     Args:
-        pieces: P of them, on the grid of the corpus.
-        names: of the P pieces.
+        pieces, names: P of them, on the grid of the corpus.
         corpus: its train split is searched; pieces of its other splits are the reference.
     """
     train = corpus.split("train")
@@ -230,13 +192,7 @@ def _held_out(corpus: Corpus) -> tuple[list[Score], int]:
 def find_matches(
     pieces: ScoreBatch, train: Split, vocabulary: Vocabulary
 ) -> dict[str, LongestMatches]:
-    """Find the longest run from each note that training has, in each of REPRESENTATIONS.
-
-    Args:
-        pieces: on the vocabulary's grid.
-        train: the split to search.
-        vocabulary: of its tokens.
-    """
+    """Find the longest run from each note that `train` has, in each of REPRESENTATIONS."""
     notes = {name: note_sequence(pieces, name) for name in REPRESENTATIONS}
     best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in REPRESENTATIONS}
     for first, batch in _chunks(train, vocabulary):
@@ -378,12 +334,9 @@ def run_shares(matches: LongestMatches, members: range) -> RunShares:
 
 
 def shared_runs(matches: LongestMatches, piece: int, names: Sequence[str]) -> list[SharedRun]:
-    """Return all runs of LENGTHS[0] notes or more that are no part of another, the longest first.
+    """Return the runs of a piece that are no part of another, the longest first.
 
-    Args:
-        matches: from `find_matches`.
-        piece: the index of the piece.
-        names: of the training pieces.
+    Those of LENGTHS[0] notes or more, for the piece of this index; `names` are of training pieces.
     """
     begin, end = np.searchsorted(matches.notes.piece, (piece, piece + 1)).tolist()
     length = matches.length[begin:end]

@@ -22,7 +22,7 @@ from evaluation.likelihood import (
     measure_likelihood,
     read_files,
 )
-from evaluation.ngrams import BASELINES, fit_ngram
+from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
 from evaluation.samples import CorpusComparison, compare_with_corpus, sample_like_corpus
 from evaluation.surprise import NoteSurprise, most_surprising, note_nats
@@ -34,38 +34,23 @@ MAX_NOTES = 10  # listed as the most surprising
 
 @dataclass(frozen=True)
 class Example:
-    """A piece to see and to hear.
+    """A piece to see and to hear."""
 
-    Attributes:
-        name: of its file, or what it is.
-        score: its notes.
-        likelihood: the model's figure.
-        originality: what training has of it; None where that was not looked for.
-        picture: the PNG file that generate.py wrote beside it, if there is one.
-    """
-
-    name: str
+    name: str  # of its file, or what it is
     score: Score
     likelihood: PieceLikelihood
-    originality: PieceOriginality | None = None
-    picture: Path | None = None
+    originality: PieceOriginality | None = None  # None where that was not looked for
+    picture: Path | None = None  # the PNG file that generate.py wrote beside it
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Pieces to show.
+    """Pieces to show."""
 
-    Attributes:
-        given: of the given files.
-        written: of the pieces the model wrote the likeliest, the median and the least likely.
-        held_out: the median piece of a held-out split.
-        held_out_nats: (N,) the surprise of each of its notes.
-    """
-
-    given: list[Example]
-    written: list[Example]
-    held_out: Example
-    held_out_nats: NDArray[np.float64]
+    given: list[Example]  # of the given files
+    written: list[Example]  # by the model: the likeliest, the median and the least likely
+    held_out: Example  # the median piece of a held-out split
+    held_out_nats: NDArray[np.float64]  # (N,) the surprise of each of its notes
 
 
 @dataclass(frozen=True)
@@ -106,24 +91,16 @@ class PieceSurprise:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """All figures of a model.
-
-    Attributes:
-        likelihood: of each held-out split.
-        music: statistics of the pieces it wrote.
-        originality, written: of the same pieces.
-        given: of the given files; None where there were none.
-        surprise: of one held-out piece.
-    """
+    """All figures of a model."""
 
     model: ModelFacts
     corpus: CorpusFacts
-    likelihood: list[SetLikelihood]
-    music: CorpusComparison
+    likelihood: list[SetLikelihood]  # of each held-out split
+    music: CorpusComparison  # of the pieces it wrote, as the next two are
     originality: Originality
     written: SetLikelihood
-    given: GivenFiles | None
-    surprise: PieceSurprise
+    given: GivenFiles | None  # None where there were none
+    surprise: PieceSurprise  # of one held-out piece
 
 
 def summarize_model(
@@ -132,8 +109,7 @@ def summarize_model(
     """Judge a model by everything this package measures.
 
     Args:
-        model: the model.
-        corpus: that it was trained on.
+        model, corpus: the model, and what it was trained on.
         paths: MIDI files and folders to judge too; there may be none.
         count: how many pieces the model writes, as long as those it was trained on.
         seed: of what is drawn.
@@ -146,7 +122,7 @@ def summarize_model(
     if not splits:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
     given, given_examples = _judge_files(model, corpus, paths)  # errors in files come first
-    baselines = {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
+    baselines = fit_baselines(corpus)
     likelihood = [measure_likelihood(model, baselines, split) for split in splits]
 
     scores = sample_like_corpus(model, corpus, count, seed)
@@ -205,16 +181,11 @@ def _judge_files(
     originality = measure_originality(files.scores, files.names, corpus)
     by_name = {file.name: file for file in likelihood.files}
     known = [index for index, name in enumerate(files.names) if name in by_name]
-    examples = [
-        Example(
-            files.names[index],
-            files.scores[index],
-            by_name[files.names[index]],
-            originality.pieces[index],
-            _picture_beside(files.names[index]),
-        )
-        for index in known[:MAX_FILES]
-    ]
+    examples = []
+    for index in known[:MAX_FILES]:
+        name, score = files.names[index], files.scores[index]
+        its = by_name[name], originality.pieces[index], _picture_beside(name)
+        examples.append(Example(name, score, *its))
     return GivenFiles(likelihood, originality, pieces.messages), examples
 
 

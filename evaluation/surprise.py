@@ -22,25 +22,17 @@ ASPECTS = {
 
 @dataclass(frozen=True)
 class NoteSurprise:
-    """The surprise of one note.
+    """The surprise of one note."""
 
-    Attributes:
-        note: its index in the Score.
-        bar: its number (an upbeat is bar 0); on a grid of seconds the second.
-        beat: from 1, in the meter's unit; None on a grid of seconds.
-        nats: its surprise, the sum of `parts`.
-        parts: the nats of each of ASPECTS.
-    """
-
-    note: int
-    bar: int
-    beat: float | None
+    note: int  # its index in the Score
+    bar: int  # its number (an upbeat is bar 0); on a grid of seconds the second
+    beat: float | None  # from 1, in the meter's unit; None on a grid of seconds
     start_seconds: float
     program: int
     instrument: str
     name: str
-    nats: float
-    parts: dict[str, float]
+    nats: float  # its surprise, the sum of `parts`
+    parts: dict[str, float]  # by aspect
 
     @property
     def place(self) -> str:

@@ -68,19 +68,12 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows.
-
-    Attributes:
-        caption: what it shows.
-        head: of each column.
-        rows: the texts of the cells.
-        marked: the name of the row that stands out.
-    """
+    """A table whose first column names its rows."""
 
     caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    marked: str = ""
+    head: Sequence[str]  # of each column
+    rows: Sequence[Sequence[str]]  # the texts of the cells
+    marked: str = ""  # the name of the row that stands out
 
     @property
     def cells(self) -> list[list[Cell]]:

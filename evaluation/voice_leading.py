@@ -25,17 +25,11 @@ RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
 
 @dataclass(frozen=True)
 class Parts:
-    """Four voices, the highest first, in S slices of time in which no note begins or ends.
+    """Four voices, the highest first, in S slices of time in which no note begins or ends."""
 
-    Attributes:
-        steps: (S,) the duration of each slice.
-        pitch: (S, PARTS) what sounds; REST where nothing does.
-        begins: (S, PARTS) whether that note begins with the slice.
-    """
-
-    steps: NDArray[np.int64]
-    pitch: NDArray[np.int64]
-    begins: NDArray[np.bool_]
+    steps: NDArray[np.int64]  # (S,) the duration of each slice
+    pitch: NDArray[np.int64]  # (S, PARTS) what sounds; REST where nothing does
+    begins: NDArray[np.bool_]  # (S, PARTS) whether that note begins with the slice
 
     @classmethod
     def of(cls, score: Score) -> Parts | None:

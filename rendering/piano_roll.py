@@ -246,12 +246,7 @@ def _draw_bars(
 
 
 def _add_boxes(
-    axes: Axes,
-    left: ArrayLike,
-    right: ArrayLike,
-    bottom: ArrayLike,
-    top: ArrayLike,
-    **style: Any,
+    axes: Axes, left: ArrayLike, right: ArrayLike, bottom: ArrayLike, top: ArrayLike, **style: Any
 ) -> None:
     """Add rectangles from edges that broadcast to (N,), all in one artist."""
     left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
