@@ -52,16 +52,14 @@ def draw_statistics(comparison: Comparison) -> Figure:
     height = _TOP + _BOTTOM + _ROW * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
     values, overlaps = (
-        figure.add_axes((left, _BOTTOM / height, width, _ROW * len(rows) / height))
+        _panel(figure, (left, _BOTTOM / height, width, _ROW * len(rows) / height))
         for left, width in (_VALUES, _OVERLAPS)
     )
     for place, (name, row) in enumerate(rows.items()):
         _draw_values(values, place, row, STATISTICS[name].digits)
         _draw_overlap(overlaps, place, row)
     for axes in (values, overlaps):
-        axes.set(ylim=(len(rows) - 0.5, -0.5), facecolor="none", yticks=[])
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
+        axes.set(ylim=(len(rows) - 0.5, -0.5), yticks=[])
     values.set(xlim=(-0.04, 1.04), xticks=[])
     overlaps.set(xlim=(0, 1.02), xticks=[0, 0.5, 1])
     pieces = comparison.pieces
@@ -108,6 +106,15 @@ def _draw_overlap(axes: Axes, place: int, row: _Row) -> None:
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
 
 
+def _panel(figure: Figure, box: tuple[float, float, float, float], title: str = "") -> Axes:
+    """Add Axes without a frame: left, bottom, width and height in shares of the figure."""
+    axes = figure.add_axes(box, facecolor="none")
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
+    axes.set_title(title, size=9, color=INK, weight="bold", loc="left")
+    return axes
+
+
 def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Write text that no file name can turn into a formula."""
     given = {"size": 9, "color": INK, "va": "center", **style}
@@ -129,7 +136,7 @@ def draw_likelihood(sets: Sequence[SetLikelihood]) -> Figure:
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
     for (title, estimates, left), labels in zip(panels, names, strict=True):
         tall = _ROW * len(labels) / height
-        axes = figure.add_axes((left, 1 - _TOP / height - tall, 0.34, tall), facecolor="none")
+        axes = _panel(figure, (left, 1 - _TOP / height - tall, 0.34, tall), title)
         for place, name in enumerate(labels):
             for index, each in enumerate(estimates):
                 if name not in each:
@@ -141,10 +148,7 @@ def draw_likelihood(sets: Sequence[SetLikelihood]) -> Figure:
             axes.axhline(place + 0.5, color=FAINT, lw=0.6)
         axes.set(ylim=(len(labels) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
         axes.set_xlim(left=0)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
         axes.tick_params(axis="y", labelsize=9, labelcolor=INK)
-        axes.set_title(title, size=9, color=INK, weight="bold", loc="left")
     return figure
 
 
@@ -158,7 +162,7 @@ def draw_histograms(comparison: Comparison) -> Figure:
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
     for index, row in enumerate(rows):
         floor = (height - 2.1 * (index + 1) + 0.45) / height
-        axes = figure.add_axes((0.05, floor, 0.94, 1.3 / height), facecolor="none")
+        axes = _panel(figure, (0.05, floor, 0.94, 1.3 / height), row.label)
         shares = [np.array(its.shares) for its in (row.generated, row.held_out)]
         shown = np.flatnonzero(np.maximum(*shares) >= _MIN_SHARE)
         places = np.arange(len(shown))
@@ -172,9 +176,6 @@ def draw_histograms(comparison: Comparison) -> Figure:
         axes.locator_params(axis="y", nbins=3)
         axes.set_axisbelow(True)
         axes.grid(axis="y", color=FAINT, lw=0.6)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
-        axes.set_title(row.label, size=9, color=INK, weight="bold", loc="left")
         if not len(shown):
             _write(axes, 0.5, 0.5, "not defined", color=MUTED, ha="center", style="italic")
         elif not index:

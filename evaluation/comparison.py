@@ -237,14 +237,11 @@ def _mean_and_sd(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _spreads(distances: Sequence[Distance]) -> DistanceSpread:
-    """Summarize the distances of all draws."""
+    """Summarize the distances of all draws, as far as they are defined."""
+    overlap = _defined(np.array([each.overlap for each in distances]))
+    divergence = _defined(np.array([each.divergence for each in distances]))
+    farthest = (overlap.min(), divergence.max()) if len(overlap) else [float("nan")] * 2
     return DistanceSpread(
-        _spread([each.overlap for each in distances], np.min),
-        _spread([each.divergence for each in distances], np.max),
+        Spread(*_mean_and_sd(overlap), float(farthest[0])),
+        Spread(*_mean_and_sd(divergence), float(farthest[1])),
     )
-
-
-def _spread(values: Sequence[float], farthest: Callable[[NDArray[np.float64]], float]) -> Spread:
-    """Summarize the values that are defined."""
-    known = _defined(np.array(values))
-    return Spread(*_mean_and_sd(known), float(farthest(known)) if len(known) else float("nan"))

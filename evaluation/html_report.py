@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.figure import Figure
 
 from common.files import write_atomically
 from common.text import printable
@@ -78,8 +77,7 @@ def write_report(
         command: what made the page, as one would type it.
         path: of the .html file.
     """
-    quoted, music = shlex.quote(checkpoint), summary.music
-    originality, held_out = summary.originality, examples.held_out.score
+    music, originality, held_out = summary.music, summary.originality, examples.held_out.score
     listed = [(note.note, note.label) for note in summary.surprise.most]
     surprise = draw_surprise(held_out, examples.held_out_nats, listed)
     template = environment().get_template("report.html")
@@ -88,11 +86,11 @@ def write_report(
         name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
         headlines=headlines(summary),
         players=_players(summary, examples),
-        likelihood_chart=_chart(draw_likelihood(summary.likelihood)),
+        likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
         likelihood_tables=likelihood_tables(summary.likelihood, digits=3),
-        statistics_chart=_chart(draw_statistics(music)),
+        statistics_chart=_svg_uri(svg(draw_statistics(music))),
         statistics_table=statistics_table(music),
-        histograms_chart=_chart(draw_histograms(music)),
+        histograms_chart=_svg_uri(svg(draw_histograms(music))),
         draws=DRAWS,
         originality_table=originality_table(
             {
@@ -103,15 +101,8 @@ def write_report(
         runs=_longest_runs(originality),
         surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
         surprise_table=surprise_table(summary.surprise.most),
-        commands={
-            "this page": command,
-            "likelihood": f"python evaluate.py likelihood -c {quoted}",
-            "statistics": f"python evaluate.py music -c {quoted} "
-            f"--count {music.pieces['generated']} --seed {music.seed}",
-            "originality of any files": f"python evaluate.py originality -c {quoted} FILES",
-            "surprise": f"python evaluate.py likelihood -c {quoted} --piece FILE "
-            "--out surprise.png",
-        },
+        command=command,
+        checkpoint=shlex.quote(checkpoint),
     )
     with write_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -170,9 +161,8 @@ def _longest_runs(originality: Originality) -> list[str]:
     return [printable(text) for _, text in sorted(found, key=lambda run: -run[0])[:_MAX_RUNS]]
 
 
-def _chart(figure: Figure) -> str:
-    """Return a chart as a data: URI."""
-    return _data_uri(svg(figure).encode(), "image/svg+xml")
+def _svg_uri(text: str) -> str:
+    return _data_uri(text.encode(), "image/svg+xml")
 
 
 def _data_uri(content: bytes, kind: str) -> str:

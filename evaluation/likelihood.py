@@ -142,7 +142,7 @@ def measure_likelihood(
 ) -> SetLikelihood:
     """Score whole pieces by a model and by baselines (see model/scoring.py).
 
-    Every figure is a ratio of two sums over the pieces.
+    Every figure is a ratio of two sums over the P pieces, with an interval over them.
     """
     vocabulary = model.vocabulary
     tallies: list[Tally] = []
@@ -151,48 +151,35 @@ def measure_likelihood(
     for batch in WholePieces(pieces.split, vocabulary):
         ids, allowed = batch["pieces"], batch["allowed"]
         nats = model.token_nats(ids, allowed)
-        for piece, mask, each, notes in zip(ids, allowed, nats, batch["notes"], strict=True):
+        for piece, mask, each, count in zip(ids, allowed, nats, batch["notes"], strict=True):
             kind = vocabulary.kind_of[piece[1:]]
-            tallies.append(summarize(each, kind, notes, len(vocabulary.kind_names)))
+            tallies.append(summarize(each, kind, count, len(vocabulary.kind_names)))
             baseline_nats.append([b.token_nats(piece, mask).sum() for b in baselines.values()])
             score = decode(piece, vocabulary)
             seconds.append(float(score.step_seconds(score.end_step)))
+    columns = (pieces.split.names, tallies, pieces.notes_left_out, seconds)
     files = [
         PieceLikelihood(name, tally.notes, missing, tally.per_note, length)
-        for name, tally, missing, length in zip(
-            pieces.split.names, tallies, pieces.notes_left_out, seconds, strict=True
-        )
+        for name, tally, missing, length in zip(*columns, strict=True)
     ]
-    return _estimate(pieces.name, vocabulary, list(baselines), tallies, baseline_nats, files)
-
-
-def _estimate(
-    name: str,
-    vocabulary: Vocabulary,
-    baselines: Sequence[str],
-    tallies: Sequence[Tally],
-    baseline_nats: Sequence[Sequence[float]],
-    files: list[PieceLikelihood],
-) -> SetLikelihood:
-    """Add up the figures of P pieces, with intervals over them."""
+    who, notes = [*baselines, "model"], np.array([tally.notes for tally in tallies])
     by_kind = np.stack([tally.nats for tally in tallies])  # (P, K)
     tokens = np.stack([tally.counts for tally in tallies])
-    notes, seconds = (np.array([getattr(f, n) for f in files]) for n in ("notes", "seconds"))
-    columns = np.array(baseline_nats, dtype=np.float64).reshape(len(files), -1)
-    totals = np.column_stack([columns, by_kind.sum(axis=1)])
+    counted = np.array(baseline_nats, dtype=np.float64).reshape(len(files), -1)
+    totals = np.column_stack([counted, by_kind.sum(axis=1)])
     present = np.flatnonzero(tokens.any(axis=0))
     per_note = estimate_ratios(np.column_stack([totals, by_kind[:, present]]), notes)
-    who = [*baselines, "model"]
+    per_second = estimate_ratios(totals / NATS_PER_BIT, np.array(seconds))
     return SetLikelihood(
-        name,
+        pieces.name,
         len(files),
         int(notes.sum()),
         int(tokens.sum()),
-        float(seconds.sum()),
-        sum(file.notes_left_out for file in files),
+        float(np.sum(seconds)),
+        sum(pieces.notes_left_out),
         SETTINGS,
         dict(zip(who, per_note, strict=False)),
-        dict(zip(who, estimate_ratios(totals / NATS_PER_BIT, seconds), strict=True)),
+        dict(zip(who, per_second, strict=True)),
         estimate_ratios(totals[:, -1:], tokens.sum(axis=1))[0],
         {
             vocabulary.kind_names[kind]: KindNats(int(tokens[:, kind].sum()), estimate)

@@ -136,8 +136,9 @@ def summarize_model(
         Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
     ]
     held_out, nats, surprise = _judge_median(model, splits[-1], likelihood[-1])
+    parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
-        _model_facts(model),
+        ModelFacts(parameters, asdict(model.decoder.config), model.summary),
         CorpusFacts(corpus.folder.name, corpus.splits),
         likelihood,
         compare_with_corpus(scores, corpus, seed),
@@ -147,11 +148,6 @@ def summarize_model(
         surprise,
     )
     return summary, Examples(given_examples, written_examples, held_out, nats)
-
-
-def _model_facts(model: Model) -> ModelFacts:
-    parameters = sum(weight.numel() for weight in model.decoder.parameters())
-    return ModelFacts(parameters, asdict(model.decoder.config), model.summary)
 
 
 def _judge_median(

@@ -128,20 +128,13 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
     own, real = (
         each.line.shares[8] for each in (summary.originality.all, summary.originality.held_out)
     )
+    near = f"{sum(not row.is_far for row in known)} of {len(known)}"
+    its, counted = interval(model, 3), f"{best}: {number(baseline.value, 3)}"
+    copied = f"of its runs of eight notes stand in training; of held-out pieces {percent(real)}"
     return [
-        (
-            number(model.value, 3),
-            f"nats per note on {last.name} pieces {interval(model, 3)}; "
-            f"{best}: {number(baseline.value, 3)}",
-        ),
-        (
-            f"{sum(not row.is_far for row in known)} of {len(known)}",
-            "musical statistics as near to held-out pieces as real ones are",
-        ),
-        (
-            percent(own),
-            f"of its runs of eight notes stand in training; of held-out pieces {percent(real)}",
-        ),
+        (number(model.value, 3), f"nats per note on {last.name} pieces {its}; {counted}"),
+        (near, "musical statistics as near to held-out pieces as real ones are"),
+        (percent(own), copied),
     ]
 
 
