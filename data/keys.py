@@ -144,7 +144,7 @@ def root_of_triad(chord: NDArray[np.void]) -> int | None:
 
 
 def ends_on_tonic(score: Score) -> bool:
-    """Tell whether a piece ends on the tonic's triad in root position, major or minor.
+    """Return whether a piece ends on the tonic's triad in root position, major or minor.
 
     So a Picardy third counts. The key is that of the music before the last bar, so that an ending
     cannot speak for itself; where that has no key, as in a piece of one bar, it does not.

@@ -66,28 +66,25 @@ class Grid:
 
     @property
     def has_meter(self) -> bool:
-        """Whether meters and tempi are told: where the grid follows the beat."""
+        """Whether bars have meters and tempi of their own: where the grid follows the beat."""
         return self.kind == "beats"
 
     @property
     def default_meter(self) -> tuple[int, int]:
-        """Numerator and denominator where none are told."""
+        """Numerator and denominator where a piece gives none."""
         return (4, 4) if self.has_meter else (1, 4)
 
     @property
     def default_tempo_bpm(self) -> int:
-        """Quarter notes a minute where they are not told."""
+        """Quarter notes a minute where a piece gives none."""
         return 120 if self.has_meter else 60
 
     def bar_steps(self, numerator: Whole, denominator: Whole) -> Whole:
-        """Return the steps of a whole bar in this meter, rounded up to the grid.
-
-        Of many meters at once, where both are arrays.
-        """
+        """Return the steps of a whole bar of this meter, or these meters, rounded up."""
         return -(-numerator * 4 * self.steps_per_beat // denominator)
 
 
-SECONDS = Grid(100, "seconds")  # the seconds grid: as fine as onsets can be told apart
+SECONDS = Grid(100, "seconds")  # the seconds grid: finer than onsets can be heard apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +136,7 @@ class Score:
         return int(max(self.bar_starts[-1], ends.max(initial=0)))
 
     def step_seconds(self, steps: ArrayLike) -> NDArray[np.float64]:
-        """Seconds from the beginning at which the given steps fall, by the bars' tempi.
+        """Return the seconds from the beginning at which steps fall, by the bars' tempi.
 
         Past the last bar its tempo goes on.
         """
@@ -162,15 +159,15 @@ class Score:
 
 @dataclass(frozen=True)
 class ScoreBatch:
-    """P pieces end to end.
+    """P pieces, canonical, end to end.
 
     Attributes:
         notes: (N,) of NOTE; each piece's onsets count from its own beginning.
         bars: (M,) of BAR.
         tempo_bpm: (M,) int32.
         note_offsets: (P + 1,) int64: piece i has notes[note_offsets[i] : note_offsets[i + 1]].
-        bar_offsets: (P + 1,) int64, the same of bars and tempi.
-        grid: of all pieces.
+        bar_offsets: (P + 1,) int64, likewise of bars and tempi.
+        grid: that of all pieces.
     """
 
     notes: NDArray[np.void]
@@ -181,8 +178,8 @@ class ScoreBatch:
     grid: Grid
 
     @classmethod
-    def of(cls, scores: Sequence[Score]) -> ScoreBatch:
-        """Join pieces, one at least, that are on one grid."""
+    def from_scores(cls, scores: Sequence[Score]) -> ScoreBatch:
+        """Join pieces, one at least, which are all on the same grid."""
         return cls(
             np.concatenate([score.notes for score in scores]),
             np.concatenate([score.bars for score in scores]),
@@ -203,8 +200,8 @@ class ScoreBatch:
         bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
         return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
 
-    def some(self, is_chosen: NDArray[np.bool_]) -> ScoreBatch:
-        """Those of the pieces that are chosen; (P,) says which."""
+    def select(self, is_chosen: NDArray[np.bool_]) -> ScoreBatch:
+        """Return the pieces that (P,) is true for."""
         note_counts, bar_counts = np.diff(self.note_offsets), np.diff(self.bar_offsets)
         bars = np.repeat(is_chosen, bar_counts)
         return ScoreBatch(
@@ -242,7 +239,7 @@ def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.in
     return levels[np.searchsorted(midpoints, np.asarray(values), side="right")]
 
 
-# What a voice (see `_voice`) and an onset take of a sorting key.
+# Bits of a sorting key that a voice (see `_voice`) and an onset take.
 _VOICE_BITS, _ONSET_BITS = 15, 31
 _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each MIDI velocity
 
@@ -250,7 +247,7 @@ _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each M
 def canonical(
     notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
 ) -> tuple[Score, GridChanges]:
-    """Return the one Score for these notes and bars, and what was lost on the way.
+    """Return the one Score for these notes and bars, and what that merged and cut.
 
     Args:
         notes: (N,) of NOTE on the grid, in any order; a duration below 1 counts as 1.
@@ -266,8 +263,8 @@ def canonical(
         ValueError: a note or a bar that no Score can hold.
     """
     ends = offsets([len(notes)]), offsets([len(bars)])
-    batch_of_scores, losses = canonical_batch(notes, bars, tempo_bpm, *ends, grid)
-    return batch_of_scores[0], losses[0]
+    batch, changes = canonical_batch(notes, bars, tempo_bpm, *ends, grid)
+    return batch[0], changes[0]
 
 
 def canonical_batch(
@@ -278,7 +275,7 @@ def canonical_batch(
     bar_offsets: NDArray[np.int64],
     grid: Grid,
 ) -> tuple[ScoreBatch, list[GridChanges]]:
-    """Make each of P pieces, fewer than 2^16, given end to end, canonical.
+    """Make P pieces canonical, fewer than 2^16 and given end to end; see `canonical`.
 
     Raises:
         ValueError: a note or a bar that no Score can hold.
@@ -315,12 +312,12 @@ def canonical_batch(
         np.maximum, notes["onset"].astype(np.int64), note_offsets, empty=-1
     )
     bars, tempo, bar_offsets = _fit_bars(bars, tempo, bar_offsets, last_onset, grid)
-    losses = [GridChanges(*counts) for counts in zip(merged.tolist(), cut.tolist(), strict=True)]
-    return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, grid), losses
+    changes = [GridChanges(*counts) for counts in zip(merged.tolist(), cut.tolist(), strict=True)]
+    return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, grid), changes
 
 
 def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:
-    """One number a (program, pitch), rising with program and then pitch."""
+    """Return one number for (program, pitch) of each note, rising with program, then pitch."""
     return np.asarray(notes["program"].astype(np.int64) * 128 + notes["pitch"])
 
 
@@ -331,7 +328,7 @@ def _fit_bars(
     last_onset: NDArray[np.int64],
     grid: Grid,
 ) -> tuple[NDArray[np.void], NDArray[np.int32], NDArray[np.int64]]:
-    """Bars and tempi exactly up to the bar that holds each piece's last onset; none for -1."""
+    """Return bars, tempi and offsets up to the bar of each piece's last onset; none for -1."""
     bar_counts = np.diff(bar_offsets)
     if not bar_counts.all():
         at = bar_offsets[:-1][bar_counts == 0]

@@ -49,8 +49,8 @@ class EvaluationSet:
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
     ) -> EvaluationSet:
         """Return pieces, one name each, of which the vocabulary has every note."""
-        arrays = token_arrays(*encode_batch(ScoreBatch.of(scores), vocabulary), vocabulary)
-        return cls(name, Split.of(names, arrays), [0] * len(scores))
+        arrays = token_arrays(*encode_batch(ScoreBatch.from_scores(scores), vocabulary), vocabulary)
+        return cls(name, Split.in_memory(names, arrays), [0] * len(scores))
 
     @classmethod
     def of_files(cls, model: Model, files: MidiPieces) -> EvaluationSet:

@@ -159,7 +159,7 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
     train = corpus.split("train")
     held_out, total = _held_out(corpus)
     scores = [pieces[index] for index in range(len(pieces))] + held_out
-    matches = find_matches(ScoreBatch.of(scores), train, corpus.vocabulary)
+    matches = find_matches(ScoreBatch.from_scores(scores), train, corpus.vocabulary)
 
     def shares(first: int, count: int) -> tuple[RunShares, RunShares]:
         members = range(first, first + count)

@@ -129,7 +129,7 @@ def summarize_model(
     names = [f"written {number}" for number in range(1, count + 1)]
     written_set = EvaluationSet.of_scores("written", names, scores, model.vocabulary)
     written = measure_likelihood(model, {}, written_set)
-    originality = measure_originality(ScoreBatch.of(scores), names, corpus)
+    originality = measure_originality(ScoreBatch.from_scores(scores), names, corpus)
     ranks = _ranks(written.files)
     shown = dict.fromkeys([ranks[0], ranks[len(ranks) // 2], ranks[-1]])
     written_examples = [

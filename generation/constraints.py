@@ -121,7 +121,7 @@ class Constraints:
         Raises:
             ConstraintError: a tempo that no vocabulary can have.
         """
-        if self.tempo_bpm is None or not vocabulary.tells_tempo or len(vocabulary.tempos) > 1:
+        if self.tempo_bpm is None or not vocabulary.grid.has_meter or len(vocabulary.tempos) > 1:
             return vocabulary
         if not TEMPO_LEVELS[0] <= self.tempo_bpm <= TEMPO_LEVELS[-1]:
             raise ConstraintError(
@@ -138,7 +138,7 @@ class Constraints:
         """
         if self.tempo_bpm is None:
             return None
-        if not vocabulary.tells_tempo:
+        if not vocabulary.grid.has_meter:
             raise ConstraintError("the model counts seconds, not beats: it has no tempo to ask for")
         tempos = np.array(vocabulary.tempos)
         if not (math.isfinite(self.tempo_bpm) and tempos[0] <= self.tempo_bpm <= tempos[-1]):

@@ -151,7 +151,7 @@ class LengthPlan:
         vocabulary = self.vocabulary
         steps_per_beat = vocabulary.grid.steps_per_beat
         if len(prompt) == 1:
-            if vocabulary.tells_tempo:
+            if vocabulary.grid.has_meter:
                 return NEVER
             return max(1, round(self.length.seconds * steps_per_beat))
         score = decode(np.append(prompt, vocabulary.first(Kind.END)), vocabulary)

@@ -67,7 +67,7 @@ def seed_from_notes(
     vocabulary = constraints.retimed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
     constraints.meter_number(vocabulary)
-    tempos = vocabulary.tempos if vocabulary.tells_tempo else (120,)
+    tempos = vocabulary.tempos if vocabulary.grid.has_meter else (120,)
     score = parse_seed_notes(
         text,
         vocabulary.grid,

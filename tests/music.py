@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from data.score import BAR, NOTE, SECONDS, Grid, Score, canonical
+from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
 
@@ -121,3 +122,9 @@ def piece(notes, bars=((4, 4, 48),), tempo=120.0):
 def scale(count):
     """Rows for `piece`: quarter notes up the chromatic scale."""
     return [(12 * i, 12, 60 + i % 12, 80, 0) for i in range(count)]
+
+
+def transposition_range(ids, vocabulary):
+    """By how many semitones a piece may move, down (as a negative number) and up."""
+    ((low, high),) = transposition_ranges(ids, np.zeros(1, dtype=np.int64), vocabulary).tolist()
+    return low, high

@@ -86,7 +86,7 @@ class IdSequences:
 
 
 def is_id_file(path: str | Path) -> bool:
-    """Tell by the ending of its name whether a path is that of sequences."""
+    """Return whether a path is that of sequences, by the ending of its name."""
     return Path(path).suffix in SUFFIXES
 
 

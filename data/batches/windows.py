@@ -13,7 +13,7 @@ from common.interface import NOT_SCORED
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
-from data.tokens.augment import is_heard, misread, programs_of, silent_programs, transpositions
+from data.tokens.augment import ids_left, misread, programs_of, silent_programs, transpositions
 from data.tokens.context import bar_head_sizes, rebase
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
@@ -144,7 +144,7 @@ class TrainingWindows:
         # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
         head, has_tempo = bar_head_sizes(tokens, start, self._vocabulary)
         restates = ~has_tempo & (start != self._split.piece_offsets[piece])
-        restates &= self._vocabulary.tells_tempo
+        restates &= self._vocabulary.grid.has_meter
         column = np.arange(self._length)  # (W,)
         is_restated = restates[:, None] & (column == head[:, None])  # (B, W)
         source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))
@@ -156,7 +156,7 @@ class TrainingWindows:
         if self._silence:
             window = np.where(is_beyond, 0, window)
             silent = self._silent(window, drawn)
-            is_left = is_heard(window, silent, self._vocabulary)
+            is_left = ids_left(window, silent, self._vocabulary)
             to_left = np.argsort(~is_left, axis=1, kind="stable")  # (B, W)
             window = np.take_along_axis(window, to_left, axis=1)
             is_restated = np.take_along_axis(is_restated, to_left, axis=1)

@@ -33,14 +33,14 @@ VELOCITY = 80
 TEMPO_BPM = 80  # quarter notes a minute; most of the scores have no tempo mark
 REPORT_NAME = "bach.json"
 # Every .krn has an .mxl of the same name beside it.
-NOT_READ = {".rntxt": "Roman-numeral analyzes", ".krn": "second editions of a chorale"}
+NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
 FORMAT = 1  # goes up when the same scores would give other files
 
 Quarters = float | Fraction  # a time or a length in quarter notes, exact in either type
 
 
 class LeftOutError(ValueError):
-    """A piece that is no chorale of four voices; the message is the reason, in a few words."""
+    """Raised for a piece that is no chorale of four voices; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def entries() -> list[Path]:
 
 
 def read_entry(path: Path) -> stream.Score:
-    """music21's score of one entry.
+    """Read music21's score of one entry.
 
     Raises:
         LeftOutError: it is not a piece in notes, or the second edition of one.
@@ -169,12 +169,12 @@ def _voices(piece: stream.Score) -> dict[str, stream.Part]:
 
 
 def _bar_lines(voice: stream.Part) -> list[Quarters]:
-    """Where its measures begin, and the end of the last."""
+    """Return where the measures of a voice begin, and the end of the last."""
     return [*(measure.offset for measure in voice[stream.Measure]), voice.highestTime]
 
 
 def _bars(voice: stream.Part, grid: Grid) -> NDArray[np.void]:
-    """(M,) of BAR. Two measures that only a line of print parts, 7 and 7a, are one bar."""
+    """Return (M,) of BAR. Two measures that only a line of print parts, 7 and 7a, are one bar."""
     bars: list[tuple[meter.TimeSignature, Quarters, Quarters]] = []
     signature = None
     is_closed = True
@@ -200,7 +200,7 @@ def _bars(voice: stream.Part, grid: Grid) -> NDArray[np.void]:
 
 
 def _notes(voice: stream.Part) -> list[tuple[Quarters, Quarters, int]]:
-    """Start, end and pitch of each note of one voice, ties joined."""
+    """Return start, end and pitch of each note of one voice, ties joined."""
     notes: list[tuple[Quarters, Quarters, int]] = []
     for sound in voice.flatten().notes:
         if sound.duration.isGrace:

@@ -118,16 +118,13 @@ def build(
 
 
 def _bar(total: int, what: str, progress: bool) -> tqdm:
-    """Return a progress bar."""
-    hidden = None if progress else True  # None: shown where someone looks at it
+    """Return a progress bar, shown only where `progress` asks and someone looks at it."""
+    hidden = None if progress else True
     return tqdm(total=total, desc=what, unit="file", disable=hidden, leave=False)
 
 
 class _FirstPass:
-    """Reads all files; what it learns of them, but for the music of the pieces that are used.
-
-    Of 100,000 files it keeps some hundred bytes each.
-    """
+    """Reads all files, and keeps what it learns of them, some hundred bytes each."""
 
     def __init__(self, source: Source, options: CorpusOptions) -> None:
         self.source, self.options = source, options
@@ -157,7 +154,7 @@ class _FirstPass:
             read_pieces,
             folder=self.source.folder,
             grid=self.options.time_grid,
-            instruments=self.options.kept,
+            instruments=self.options.kept_instruments,
         )
         for batch, pieces in guarded_batches(read, files, workers, LIMIT_SECONDS):
             bar.update(len(batch))
@@ -166,7 +163,7 @@ class _FirstPass:
                 continue
             self.left_out += [LeftOut(name, reason) for name, reason in pieces.left_out]
             is_used = [self._is_used(pieces, number) for number in range(len(pieces.names))]
-            scores = pieces.scores.some(np.array(is_used, dtype=bool))
+            scores = pieces.scores.select(np.array(is_used, dtype=bool))
             self._count(scores)
             writer.add(scores)
 
@@ -297,7 +294,7 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
 def encode_pieces(
     place: tuple[Ranges, Ranges], vocabulary: Vocabulary, scratch: Path
 ) -> TokenArrays:
-    """Encode the pieces of which the notes and the bars are there on disk."""
+    """Encode the pieces whose notes and bars lie at these places in the scratch files."""
     scores = read_scores(scratch, vocabulary.grid, *place)
     return token_arrays(*encode_batch(scores, vocabulary), vocabulary)
 

@@ -72,7 +72,7 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """What tells it from every other corpus: the name of its folder."""
+        """The name of its folder, which no other corpus has."""
         return self.folder.name
 
     def piece_count(self, split: str) -> int:

@@ -1,4 +1,4 @@
-"""How a corpus is built."""
+"""The options of a corpus: how it is built from MIDI files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SPLITS = ("train", "valid", "test")
 
 
 class CorpusError(ValueError):
-    """No corpus can be made or read; the message is one line, for people."""
+    """Raised where no corpus can be made or read; the message is one line, for people."""
 
 
 @dataclass(frozen=True)
 class CorpusOptions:
-    """How a corpus is built.
+    """The options of a corpus.
 
     Attributes:
-        grid: `beats`, or `seconds` for performances that keep to none.
-        steps_per_beat: of a grid of beats.
-        instruments: `original`, `family` or `piano`; see `data.instruments`.
+        grid: `beats`, or `seconds` for performances that keep to no beat.
+        steps_per_beat: of a grid of beats; that of seconds is `SECONDS`.
+        instruments: `original`, `family` or `piano`; see `data.midi.instruments`.
         programs, tracks: which to keep; None: all.
         transpose: semitones, up and down, by which the vocabulary must let every piece move.
         valid, test: shares of the pieces that are held out; valid gets one at least.
@@ -60,7 +60,7 @@ class CorpusOptions:
 
     def __post_init__(self) -> None:
         try:
-            self.kept  # noqa: B018  # it checks its values
+            self.kept_instruments  # noqa: B018  # it checks its values
         except InstrumentsError as error:
             raise CorpusError(str(error)) from None
         if self.grid not in ("beats", "seconds"):
@@ -81,6 +81,6 @@ class CorpusOptions:
         return SECONDS if self.grid == "seconds" else Grid(self.steps_per_beat)
 
     @property
-    def kept(self) -> Instruments:
-        """What is kept of their instruments."""
+    def kept_instruments(self) -> Instruments:
+        """The instruments of the pieces that are kept."""
         return Instruments(self.instruments, self.programs, self.tracks)

@@ -49,7 +49,7 @@ class MidiPieces:
 
     @property
     def messages(self) -> list[str]:
-        """A line for people about each file that is no piece."""
+        """One line for people about each file that is no piece."""
         return [f"{name}: left out: {reason}" for name, reason in self.left_out]
 
 
@@ -90,7 +90,7 @@ def read_pieces(
             f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
         )
     is_short = sizes <= MOST_TOKENS
-    scores = scores.some(is_short)
+    scores = scores.select(is_short)
     pieces = [name for name in pieces if name not in reasons]
     return MidiPieces(
         pieces,
@@ -138,7 +138,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
 
 
 def least_tokens(scores: ScoreBatch) -> NDArray[np.int64]:
-    """Return (P,) how many tokens each piece takes at least: Notes, their Extends, Durations."""
+    """Count (P,) the tokens that each piece takes at least: Notes, their Extends, Durations."""
     longest = scores.grid.bar_steps(*scores.grid.default_meter)
     of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest
     return np.asarray(reduce_segments(np.add, of_note, scores.note_offsets, empty=0))

@@ -1,4 +1,4 @@
-"""What a person wants to know of a corpus before training: counted while it is built."""
+"""The report on a corpus, for people: counted while it is built, read before training."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def summary(report: CorpusReport) -> str:
 
 
 def report_text(report: CorpusReport) -> str:
-    """Return the report for people, a page."""
+    """Write the report for people, on a page."""
     used = sum(counts.pieces for counts in report.splits.values())
     title = f"{printable(report.name)}: {used:,} pieces out of {report.files:,} MIDI files"
     parts = [
@@ -274,7 +274,7 @@ def _tempo_line(tempos: dict[int, int]) -> str:
 
 
 def _grid_advice(without_beats: list[str], pieces: int) -> str:
-    """Say which grid suits."""
+    """Say which grid suits the pieces."""
     if not without_beats:
         return "all pieces keep to a beat, so a grid of beats suits them"
     how_many = f"{len(without_beats):,} of {pieces:,} pieces keep to no beat that the grid divides"
@@ -289,7 +289,7 @@ def _few(items: Sequence[str]) -> list[str]:
 
 
 def _named(names: Iterable[str]) -> str:
-    """Return a few names."""
+    """Join the first few of some names."""
     all_names = [printable(name) for name in names]
     return ", ".join(all_names[:EXAMPLES]) + (", ..." if len(all_names) > EXAMPLES else "")
 

@@ -66,8 +66,8 @@ class Split:
         return cls(**arrays, names=names)
 
     @classmethod
-    def of(cls, names: Sequence[str], pieces: TokenArrays) -> Split:
-        """Return pieces in memory, with these names, as a split."""
+    def in_memory(cls, names: Sequence[str], pieces: TokenArrays) -> Split:
+        """Return a split of pieces that lie in memory, with these names."""
         return cls(**pieces.arrays, piece_offsets=offsets(pieces.lengths), names=tuple(names))
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class TokenArrays:
 def token_arrays(
     ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
 ) -> TokenArrays:
-    """Return the arrays of some pieces, whose ids (N,) are end to end, each so long (P,)."""
+    """Return the arrays of P pieces, from their ids (N,), end to end, and their lengths (P,)."""
     begins = np.cumsum(lengths) - lengths
     kind = vocabulary.kind_of[ids]
     notes = np.concatenate([[0], np.cumsum(kind == Kind.NOTE)])
@@ -148,7 +148,7 @@ class SplitWriter:
 
 
 class GrowingArray:
-    """An .npy file that grows at its end; the header, which tells its length, is written twice.
+    """An .npy file that grows at its end; the header, which holds its length, is written twice.
 
     NumPy pads headers so that one with a larger first axis takes no more room.
     """

@@ -14,7 +14,7 @@ MODES = ("original", "family", "piano")
 
 
 class InstrumentsError(ValueError):
-    """No such choice of instruments; the message is one line."""
+    """Raised for a choice of instruments that there is not; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Instruments:
 
 
 def fold(events: Events, instruments: Instruments) -> Events:
-    """Return the notes that are kept, under the programs that they are kept as.
+    """Return the notes of the instruments to keep, with the programs that they are kept as.
 
     This comes before the canonical form, in which notes that fall together through it are merged.
     """

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from common.files import write_atomically
 from data.midi.quantize import Events, MidiError, score_from_events
-from data.midi.repair import has_hanging, without_hanging
+from data.midi.repair import end_hanging_notes, has_hanging_notes
 from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_FILE_BYTES = 32 * 2**20
@@ -66,8 +66,8 @@ def read_events(path: str | Path) -> Events:
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
-    if has_hanging(content):
-        content = without_hanging(content)
+    if has_hanging_notes(content):
+        content = end_hanging_notes(content)
     try:
         file = symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:
@@ -143,7 +143,7 @@ def midi_bytes(score: Score) -> bytes:
     ) | ~is_whole[:-1]
     marks = np.flatnonzero(is_marked)
     at, numerator, denominator = starts[marks], numerator[marks], denominator[marks]
-    if len(bars) and not is_whole[-1]:  # the end of a last bar that is short must be told too
+    if len(bars) and not is_whole[-1]:  # the end of a short last bar is marked too
         at, numerator, denominator = (
             np.append(array, last)
             for array, last in (
@@ -232,5 +232,5 @@ def _joined(tracks: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _named(names: list[str], tracks: list[NDArray[np.int64]]) -> tuple[tuple[str, int], ...]:
-    """Name and number of notes of each track that has any."""
+    """Return name and number of notes of each track that has any."""
     return tuple((name, len(rows)) for name, rows in zip(names, tracks, strict=True) if len(rows))

@@ -14,7 +14,7 @@ from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Score, ScoreBatch, c
 
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
 MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
-MIN_TEMPO_BPM = 60e6 / 2**24  # what a MIDI file cannot say
+MIN_TEMPO_BPM = 60e6 / 2**24  # a MIDI file has 24 bits for microseconds a quarter note
 MAX_BAR_BEATS = 16  # a meter with longer bars than this is taken for a mistake
 MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted out one by one
 LEAST_BEAT_FIT = 0.5  # see `beat_fit`; onsets that stray by 0.19 of a division fit so well
@@ -47,7 +47,7 @@ class Events:
 
 
 def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
-    """Brings events to the grid.
+    """Bring events to the grid.
 
     Onsets, ends and bar lines go to the nearest step, half way up; bar lines are rounded from
     their exact places, so that rounding does not add up. A bar's tempo is the one that gives it
@@ -59,8 +59,8 @@ def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
     """
     for reason in refusals([events], grid).values():
         raise MidiError(reason)
-    batch_of_scores, losses = batch_from_events([events], grid)
-    return batch_of_scores[0], losses[0]
+    batch, changes = batch_from_events([events], grid)
+    return batch[0], changes[0]
 
 
 def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
@@ -82,7 +82,7 @@ def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
 
 
 def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch, list[GridChanges]]:
-    """Make of each piece what `score_from_events` does, brought to the grid all at once.
+    """Bring the events of many pieces to the grid at once, each as `score_from_events` does.
 
     Args:
         pieces: none that `refusals` names, fewer than 2^16.
@@ -102,28 +102,26 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
     notes["onset"], notes["duration"] = steps[:, 0], steps[:, 1] - steps[:, 0]
     for column, name in enumerate(("pitch", "velocity", "program"), start=2):
         notes[name] = joined.notes[:, column]
-    batch_of_scores, losses = canonical_batch(
-        notes, bars, tempi, joined.note_offsets, bar_offsets, grid
-    )
+    batch, changes = canonical_batch(notes, bars, tempi, joined.note_offsets, bar_offsets, grid)
 
     error = np.abs(steps[:, 0] - exact[:, 0])
     moved = np.bincount(piece[error > _NOISE], minlength=len(pieces))
     worst = reduce_segments(np.maximum, error, joined.note_offsets, empty=0)
     for number, (begin, end) in enumerate(pairwise(joined.note_offsets.tolist())):
-        losses[number].moved = int(moved[number])
-        losses[number].error_steps = float(error[begin:end].sum())
-        losses[number].worst_error_steps = float(worst[number])
-    return batch_of_scores, losses
+        changes[number].moved = int(moved[number])
+        changes[number].error_steps = float(error[begin:end].sum())
+        changes[number].worst_error_steps = float(worst[number])
+    return batch, changes
 
 
 def beat_fit(pieces: Sequence[Events]) -> NDArray[np.float64]:
-    """(P,) how well onsets keep to the beat: 1 where all lie on it, near 0 where they ignore it.
+    """Return (P,), how well onsets keep to the beat: 1 on it, near 0 where they ignore it.
 
     The mean over onsets of the cosine of their phase between the lines of an even division of the
     quarter note (Greenwood and Durand's V, "The distribution of length and components of the sum
     of n random unit vectors", 1955), for the division that suits best: of triplets, sixteenths,
-    both, or twice as fine as both. Notes together count once. A file whose ticks are too coarse
-    to tell, or without notes, fits. The events are such as `refusals` does not name.
+    both, or twice as fine as both. Notes together count once. A file without notes, or
+    whose ticks are too coarse to show it, fits. The events are such as `refusals` does not name.
     """
     joined = _Joined.of(pieces)
     moments = np.sort(_key(joined.note_piece, np.maximum(joined.notes[:, 0], 0)))
@@ -137,7 +135,7 @@ def beat_fit(pieces: Sequence[Events]) -> NDArray[np.float64]:
 
 
 def has_beats(pieces: Sequence[Events]) -> NDArray[np.bool_]:
-    """(P,) whether a grid of beats suits; if not, a performance did not mind them."""
+    """Return (P,), whether a grid of beats suits each piece, by its `beat_fit`."""
     return beat_fit(pieces) >= LEAST_BEAT_FIT
 
 
@@ -275,7 +273,7 @@ def _bars(
 def _seconds(
     joined: _Joined, ticks: NDArray[np.number], piece: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Seconds from its piece's beginning at which each tick falls, by that piece's tempo map."""
+    """Return the seconds from its piece's beginning at which each tick falls, by the tempo map."""
     count = len(joined.ticks_per_beat)
     tempi = np.concatenate([np.tile([0.0, 120.0], (count, 1)), joined.tempi])
     tempo_piece = np.append(np.arange(count), joined.tempo_piece)
@@ -293,5 +291,5 @@ def _seconds(
 
 
 def _key(piece: NDArray[np.int64], tick: NDArray[np.number]) -> NDArray[np.int64]:
-    """Rises with piece and then tick."""
+    """Return numbers that rise with piece and then tick."""
     return (piece << _TICK_BITS) + tick.astype(np.int64)

@@ -27,8 +27,10 @@ _ENDINGS = (
 )
 
 
-def has_hanging(content: bytes) -> bool:
-    """Whether a note in a MIDI file is never ended: an end that is put in far too late is used.
+def has_hanging_notes(content: bytes) -> bool:
+    """Return whether a note in a MIDI file is never ended.
+
+    It puts in an end of every pitch, far too late, and looks whether a note uses it.
 
     Files that are not whole, or of very many tracks, are taken to have none.
     """
@@ -48,8 +50,8 @@ def has_hanging(content: bytes) -> bool:
     return any((track.notes.numpy()["duration"] >= _LATE).any() for track in ended.tracks)
 
 
-def without_hanging(content: bytes) -> bytes:
-    """End notes that hang where their pitch begins again; leave the file where that fails."""
+def end_hanging_notes(content: bytes) -> bytes:
+    """End notes that hang where their pitch begins again; return a broken file as it is."""
     try:
         file = mido.MidiFile(file=io.BytesIO(content))
         for track in file.tracks:
@@ -88,7 +90,7 @@ def _ended(track: mido.MidiTrack) -> list[mido.Message]:
 
 
 def _pitch(message: mido.Message) -> tuple[int, int] | None:
-    """Channel and pitch of what begins or ends a note."""
+    """Return channel and pitch of a message that begins or ends a note; of others None."""
     return (message.channel, message.note) if message.type in ("note_on", "note_off") else None
 
 

@@ -1,6 +1,6 @@
-"""Brings a piece into a vocabulary by the least change, and says what was changed.
+"""Adapts a piece to a vocabulary by the least change, and says what was changed.
 
-A model can only continue what it has tokens for; a user's own tune seldom asks first.
+A model can only continue what it has tokens for; a user's own music may well hold others.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
     """Return the nearest piece that the vocabulary can encode, and a clause for each change.
 
     Instruments become the vocabulary's nearest by program number, of the same family if it can be,
-    and drums go where it has none; pitches move by octaves; velocities and tempi go to the nearest;
-    a bar of a meter that is not known becomes a (shortened) bar of one that is, or several.
+    and drums are left out where it has none; pitches move by octaves; velocities and tempi go to
+    the nearest; a bar of a meter that is not known becomes a (shortened) bar of one that is, or
+    several.
 
     Raises:
         VocabularyError: the piece is on another grid.
     """
     if score.grid != vocabulary.grid:
         raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
-    told: list[str] = []
-    notes = _fit_programs(score.notes, vocabulary, told)
-    notes = _fit_pitches(notes, vocabulary, told)
+    changes: list[str] = []
+    notes = _adapt_programs(score.notes, vocabulary, changes)
+    notes = _adapt_pitches(notes, vocabulary, changes)
     velocity = _nearest(vocabulary.velocities, notes["velocity"])
     if np.any(velocity != notes["velocity"]):
-        told.append("loudness went to the nearest the model knows")
+        changes.append("loudness went to the nearest the model knows")
     notes["velocity"] = velocity
     tempo = _nearest(vocabulary.tempos, score.tempo_bpm)
     if np.any(tempo != score.tempo_bpm):
-        told.append("the tempo went to the nearest the model knows")
-    bars, tempo = _fit_bars(score, tempo, vocabulary, told)
-    fitted, losses = canonical(notes, bars, tempo, score.grid)
-    if losses.merged or losses.cut:
-        told.append(f"{losses.merged} notes fell together and {losses.cut} were cut short")
-    return fitted, told
+        changes.append("the tempo went to the nearest the model knows")
+    bars, tempo = _adapt_bars(score, tempo, vocabulary, changes)
+    adapted, merging = canonical(notes, bars, tempo, score.grid)
+    if merging.merged or merging.cut:
+        changes.append(f"{merging.merged} notes fell together and {merging.cut} were cut short")
+    return adapted, changes
 
 
 def without_unknown(
@@ -58,18 +59,18 @@ def without_unknown(
     notes, pitch = score.notes, score.notes["pitch"]
     is_known = np.isin(notes["program"], vocabulary.programs)
     is_known &= (pitch >= vocabulary.lowest_pitch) & (pitch <= vocabulary.highest_pitch)
-    fitted, told = adapt_score(replace(score, notes=notes[is_known]), vocabulary)
-    return fitted, is_known, told
+    adapted, changes = adapt_score(replace(score, notes=notes[is_known]), vocabulary)
+    return adapted, is_known, changes
 
 
-def _fit_programs(
-    notes: NDArray[np.void], vocabulary: Vocabulary, told: list[str]
+def _adapt_programs(
+    notes: NDArray[np.void], vocabulary: Vocabulary, changes: list[str]
 ) -> NDArray[np.void]:
     pitched = [program for program in vocabulary.programs if program != DRUMS]
     is_drum = notes["program"] == DRUMS
     playable = np.where(is_drum, DRUMS in vocabulary.programs, bool(pitched))
     if not playable.all():
-        told.append(f"{int((~playable).sum())} notes without a fitting instrument were left out")
+        changes.append(f"{int((~playable).sum())} notes without a fitting instrument were left out")
     notes = notes[playable].copy()
     for program in np.unique(notes["program"]).tolist():
         if program not in vocabulary.programs:
@@ -79,12 +80,12 @@ def _fit_programs(
                 key=lambda known: (known // FAMILY_PROGRAMS != family, abs(known - program), known),
             )
             notes["program"][notes["program"] == program] = nearest
-            told.append(f"program {program} became {nearest}")
+            changes.append(f"program {program} became {nearest}")
     return notes
 
 
-def _fit_pitches(
-    notes: NDArray[np.void], vocabulary: Vocabulary, told: list[str]
+def _adapt_pitches(
+    notes: NDArray[np.void], vocabulary: Vocabulary, changes: list[str]
 ) -> NDArray[np.void]:
     low, high = vocabulary.lowest_pitch, vocabulary.highest_pitch
     pitch = notes["pitch"].astype(np.int64)
@@ -92,15 +93,17 @@ def _fit_pitches(
     down = -(-np.maximum(pitch - high, 0) // 12)
     moved = np.clip(pitch + 12 * (up - down), low, high)  # a range below an octave can only clip
     if np.any(moved != pitch):
-        told.append(f"{int((moved != pitch).sum())} notes moved by octaves into the model's range")
+        changes.append(
+            f"{int((moved != pitch).sum())} notes moved by octaves into the model's range"
+        )
     notes["pitch"] = moved
     return notes
 
 
-def _fit_bars(
-    score: Score, tempo: NDArray[np.int32], vocabulary: Vocabulary, told: list[str]
+def _adapt_bars(
+    score: Score, tempo: NDArray[np.int32], vocabulary: Vocabulary, changes: list[str]
 ) -> tuple[NDArray[np.void], NDArray[np.int32]]:
-    """Bars of known meters that cover the same time."""
+    """Return bars of known meters that cover the same time, and their tempi."""
     rows, tempi = [], []
     for (numerator, denominator, length), bpm in zip(
         score.bars.tolist(), tempo.tolist(), strict=True
@@ -115,7 +118,7 @@ def _fit_bars(
         tempi.append(bpm)
     bars = np.array(rows, dtype=BAR)
     if len(bars) != len(score.bars) or np.any(bars != score.bars):
-        told.append("bars of unknown meters became bars of known ones")
+        changes.append("bars of unknown meters became bars of known ones")
     return bars, np.array(tempi, dtype=np.int32)
 
 

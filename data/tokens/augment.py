@@ -10,10 +10,10 @@ from data.tokens.vocabulary import Kind, Vocabulary
 
 
 def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
-    """(V,) the id that each id becomes when the music moves by `semitones`; drums stay.
+    """Return (V,), the id that each id becomes when the music moves by `semitones`.
 
-    -1 where the note would leave the vocabulary. Transposing ids so gives the encoding of the
-    transposed piece, since note ids keep their order.
+    Drums stay. -1 where the note would leave the vocabulary. Since note ids keep their order, what
+    comes of the ids of a piece is the encoding of the transposed piece.
     """
     table = np.arange(vocabulary.size)
     notes = vocabulary.ids(Kind.NOTE)
@@ -25,14 +25,14 @@ def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
 
 
 def transpositions(vocabulary: Vocabulary, reach: int) -> NDArray[np.int64]:
-    """(2 * reach + 1, V) the tables of `transposition` for -reach .. reach semitones."""
+    """Return (2 * reach + 1, V), the tables of `transposition` for -reach .. reach semitones."""
     return np.stack([transposition(vocabulary, shift) for shift in range(-reach, reach + 1)])
 
 
 def transposition_ranges(
     ids: NDArray[np.int64], begins: NDArray[np.int64], vocabulary: Vocabulary
 ) -> NDArray[np.int64]:
-    """(P, 2) the lowest and the highest number of semitones by which each piece can move, (-k, l).
+    """Return (P, 2), the lowest and highest semitones by which each piece can move: (-k, l).
 
     Args:
         ids: (N,) the ids of P pieces, end to end.
@@ -51,16 +51,10 @@ def transposition_ranges(
     return ranges
 
 
-def transposition_range(ids: NDArray[np.int64], vocabulary: Vocabulary) -> tuple[int, int]:
-    """Return by how many semitones a piece may move, down and up: `transposition_ranges` of one."""
-    ((low, high),) = transposition_ranges(ids, np.zeros(1, dtype=np.int64), vocabulary).tolist()
-    return low, high
-
-
 def silent_programs(
     present: NDArray[np.bool_], share: NDArray[np.float64], order: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """(B, P) which programs of each window fall silent: one or more, never all that are there.
+    """Choose (B, P), the programs of each window that fall silent: one or more, never all.
 
     Args:
         present: (B, P) the programs that each window has.
@@ -74,15 +68,16 @@ def silent_programs(
     return np.asarray(present & (place < falling[:, None]))
 
 
-def is_heard(
+def ids_left(
     ids: NDArray[np.int64], silent: NDArray[np.bool_], vocabulary: Vocabulary
 ) -> NDArray[np.bool_]:
-    """(B, T) which ids are left when programs fall silent: their notes go, and empty Positions.
+    """Return (B, T), which ids are left when programs fall silent.
 
-    So does then a Position at the very end, of which it is not known what follows.
+    The notes of these programs go, and Positions left without a note. So does a Position at the
+    very end, since what follows it is not known.
 
     Args:
-        ids: (B, T), Pad at the right end, which is not heard.
+        ids: (B, T), Pad at the right end, which is not left.
         silent: (B, P) the programs that are silent in each window.
     """
     kind = vocabulary.kind_of[ids]
@@ -101,16 +96,16 @@ def is_heard(
 
 
 def misread(
-    ids: NDArray[np.int64], slip: NDArray[np.int64], tables: NDArray[np.int64]
+    ids: NDArray[np.int64], semitones: NDArray[np.int64], tables: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(B, T) ids in which each note is moved by its own number of semitones, if it can be.
+    """Move each note of ids (B, T) by its own number of semitones, if it can be.
 
     Args:
         ids: (B, T).
-        slip: (B, T) semitones, from -k to k.
+        semitones: (B, T), from -k to k.
         tables: (2 k + 1, V) of `transpositions`.
     """
-    moved = tables[slip + len(tables) // 2, ids]
+    moved = tables[semitones + len(tables) // 2, ids]
     return np.where(moved < 0, ids, moved)
 
 

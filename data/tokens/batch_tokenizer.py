@@ -1,4 +1,4 @@
-"""Many scores <-> ids at once: what is done to each piece is done to all, end to end."""
+"""Many scores to ids and back at once, end to end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from data.arrays import offsets
 from data.score import Score, ScoreBatch
-from data.tokens.tokenizer import bar_indices, decode_parts, encode
+from data.tokens.context import bar_head_sizes
+from data.tokens.tokenizer import bar_indices, bar_tempos, decode_parts, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
@@ -27,20 +28,17 @@ def encode_batch(
     notes = scores.notes.copy()
     notes["onset"] += np.repeat(bar_starts[scores.bar_offsets[:-1]], np.diff(scores.note_offsets))
     ids = encode(Score(notes, scores.bars, scores.tempo_bpm, scores.grid), vocabulary)
-    kind_of = vocabulary.kind_of
+    bars = bar_indices(ids, vocabulary)
     # where each piece but the first begins: at its first bar; if it has none, at the next, or End
-    new = np.append(bar_indices(ids, vocabulary), len(ids) - 1)[scores.bar_offsets[1:-1]]
+    new = np.append(bars, len(ids) - 1)[scores.bar_offsets[1:-1]]
 
     places = [np.repeat(new, 2)]
     values = [np.tile([vocabulary.first(Kind.END), vocabulary.first(Kind.START)], len(new))]
-    if vocabulary.counts[Kind.TEMPO]:
-        barred = new[np.diff(scores.bar_offsets)[1:] > 0]
-        head_end = barred + 1 + (kind_of[ids[barred + 1]] == Kind.LENGTH)
-        lacks_tempo = kind_of[ids[head_end]] != Kind.TEMPO
-        tempo_at = np.flatnonzero(kind_of[ids] == Kind.TEMPO)
-        latest = np.searchsorted(tempo_at, head_end[lacks_tempo]) - 1
-        places.append(head_end[lacks_tempo])
-        values.append(ids[tempo_at[latest]])
+    if vocabulary.grid.has_meter:
+        first_bar = scores.bar_offsets[1:-1][np.diff(scores.bar_offsets)[1:] > 0]
+        head_size, has_tempo = bar_head_sizes(ids, bars[first_bar], vocabulary)
+        places.append((bars[first_bar] + head_size)[~has_tempo])
+        values.append(bar_tempos(ids, vocabulary)[first_bar[~has_tempo]])
     ids = np.insert(ids, np.concatenate(places), np.concatenate(values))
     return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
 

@@ -1,4 +1,4 @@
-"""Where a model begins to read in the middle of a piece: at a bar, with the tempo restated."""
+"""The context from which a model goes on in mid-piece: from a bar, with the tempo restated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> N
     size = bar_head_size(ids, start, vocabulary)
     head = ids[start : start + size]
     kinds = vocabulary.kind_of[ids[: start + size]]
-    if kinds[-1] == Kind.TEMPO or not vocabulary.tells_tempo:
+    if kinds[-1] == Kind.TEMPO or not vocabulary.grid.has_meter:
         return head
     return np.append(head, ids[np.flatnonzero(kinds == Kind.TEMPO)[-1]])
 
@@ -50,7 +50,7 @@ def rebase(
 
     It is a window as in training, from the latest bar that leaves half a context or more. Only
     where a single bar is longer than that does it begin in mid-bar: with the head of that bar,
-    which tells meter and tempo, and then at a later position in it.
+    which has meter and tempo, and then at a later position in it.
 
     Args:
         history: (T,) all ids before the place, from Start or from a prompt of this function on;

@@ -58,7 +58,7 @@ class Cursor:
             bar_count=bar_count,
             bar_start=bar_start,
             bar_length=bar_length,
-            tempo=np.full(batch, -1 if vocabulary.tells_tempo else 0),
+            tempo=np.full(batch, -1 if vocabulary.grid.has_meter else 0),
             position=position,
             now=now,
             note=note,

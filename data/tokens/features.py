@@ -1,8 +1,8 @@
-"""SideFeatures: what the ids so far say about where each id stands, spelled out beside it.
+"""SideFeatures: what the ids so far say about where each id stands, as numbers beside it.
 
 A decoder could work all of this out from the ids: when it is, what sounds, what has just ended,
-when each voice will be free. Told, a small one learns from few pieces what it would need many
-for. Nothing here looks ahead, so the likelihood stays exact.
+when each voice will be free. A small one that gets it ready-made learns from few pieces what it
+would need many for. Nothing here looks ahead, so the likelihood stays exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from data.tokens.cursor import Windows, read_windows
 from data.tokens.spans import NO_PITCH, Ints, Sounds, first_reaching, spread, take
 from data.tokens.vocabulary import Kind, Vocabulary
 
-MAX_BARS_TO_FOLLOW = 16  # bars that follow; more are told as so many
+MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
 FEW = 16  # programs; a note of more has no column of its own
 # Blocks of intervals, within the octave: which notes, above which root.
 INTERVALS = {
@@ -37,7 +37,7 @@ SideArrays = SideInput[NDArray[np.integer[Any]]]
 class SideFeatures:
     """The side input beside ids (`SideInput`): bits in S columns, block by block.
 
-    Told from outside, all 0 where it is not known:
+    From outside, all 0 where it is not known:
 
         follow      so many bars follow the id's own
         silent      programs that were made silent in this window
@@ -51,7 +51,7 @@ class SideFeatures:
         sounding    the notes that sound, or of more than FEW programs, these programs and the
                     drums; their pitches; their pitch classes
         over        the notes that sounded at the onset before, and no more; the same three
-        left        by program, or of them all, the steps for which notes go on: not told, 1, 2 ..
+        left        by program, or of them all, the steps for which notes go on: not known, 1, 2 ..
 
     and, the same in every key, by semitones within the octave:
 
@@ -117,7 +117,7 @@ class SideFeatures:
         self.columns = self._note_columns(number, pitch, is_drum)
 
     def _own_width(self) -> int:
-        """Columns for notes one by one; of more than FEW programs, for programs and drums."""
+        """Count the columns for single notes; of more than FEW programs, for programs and drums."""
         vocabulary = self.vocabulary
         if self.reference_programs:
             return vocabulary.counts[Kind.NOTE]
@@ -280,7 +280,7 @@ class SideFeatures:
         roots: dict[str, Ints],
         is_token: NDArray[np.bool_],
     ) -> None:
-        """Set what is told by program: intervals between them, references and moves."""
+        """Set what there is for each program: intervals between them, references and moves."""
         own, new = (
             notes.lowest_by(self.program_of, self.reference_programs) for notes in (over, begun)
         )

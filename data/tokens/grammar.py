@@ -78,7 +78,7 @@ class Grammar:
 
         if latest & _HEADS:
             mask[:, ids[Kind.LENGTH]] &= numbers[Kind.LENGTH] + 1 < state.bar_length[:, None]
-            # The first bar must tell its tempo; later only a change is told.
+            # The first bar must have a Tempo; later only a change has one.
             mask[:, ids[Kind.TEMPO]] &= numbers[Kind.TEMPO] != state.tempo[:, None]
             is_tempo_due = (state.tempo < 0) & np.isin(state.kind, (Kind.BAR, Kind.LENGTH))
             if is_tempo_due.any():

@@ -1,18 +1,18 @@
-"""Notes as spans of places in windows: where each begins, sounds and ends, for all at once."""
+"""Array helpers on windows (B, T) of ids: which note each place belongs to, what sounds there."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-NEVER = 2**40  # ends a note whose duration is still to be told
+NEVER = 2**40  # the end of a note whose Duration is not yet read
 NO_PITCH = -1
 
 Ints = NDArray[np.int64]
 
 
 class Sounds:
-    """Notes beside ids: N entries, each a note in a place of a row."""
+    """N notes with a pitch, each in a row and a place of windows (B, T)."""
 
     def __init__(
         self,
@@ -30,34 +30,37 @@ class Sounds:
         self.lowest = np.where(lowest < NEVER, lowest, NO_PITCH)
 
     def lowest_by(self, group_of: Ints, count: int) -> Ints:
-        """(B, T, count) the lowest pitch of each group of notes, NO_PITCH where there is none.
+        """Return (B, T, count), the lowest pitch of each group of notes, or NO_PITCH.
 
-        `group_of` is (N,), of each note.
+        `group_of` gives the group of each note number.
         """
         lowest = np.full((*self.lowest.shape, count), NEVER)
         np.minimum.at(lowest, (self.rows, self.places, group_of[self.number]), self.pitch)
         return np.where(lowest < NEVER, lowest, NO_PITCH)
 
     def above(self, root: Ints) -> tuple[Ints, Ints]:
-        """Which entries' place has a root (B, T), and how many semitones they are above it."""
+        """Return which notes stand where there is a root (B, T), and their semitones above it."""
         roots = root[self.rows, self.places]
         which = np.flatnonzero(roots != NO_PITCH)
         return which, (self.pitch - roots)[which]
 
 
 def latest(is_one: NDArray[np.bool_]) -> Ints:
-    """(B, T) the place of the latest True so far, -1 before the first."""
+    """Return (B, T), the place of the latest True so far; -1 before the first."""
     places = np.where(is_one, np.arange(is_one.shape[1]), -1)
     return np.asarray(np.maximum.accumulate(places, axis=1))
 
 
 def take(values: NDArray[np.generic], places: Ints) -> Ints:
-    """(B, T) what stands in these places of each row; anything where the place is -1."""
+    """Return (B, T), what stands in these places of each row; anything where the place is -1."""
     return np.take_along_axis(np.asarray(values), np.maximum(places, 0), axis=1)
 
 
 def first_reaching(times: Ints, rows: Ints, least: Ints) -> Ints:
-    """(N,) the first place in its row, where times (B, T) never fall, with a time of `least`."""
+    """Return (N,), the first place of each row given whose time is `least` or more.
+
+    Times (B, T) never fall within a row.
+    """
     apart = int(times.max(initial=0)) + 3
     row_starts = apart * np.arange(len(times))[:, None]
     wanted = np.minimum(least, apart - 2) + apart * rows
@@ -66,7 +69,7 @@ def first_reaching(times: Ints, rows: Ints, least: Ints) -> Ints:
 
 
 def spread(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """All places of N ranges, first to stop - 1: whose each is, and the place."""
+    """Expand N ranges, first to stop - 1: return the range of each place, and the place."""
     count = np.maximum(stop - first, 0)
     which = np.repeat(np.arange(len(first)), count)
     before = np.cumsum(count) - count

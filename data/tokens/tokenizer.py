@@ -1,7 +1,7 @@
 """Scores to token ids and back, whole arrays at a time.
 
-Canonical scores and grammatical id sequences are one to one (see `data.vocabulary` for how a
-piece is spelled, `data.grammar` for what is grammatical).
+Canonical scores and grammatical id sequences are one to one (see `data.tokens.vocabulary` for how
+a piece is encoded, `data.tokens.grammar` for what is grammatical).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 
 def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """(T,) the ids of a piece, from Start to End.
+    """Encode a piece: return (T,) ids, from Start to End.
 
     Raises:
         VocabularyError: the vocabulary has no token for something in the piece.
@@ -28,7 +28,7 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
     # Which optional tokens stand where.
     meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
     has_length = bars["length"] != vocabulary.whole_bars[meter]
-    has_tempo = _is_new(score.tempo_bpm) & vocabulary.tells_tempo
+    has_tempo = _is_new(score.tempo_bpm) & vocabulary.grid.has_meter
     has_position = _is_new(notes["onset"])
     extends = (notes["duration"] - 1) // vocabulary.longest_duration
     has_velocity = int(len(vocabulary.velocities) > 1)
@@ -70,32 +70,28 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
     """Return the piece that ids from Start to End encode: undo `encode`.
 
     Raises:
-        VocabularyError: the ids are not the spelling of any piece.
+        VocabularyError: the ids encode no piece.
     """
     ids = np.asarray(ids, dtype=np.int64)
     if not len(ids) or ids.min() < 0 or ids.max() >= vocabulary.size:
         raise VocabularyError("not a piece: no ids, or ids outside the vocabulary")
     try:
-        score = _decode(ids, vocabulary)
-        is_spelling = np.array_equal(encode(score, vocabulary), ids)
+        score = canonical(*decode_parts(ids, vocabulary), vocabulary.grid)[0]
+        is_encoding = np.array_equal(encode(score, vocabulary), ids)
     except (ValueError, IndexError):  # the arrays of a broken sequence do not fit together
-        is_spelling = False
-    if not is_spelling:
+        is_encoding = False
+    if not is_encoding:
         raise VocabularyError("not a piece: the ids break the grammar")
     return score
-
-
-def _decode(ids: NDArray[np.int64], vocabulary: Vocabulary) -> Score:
-    """Decode grammatical ids; of others it makes noise, which `decode` finds out."""
-    return canonical(*decode_parts(ids, vocabulary), vocabulary.grid)[0]
 
 
 def decode_parts(
     ids: NDArray[np.int64], vocabulary: Vocabulary
 ) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.int32]]:
-    """Return notes, bars and tempi that grammatical ids spell, of pieces laid end to end.
+    """Return the notes, bars and tempi that grammatical ids encode, of pieces end to end.
 
-    Onsets are counted from the first piece's beginning.
+    Onsets are counted from the first piece's beginning. Other ids give noise, a ValueError or an
+    IndexError.
     """
     read = read_windows(ids[None], vocabulary)
     kind, value = read.kind[0], read.value[0]
@@ -105,7 +101,7 @@ def decode_parts(
     bars["numerator"], bars["denominator"] = meters.T
     bars["length"] = read.bar_length[0, is_bar]
     tempo = np.full(len(bars), vocabulary.tempos[0])
-    if vocabulary.tells_tempo:
+    if vocabulary.grid.has_meter:
         numbers = bar_tempos(ids, vocabulary) - vocabulary.first(Kind.TEMPO)
         tempo = np.array(vocabulary.tempos)[numbers]
 
@@ -122,30 +118,30 @@ def decode_parts(
 
 
 def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """Where the Bar tokens stand in a piece: the places where a window may begin."""
+    """Return the places of the Bar tokens, at which windows may begin."""
     return np.flatnonzero(vocabulary.kind_of[ids] == Kind.BAR)
 
 
 def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """(M,) the id of the Tempo in force in each bar of a piece; Pad where tempi are not told."""
+    """Return (M,), the id of the Tempo in force in each bar; Pad on a grid without meter."""
     bars = bar_indices(ids, vocabulary)
-    if not vocabulary.tells_tempo:
+    if not vocabulary.grid.has_meter:
         return np.zeros(len(bars), dtype=np.int64)
     tempos = np.flatnonzero(vocabulary.kind_of[ids] == Kind.TEMPO)
-    # the tempo in force in a bar is the last one told before the next bar
+    # the latest Tempo before the next bar
     latest = np.searchsorted(tempos, np.append(bars, len(ids))[1:]) - 1
     return ids[tempos[latest]]
 
 
 def _is_new(values: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Where a value differs from the one before it, as the first does."""
+    """Return where a value differs from the one before it; the first does."""
     is_new = np.ones(len(values), dtype=bool)
     is_new[1:] = values[1:] != values[:-1]
     return is_new
 
 
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """(M,) the number of each meter in the vocabulary."""
+    """Return (M,), the number of each meter in the vocabulary."""
     numbers = {meter: number for number, meter in enumerate(vocabulary.meters)}
     missing = set(meters) - set(numbers)
     if missing:

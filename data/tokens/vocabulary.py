@@ -1,6 +1,6 @@
-"""The vocabulary: what each token id says, as arithmetic.
+"""The vocabulary: what each token id means, as arithmetic.
 
-A piece is spelled
+A piece is encoded as
 
     Start ( Bar [Length] [Tempo] ( Position ( Note Extend* Duration [Velocity] )+ )* )* End
 
@@ -47,12 +47,12 @@ class Kind(IntEnum):
 
 
 class VocabularyError(ValueError):
-    """A piece holds something that the vocabulary has no token for; the message says what."""
+    """Something has no token in the vocabulary, or is no vocabulary; the message says what."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Which tokens there are.
+    """The tokens of a model or corpus, and their ids.
 
     Attributes:
         meters: (numerator, denominator) of each Bar token, sorted.
@@ -88,24 +88,19 @@ class Vocabulary:
         return self.grid.bar_steps(*self.grid.default_meter)
 
     @cached_property
-    def tells_tempo(self) -> bool:
-        """Whether there are Tempo tokens."""
-        return self.grid.has_meter
-
-    @cached_property
     def pitch_count(self) -> int:
-        """Pitches a program."""
+        """The number of pitches that each program has tokens for."""
         return self.highest_pitch - self.lowest_pitch + 1
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Tokens of each kind."""
+        """The number of tokens of each kind."""
         return (
             *(1, 1, 1),
             len(self.meters),
             # Length 1 .. longest_bar - 1: a whole bar needs none
             self.longest_bar - 1 if self.grid.has_meter else 0,
-            len(self.tempos) if self.tells_tempo else 0,
+            len(self.tempos) if self.grid.has_meter else 0,
             self.longest_bar,  # Position 0 .. longest_bar - 1
             len(self.programs) * self.pitch_count,
             1,
@@ -128,7 +123,7 @@ class Vocabulary:
         return self.firsts[kind]
 
     def ids(self, kind: Kind) -> slice:
-        """All ids of a kind."""
+        """Return the ids of a kind."""
         return slice(self.firsts[kind], self.firsts[kind + 1])
 
     @cached_property
@@ -186,7 +181,7 @@ class Vocabulary:
         return kind.name.capitalize()
 
     def _length_label(self, steps: int) -> str:
-        """So many steps in whole notes, or in seconds."""
+        """Write a number of steps in whole notes, or in seconds."""
         if self.grid.has_meter:
             return str(Fraction(steps, 4 * self.grid.steps_per_beat))
         return f"{steps / self.grid.steps_per_beat:g}s"
@@ -223,7 +218,7 @@ class Vocabulary:
 
 @dataclass
 class Survey:
-    """What the pieces seen so far need of a vocabulary; add each, then ask for `vocabulary`."""
+    """Collects what pieces need of a vocabulary: `add` each, then ask for `vocabulary`."""
 
     meters: set[tuple[int, int]] = field(default_factory=set)
     tempos: set[int] = field(default_factory=set)
@@ -237,11 +232,8 @@ class Survey:
         meters = bars["numerator"].tolist(), bars["denominator"].tolist()
         self.meters.update(zip(*meters, strict=True))
         self.tempos.update(score.tempo_bpm.tolist())
-        for seen, name in (
-            (self.programs, "program"),
-            (self.velocities, "velocity"),
-            (self.pitches, "pitch"),
-        ):  # counted, which is quicker than sorted
+        fields = {"program": self.programs, "velocity": self.velocities, "pitch": self.pitches}
+        for name, seen in fields.items():  # counted, which is quicker than sorted
             seen.update(np.flatnonzero(np.bincount(notes[name])).tolist())
 
     def vocabulary(self, grid: Grid, transpose: int = 0) -> Vocabulary:

@@ -31,15 +31,15 @@ def line(pitches, *, length=12, program=40, start=0):
 
 def split_of(*pieces):
     vocabulary = vocabulary_for(*pieces)
-    ids, lengths = encode_batch(ScoreBatch.of(pieces), vocabulary)
+    ids, lengths = encode_batch(ScoreBatch.from_scores(pieces), vocabulary)
     names = [f"piece{number}" for number in range(len(pieces))]
-    return Split.of(names, token_arrays(ids, lengths, vocabulary)), vocabulary
+    return Split.in_memory(names, token_arrays(ids, lengths, vocabulary)), vocabulary
 
 
 def found_in(asked, *training):
     """The figures of one piece and its runs, by representation."""
     train, vocabulary = split_of(*training)
-    found = find_matches(ScoreBatch.of([asked]), train, vocabulary)
+    found = find_matches(ScoreBatch.from_scores([asked]), train, vocabulary)
     return {
         name: vars(run_shares(found[name], range(1)))
         | {"runs": shared_runs(found[name], 0, train.names)}
@@ -121,14 +121,14 @@ def test_no_run_reaches_from_one_piece_or_line_into_the_next():
     halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
     assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
     train, vocabulary = split_of(piece(line(TUNE)))
-    found = find_matches(ScoreBatch.of(halves), train, vocabulary)["line"]
+    found = find_matches(ScoreBatch.from_scores(halves), train, vocabulary)["line"]
     assert run_shares(found, range(2)).longest == [6, 6]
 
 
 def test_bars_are_seconds_where_the_grid_has_no_meter():
     notes = np.array([(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)], NOTE)
     score = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
-    assert note_sequence(ScoreBatch.of([score]), "line").bar.tolist() == list(range(12))
+    assert note_sequence(ScoreBatch.from_scores([score]), "line").bar.tolist() == list(range(12))
 
 
 def brute(asked, there):
@@ -150,11 +150,11 @@ def brute(asked, there):
 def test_as_long_as_found_note_by_note(asked, training):
     training = [*training[:2], asked[0], training[0]]
     train, vocabulary = split_of(*training)
-    found = find_matches(ScoreBatch.of(asked), train, vocabulary)
+    found = find_matches(ScoreBatch.from_scores(asked), train, vocabulary)
     for name in REPRESENTATIONS:
         mine, there = (
-            note_sequence(ScoreBatch.of(asked), name),
-            note_sequence(ScoreBatch.of(training), name),
+            note_sequence(ScoreBatch.from_scores(asked), name),
+            note_sequence(ScoreBatch.from_scores(training), name),
         )
         length = found[name].length
         assert length.tolist() == brute(mine.step.tolist(), there.step.tolist())
@@ -165,7 +165,7 @@ def test_as_long_as_found_note_by_note(asked, training):
 
 def test_training_in_chunks_gives_the_same(monkeypatch):
     train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
-    asked = ScoreBatch.of([transposed(tune(4), 3), tune(2), tune(99)])
+    asked = ScoreBatch.from_scores([transposed(tune(4), 3), tune(2), tune(99)])
     whole = find_matches(asked, train, vocabulary)
     monkeypatch.setattr(originality, "CHUNK", 200)
     for name, in_parts in find_matches(asked, train, vocabulary).items():
@@ -181,7 +181,7 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
     train = corpus.split("train")
     number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
     copy = transposed(tune(number, bars=3 + number % 7), 2)
-    result = measure_originality(ScoreBatch.of([copy, tune(99)]), ["copy", "new"], corpus)
+    result = measure_originality(ScoreBatch.from_scores([copy, tune(99)]), ["copy", "new"], corpus)
     assert result.training.pieces == len(train)
     copied, new = result.pieces
     for reading in REPRESENTATIONS:

@@ -17,7 +17,7 @@ from data.batches.windows import EVALUATION_TOKENS, TrainingWindows, masks_of_pi
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter, token_arrays
 from data.score import BAR, NOTE, canonical
-from data.tokens.augment import transposition, transposition_range
+from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
@@ -26,7 +26,7 @@ from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from tests.folders import write_tunes
-from tests.music import GRID, random_score, vocabulary_for
+from tests.music import GRID, random_score, transposition_range, vocabulary_for
 from tests.tensors import flat
 
 REACH = 2

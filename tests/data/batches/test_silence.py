@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.interface import NOT_SCORED
 from data.batches.windows import TrainingWindows
-from data.tokens.augment import is_heard, programs_of, silent_programs
+from data.tokens.augment import ids_left, programs_of, silent_programs
 from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
@@ -26,7 +26,7 @@ def test_what_is_left_spells_the_piece_without_the_notes_of_these_programs(score
     vocabulary = vocabulary_for(score)
     silent = (bits >> np.arange(len(vocabulary.programs))) % 2 == 1
     ids = encode(score, vocabulary)
-    left = ids[is_heard(ids[None], silent[None], vocabulary)[0]]
+    left = ids[ids_left(ids[None], silent[None], vocabulary)[0]]
     is_left = ~np.isin(score.notes["program"], np.array(vocabulary.programs)[silent])
     expected = encode(replace(score, notes=score.notes[is_left]), vocabulary)
     assert left.tolist() == expected.tolist()
@@ -75,7 +75,7 @@ def test_windows_are_those_without_silence_less_some_programs(split):
             assert left < there
             silent = np.isin(np.arange(len(vocabulary.programs)), [*there - left])
             np.testing.assert_array_equal(names, silent & (its != 0)[:, None])
-            expected = window[is_heard(window, silent[None], vocabulary)]
+            expected = window[ids_left(window, silent[None], vocabulary)]
             np.testing.assert_array_equal(its[:length], expected[:length])
             assert len(expected) - length in (0, 1)
             follows = np.zeros(CONTEXT, dtype=np.int64)

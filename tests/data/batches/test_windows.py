@@ -13,12 +13,19 @@ from data.batches.windows import (
 )
 from data.corpus.store import Split
 from data.score import BAR, NOTE, SECONDS, canonical
-from data.tokens.augment import programs_of, transposition, transposition_range
+from data.tokens.augment import programs_of, transposition
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode
 from data.tokens.vocabulary import Kind
-from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for
+from tests.music import (
+    VOCABULARIES,
+    piece,
+    random_score,
+    random_walks,
+    transposition_range,
+    vocabulary_for,
+)
 from tests.tensors import flat
 
 CONTEXT = 48

@@ -116,7 +116,7 @@ def test_grace_notes_are_not_played(chorale):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("riemenschneider001.rntxt", "Roman-numeral analyzes"),
+        ("riemenschneider001.rntxt", "Roman-numeral analyses"),
         ("bwv277.krn", "second editions of a chorale"),
         ("bwv846", "without one soprano, one alto, one tenor and one bass"),
         ("bwv227.3", "without one soprano, one alto, one tenor and one bass"),  # five voices
@@ -220,11 +220,11 @@ def test_build_says_what_it_kept_and_gives_the_same_bytes_each_time(tmp_path, ch
     assert report.kept == ["bwv269", "bwv281"]
     assert report.left_out == {
         "second editions of a chorale": ["bwv281"],
-        "Roman-numeral analyzes": ["riemenschneider001"],
+        "Roman-numeral analyses": ["riemenschneider001"],
     }
     assert str(report) == (
         "Bach chorales: 2 of music21's 4 entries kept\n"
-        "left out: 1 second editions of a chorale; 1 Roman-numeral analyzes"
+        "left out: 1 second editions of a chorale; 1 Roman-numeral analyses"
     )
     made = files(tmp_path / "a b" / "midi")
     assert list(made) == ["bach.json", "bwv269.mid", "bwv281.mid"]

@@ -220,10 +220,10 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
 
 def test_scores_come_back_from_disk(tmp_path):
     scores = [tune(number, bars=1 + number) for number in range(4)]
-    written = ScoreBatch.of(scores)
+    written = ScoreBatch.from_scores(scores)
     with ScoreWriter(tmp_path) as writer:
-        writer.add(ScoreBatch.of(scores[:1]))
-        writer.add(ScoreBatch.of(scores[1:]))
+        writer.add(ScoreBatch.from_scores(scores[:1]))
+        writer.add(ScoreBatch.from_scores(scores[1:]))
     notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
     bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
     order = [2, 0, 3]

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def fingerprint(score):
-    (only,) = fingerprints(ScoreBatch.of([score]))
+    (only,) = fingerprints(ScoreBatch.from_scores([score]))
     return only
 
 

@@ -13,7 +13,7 @@ from data.corpus.find_files import find_midi_files
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import MAX_FILE_BYTES, read_midi
 from data.midi.quantize import MidiError
-from data.midi.repair import has_hanging, without_hanging
+from data.midi.repair import end_hanging_notes, has_hanging_notes
 from data.score import Score
 from data.tokens.tokenizer import encode
 from tests.folders import NOTTINGHAM
@@ -245,12 +245,12 @@ def test_a_note_that_is_never_ended_takes_no_later_ones_end(read, events, notes)
 
 def test_only_files_with_such_notes_are_rewritten():
     ended, hanging = one(), midi(track(on(60), NOTES))
-    assert not has_hanging(ended)
-    assert has_hanging(hanging)
-    assert not has_hanging(ended[:-3])
-    assert not has_hanging(midi(*[track(on(60), NOTES)] * 600))  # it would take megabytes
-    assert not has_hanging(without_hanging(hanging))
-    assert without_hanging(b"MThd") == b"MThd"
+    assert not has_hanging_notes(ended)
+    assert has_hanging_notes(hanging)
+    assert not has_hanging_notes(ended[:-3])
+    assert not has_hanging_notes(midi(*[track(on(60), NOTES)] * 600))  # it would take megabytes
+    assert not has_hanging_notes(end_hanging_notes(hanging))
+    assert end_hanging_notes(b"MThd") == b"MThd"
 
 
 def test_noise_is_refused_by_size_or_by_its_beginning(reason):

@@ -17,7 +17,7 @@ from tests.music import piece, scores, vocabulary_for
 )
 def test_a_batch_is_encoded_as_its_pieces_are(pieces):
     vocabulary = vocabulary_for(*pieces)
-    ids, lengths = encode_batch(ScoreBatch.of(pieces), vocabulary)
+    ids, lengths = encode_batch(ScoreBatch.from_scores(pieces), vocabulary)
     encoded = [encode(score, vocabulary) for score in pieces]
     np.testing.assert_array_equal(ids, np.concatenate(encoded))
     assert lengths.tolist() == list(map(len, encoded))

@@ -14,7 +14,7 @@ import model.sampling
 from common.interface import SHARED_REFERENCES
 from data.keys import LEAST_HEARD, PROFILES
 from data.score import DRUMS
-from data.tokens.augment import transposition, transposition_range
+from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.step_features import FeatureStepper
@@ -25,7 +25,15 @@ from generation.length import Length
 from model.config import DecoderConfig
 from model.scoring import token_nats
 from tests.models import QUARTET
-from tests.music import BOTH, VOCABULARIES, piece, random_walks, scores, vocabulary_for
+from tests.music import (
+    BOTH,
+    VOCABULARIES,
+    piece,
+    random_walks,
+    scores,
+    transposition_range,
+    vocabulary_for,
+)
 from tests.tensors import flat, opinionated
 
 
