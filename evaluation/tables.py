@@ -89,14 +89,13 @@ class Table:
         """Yield the table as lines of text."""
         cells = self.cells
         plain = str.maketrans(f"{_FIGURE_SPACE}{_PUNCTUATION_SPACE}\N{MINUS SIGN}", "  -")
-        texts = [[c.text.strip() if c.is_nan else c.text for c in row] for row in cells]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        widths = [max(len(cell.text) for cell in column) for column in zip(*cells, strict=True)]
         gap = "  " if sum(widths) + 2 * len(widths) <= LINE_WIDTH else " "
         yield self.caption
-        for row, line in zip(cells, texts, strict=True):
+        for row in cells:
             padded = [
-                text.rjust(width) if cell.kind == "figure" else text.ljust(width)
-                for cell, text, width in zip(row, line, widths, strict=True)
+                cell.text.rjust(width) if cell.kind == "figure" else cell.text.ljust(width)
+                for cell, width in zip(row, widths, strict=True)
             ]
             yield gap.join(padded).translate(plain).rstrip()
 
@@ -110,12 +109,15 @@ def _are_figures(texts: Sequence[str]) -> bool:
 
 
 def _align(texts: Sequence[str]) -> list[str]:
-    """Pad figures to the same number of digits after the point."""
-    digits = [len(text.partition(".")[2]) for text in texts]
-    most = max(digits)
+    """Pad figures to the same number of digits after the point; not what is not defined."""
+    after = [len(text.partition(".")[2]) for text in texts]
+    most = max(after)
+    spaces = [
+        _PUNCTUATION_SPACE * (own == 0 < most) + _FIGURE_SPACE * (most - own) for own in after
+    ]
     return [
-        text + _PUNCTUATION_SPACE * bool(most and not own) + _FIGURE_SPACE * (most - own)
-        for text, own in zip(texts, digits, strict=True)
+        text if "NaN" in text[:4] else text + space
+        for text, space in zip(texts, spaces, strict=True)
     ]
 
 
