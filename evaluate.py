@@ -184,8 +184,7 @@ def opening_ids(
     """Encode the beginning of a MIDI file, or what follows from a later bar on.
 
     Args:
-        model: its vocabulary is used.
-        midi: path of the file.
+        model, midi: the model whose vocabulary is used, and the path of the file.
         from_bar: the first bar; an upbeat is bar 0 and comes with bar 1.
         limit: how many ids at most.
 

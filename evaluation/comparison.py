@@ -169,14 +169,10 @@ def compare(
     """Measure how far generated pieces are from held-out ones, by every statistic.
 
     Two sets of real pieces differ too. So the distance of training pieces from the held-out ones
-    is given for reference: over DRAWS draws, with repeats, of as many as were generated.
+    is given for reference: over DRAWS draws, with repeats, of as many as were generated. What is
+    not defined is NaN and stays out of every mean.
 
-    Args:
-        generated, held_out, train: pieces on one grid, at least one of each.
-        seed: of the draws.
-
-    Returns:
-        The comparison. What is not defined is NaN and stays out of every mean.
+    All pieces are on one grid, at least one of each set; `seed` is that of the draws.
     """
     sets = dict(zip(SETS, (generated, held_out, train), strict=True))
     draws = np.random.default_rng(seed).integers(len(train), size=(DRAWS, len(generated)))

@@ -46,11 +46,7 @@ def between_values(values: NDArray[np.float64], reference: NDArray[np.float64]) 
     distances of all pairs within the reference, each smoothed to a density by a Gaussian kernel.
     They report the Kullback-Leibler divergence of the two densities; Jensen-Shannon's is symmetric
     and always exists. Their program cuts the densities at the last value; here they are whole, so
-    that equal ones overlap by 1.
-
-    Args:
-        values: (N,), none NaN.
-        reference: (M,), likewise.
+    that equal ones overlap by 1. Values are (N,) and (M,), none of them NaN.
     """
     across = np.abs(values[:, None] - reference).ravel()
     within = np.abs(reference[:, None] - reference)[np.triu_indices(len(reference), 1)]

@@ -42,8 +42,7 @@ def interval_nearness(
     smaller their interval. Drums are left out.
 
     Args:
-        embeddings: (V, D), of all ids.
-        vocabulary: of the ids.
+        embeddings, vocabulary: (V, D), of all ids, and what they mean.
         semitones: the interval, 2 or more.
 
     Returns:

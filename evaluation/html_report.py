@@ -17,7 +17,7 @@ from common.files import write_atomically
 from common.text import printable
 from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import DRAWS
-from evaluation.originality import REPRESENTATIONS, Originality
+from evaluation.originality import Originality
 from evaluation.summary import Example, Examples, ModelSummary
 from evaluation.tables import (
     headlines,
@@ -70,12 +70,7 @@ def write_report(
 ) -> None:
     """Write the page, whole or not at all.
 
-    Args:
-        summary: all figures.
-        examples: the pieces to show.
-        checkpoint: the name of the model's file.
-        command: what made the page, as one would type it.
-        path: of the .html file.
+    `checkpoint` is the path of the model's file, `command` what made the page, as one types it.
     """
     music, originality, held_out = summary.music, summary.originality, examples.held_out.score
     listed = [(note.note, note.label) for note in summary.surprise.most]
@@ -137,8 +132,7 @@ def _player(example: Example, title: str, seconds: float) -> _Player:
         facts += f", the first {float(heard.step_seconds(heard.end_step)):.0f} s to hear"
     longest = None
     if example.originality:
-        runs = [run for name in REPRESENTATIONS for run in example.originality.runs[name][:1]]
-        run = max(runs, key=lambda run: run.notes, default=None)
+        run = max(example.originality.longest_runs, key=lambda run: run.notes, default=None)
         longest = printable(str(run)) if run else "none of four notes or more"
     if example.picture:
         picture = example.picture.read_bytes()
@@ -152,13 +146,9 @@ def _player(example: Example, title: str, seconds: float) -> _Player:
 
 def _longest_runs(originality: Originality) -> list[str]:
     """Return the longest of all shared runs, and where they are, in words."""
-    found = [
-        (run.notes, f"{piece.name}: {run}")
-        for piece in originality.pieces
-        for name in REPRESENTATIONS
-        for run in piece.runs[name][:1]
-    ]
-    return [printable(text) for _, text in sorted(found, key=lambda run: -run[0])[:_MAX_RUNS]]
+    found = [(run, piece.name) for piece in originality.pieces for run in piece.longest_runs]
+    found.sort(key=lambda each: -each[0].notes)
+    return [printable(f"{name}: {run}") for run, name in found[:_MAX_RUNS]]
 
 
 def _svg_uri(text: str) -> str:

@@ -110,6 +110,11 @@ class PieceOriginality:
     texture: RunShares
     runs: dict[str, list[SharedRun]]  # by representation, the longest first
 
+    @property
+    def longest_runs(self) -> list[SharedRun]:
+        """The longest run of each representation that has one."""
+        return [run for runs in self.runs.values() for run in runs[:1]]
+
 
 @dataclass(frozen=True)
 class SetOriginality:

@@ -84,11 +84,6 @@ def sample_like_corpus(model: Model, corpus: Corpus, count: int, seed: int) -> l
 def compare_with_corpus(pieces: Sequence[Score], corpus: Corpus, seed: int) -> CorpusComparison:
     """Compare pieces with held-out ones of a corpus by every musical statistic.
 
-    Args:
-        pieces: by a model, or others.
-        corpus: that the model was trained on.
-        seed: of what is drawn.
-
     Raises:
         CorpusError: no pieces are held out.
     """

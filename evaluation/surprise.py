@@ -56,11 +56,7 @@ def note_nats(
 
     To each note belong its own tokens, and those between the note before it and itself: a bar and
     a position count for the first note there. So every token but End is counted once.
-
-    Args:
-        ids: (T,) from Start to End.
-        nats: (T - 1,) of each id after Start.
-        vocabulary: of the ids.
+    The ids, (T,), go from Start to End; the nats, (T - 1,), are those of each id after Start.
     """
     kinds = vocabulary.kind_of[ids[1:-1]]
     owner = np.cumsum(kinds == Kind.NOTE) - 1 + np.isin(kinds, ASPECTS["when"])
@@ -73,12 +69,9 @@ def note_nats(
 
 
 def most_surprising(score: Score, nats: NDArray[np.float64], limit: int) -> list[NoteSurprise]:
-    """Return the most surprising notes of a piece, the most surprising first.
+    """Return at most `limit` notes of a piece, the most surprising first.
 
-    Args:
-        score: N notes.
-        nats: (N, 4) from `note_nats`; NaN for notes that were not scored.
-        limit: how many at most.
+    The nats are (N, 4), from `note_nats`; NaN for notes that were not scored.
     """
     total = nats.sum(axis=1)
     rows = np.argsort(-total, kind="stable")[: min(limit, int(np.isfinite(total).sum()))]

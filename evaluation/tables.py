@@ -12,23 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluation.bootstrap import Estimate
-from evaluation.comparison import (
-    DRAWS,
-    SETS,
-    STATISTICS,
-    BinShares,
-    Comparison,
-    PieceValues,
-    Spread,
-)
+from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison
 from evaluation.likelihood import SetLikelihood
-from evaluation.originality import (
-    LENGTHS,
-    REPRESENTATIONS,
-    Originality,
-    PieceOriginality,
-    SetOriginality,
-)
+from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
 from evaluation.summary import ModelSummary
 from evaluation.surprise import ASPECTS, NoteSurprise
 
@@ -196,12 +182,15 @@ def statistics_table(comparison: Comparison) -> Table:
     for name, row in comparison.rows.items():
         cells = [row.label]
         for its in (row.generated, row.held_out):
-            cells.append(_mean_and_sd(its, STATISTICS[name].digits))
+            cells.append(_mean_and_sd(its.mean, its.sd, STATISTICS[name].digits))
         for distance, real, is_far, digits in (
             (row.distance.overlap, row.real_distance.overlap, row.is_far, 2),
             (row.distance.divergence, row.real_distance.divergence, row.is_far_in_bits, 3),
         ):
-            cells += [number(distance, digits) + "*" * is_far, _mean_and_sd(real, digits)]
+            cells += [
+                number(distance, digits) + "*" * is_far,
+                _mean_and_sd(real.mean, real.sd, digits),
+            ]
         rows.append([*cells, f"{row.generated.undefined or ''}"])
     return Table(
         f"Means and standard deviations over {comparison.pieces['generated']:,} generated and "
@@ -211,8 +200,8 @@ def statistics_table(comparison: Comparison) -> Table:
     )
 
 
-def _mean_and_sd(its: PieceValues | BinShares | Spread, digits: int) -> str:
-    return f"{number(its.mean, digits)} ±{number(its.sd, digits)}"
+def _mean_and_sd(mean: float, sd: float, digits: int) -> str:
+    return f"{number(mean, digits)} ±{number(sd, digits)}"
 
 
 def statistics_lines(comparison: Comparison) -> Iterator[str]:
@@ -267,9 +256,7 @@ def originality_lines(originality: Originality) -> Iterator[str]:
     )
     yield from originality_table(groups).lines()
     for piece in originality.pieces[:_MAX_FILES]:
-        for representation in REPRESENTATIONS:
-            for run in piece.runs[representation][:1]:
-                yield f"{piece.name}: {run}"
+        yield from (f"{piece.name}: {run}" for run in piece.longest_runs)
 
 
 def surprise_lines(notes: Sequence[NoteSurprise]) -> Iterator[str]:
