@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from data.corpus.corpus import cores
+from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, read_midi
 from data.midi.quantize import MidiError
 from data.score import Grid, Score, canonical
 from data.tokens.tokenizer import decode, encode
-from data.tokens.vocabulary import Survey
 from tests.music import random_score
 
 FOLDER = "ETUDE_FUZZ_FOLDER"  # an environment variable, for worker processes inherit it

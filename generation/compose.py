@@ -288,7 +288,7 @@ def _sample(
     sampling: SamplingOptions,
     random_seed: int,
 ) -> Iterator[Ids]:
-    """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in state."""
+    """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
     return sample(
         model.decoder,
         [prompt] * len(state.kind),

@@ -177,8 +177,8 @@ def _forward(decoder: Decoder, batch: list[_Window], side: MakeSide | None) -> T
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
     device = decoder.head.weight.device
-    told = None if side is None else side_tensors(side(ids), device)
-    logits: Tensor = decoder(torch.from_numpy(ids).to(device), side=told)
+    side_input = None if side is None else side_tensors(side(ids), device)
+    logits: Tensor = decoder(torch.from_numpy(ids).to(device), side=side_input)
     return logits
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
+from data.corpus.survey import Survey
 from data.score import BAR, NOTE, SECONDS, Grid, Score, canonical
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
-from data.tokens.vocabulary import COMMON_METERS, Kind, Survey, Vocabulary
+from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary
 
 GRID = Grid()
 BOTH = (GRID, SECONDS)

@@ -31,10 +31,11 @@ from data.corpus.reader import MidiPieces, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, MusicCounter, report_text
 from data.corpus.scratch import Ranges, ScoreWriter, read_scores
 from data.corpus.store import MOST_IDS, SplitWriter, TokenArrays, token_arrays
+from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
 from data.score import Score, ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
-from data.tokens.vocabulary import Survey, Vocabulary
+from data.tokens.vocabulary import Vocabulary
 
 FORMAT = 3  # of what is written; another number is never read, but built anew
 LIMIT_SECONDS = 60.0  # that a file may take to be read

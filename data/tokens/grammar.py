@@ -1,7 +1,7 @@
 """The grammar: which ids may come next, for a batch of rows at once.
 
 What it admits from Start to End is exactly the set of encodings of canonical Scores. Sampling
-sees it as three verbs: `start`, `allowed`, `advance`.
+asks it which ids are `allowed`, and lets it `advance`.
 """
 
 from __future__ import annotations

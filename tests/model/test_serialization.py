@@ -148,7 +148,7 @@ def test_a_decoder_with_a_side_input_comes_back(tmp_path):
     [
         ({"format": None}, "another program"),
         ({"format": "pt"}, "another program"),
-        ({"version": "2"}, "version '2'"),  # without bearings
+        ({"version": "2"}, "version '2'"),  # without a side input
         ({"version": "99"}, "version '99'"),
         ({"config": None}, "lacks its 'config'"),
         ({"vocabulary": None}, "lacks its 'vocabulary'"),

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from data.corpus.survey import Survey
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import Survey
 from rendering.attention_map import draw_attention, token_labels
 from tests.music import GRID, piece
 from tests.rendering.test_piano_roll import pixels

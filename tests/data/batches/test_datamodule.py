@@ -255,7 +255,7 @@ def data(tmp_path_factory):
     return made
 
 
-def test_what_is_read_of_whole_pieces_has_its_bearings_beside_it(data):
+def test_what_is_read_of_whole_pieces_has_its_side_input(data):
     ids = data.corpus.split("valid").piece(0)[None]
     expected = SideFeatures(data.vocabulary).compute(ids)
     np.testing.assert_array_equal(flat(data.side(ids)), flat(expected))
