@@ -39,7 +39,7 @@ test: .venv/installed-dev
 	@$(BIN) -m ruff check .
 	@$(BIN) -m ruff format --check .
 	@$(BIN) -m mypy
-	@$(BIN) -m pytest
+	@$(BIN) -m pytest -n 2 --dist loadfile
 
 check: .venv/installed-dev
 	@$(BIN) -m ruff check .
