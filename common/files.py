@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 UNFINISHED = ".unfinished"  # in the name of what is being written
 NOT_JSON = {"json": False}  # metadata of a dataclass field that `write_json` leaves out
 
@@ -93,13 +95,9 @@ def _temporary(path: Path) -> Path:
         owner, _, number = left.name.rpartition(UNFINISHED)[0].rpartition("-")
         if not (owner.endswith(f".{host}") and number.isdecimal()):
             continue
-        try:
-            os.kill(int(number), 0)
-        except ProcessLookupError:
-            with suppress(OSError):
+        with suppress(OSError, OverflowError):  # cannot be deleted; no process has such a number
+            if not psutil.pid_exists(int(number)):  # os.kill(number, 0) would be Ctrl-C on Windows
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-        except (OSError, OverflowError):  # it runs, under another user; or is no process
-            continue
     return path.with_name(f".{path.name}.{host}-{os.getpid()}{UNFINISHED}{path.suffix}")
 
 

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from data.score import Score
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
+from data.tokens.spans import NEVER
 from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constrained_state import NEVER, ConstrainedState
+from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.given import GivenNotes
 from generation.length import Length, LengthPlan

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from data.tokens.grammar import GrammarState
 from data.tokens.step_features import StepState
 
-NEVER = 1 << 40  # a step that no piece reaches, and a number of bars or notes
-
 
 @dataclass
 class ConstrainedState(GrammarState):

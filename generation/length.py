@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.tokens.features import MAX_BARS_TO_FOLLOW
+from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constrained_state import NEVER, ConstrainedState
+from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-NEVER = 2**40  # the end of a note whose Duration is not yet read
+NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
 NO_PITCH = -1
 
 Ints = NDArray[np.int64]
