@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
@@ -33,11 +34,30 @@ from common.cli import print_error
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from training import checkpoints, distributed
-from training.callbacks import MusicMonitor, StepProgress
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
-from training.tensorboard import RunLogger
+from training.tensorboard import MusicMonitor, RunLogger
+
+
+class StepProgress(TQDMProgressBar):
+    """A progress bar that counts the steps of the run, since there are no epochs."""
+
+    @property
+    def total_train_batches(self) -> int | float:
+        """Batches of the whole run."""
+        steps = self.trainer.max_steps
+        return steps * self.trainer.accumulate_grad_batches if steps > 0 else float("inf")
+
+    def on_train_epoch_start(self, trainer: Trainer, *_: Any) -> None:
+        """Begin as Lightning's does, under a better name than "Epoch 0"."""
+        super().on_train_epoch_start(trainer)
+        self.train_progress_bar.set_description("Training")
+
+    def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict[str, Any]:
+        """Return loss and nats per note, without Lightning's version number."""
+        metrics = super().get_metrics(trainer, pl_module)
+        return {name: value for name, value in metrics.items() if name != "v_num"}
 
 
 class SaveRunConfig(SaveConfigCallback):
@@ -109,7 +129,6 @@ class EtudeCLI(LightningCLI):
         """Return the trainer, with its callbacks and a logger to the run's folder."""
         config = self.config[self.subcommand]
         distributed.check_strategy(config.trainer.strategy)
-        distributed.check_node_numbers()
         configured = self.config_init[self.subcommand].trainer.callbacks or []
         callbacks = [*configured, distributed.ProcessGroupGuard()]
         if config.trainer.enable_progress_bar is not False:

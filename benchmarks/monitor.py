@@ -20,8 +20,8 @@ from typing import Any
 import train
 from common.cli import Parser
 from training import tensorboard
-from training.callbacks import MusicMonitor
 from training.module import MusicModule
+from training.tensorboard import MusicMonitor
 
 CONFIG = Path(train.__file__).parent / "configs" / "bach.yaml"
 # The hooks that only TensorBoard needs, and whose they are.

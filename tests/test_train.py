@@ -99,8 +99,8 @@ def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
 
 def test_accumulated_gradients_make_one_step_and_one_picture(folder, monkeypatch):
     rolls = {"rolls": tensorboard.log_sample_rolls}
-    monkeypatch.setattr("training.callbacks.LOGGED", rolls)
-    monkeypatch.setattr("training.callbacks.LOGGED_ONCE", {})
+    monkeypatch.setattr("training.tensorboard.LOGGED", rolls)
+    monkeypatch.setattr("training.tensorboard.LOGGED_ONCE", {})
     fit(folder, "--trainer.accumulate_grad_batches", 3, "--monitor.times", 2)
     shown = EventAccumulator("runs/smoke", size_guidance={"images": 0}).Reload()
     assert [event.step for event in shown.Images("music/roll_1")] == [10, 20]

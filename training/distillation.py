@@ -20,10 +20,7 @@ class Teachers(nn.Module):
     """Decoders that share the windows of each batch at random: each window has one teacher.
 
     A loss that is linear in the expected probabilities then has, on average, the gradient that
-    the mean of all teachers would give it, at the cost of one of them.
-
-    Args:
-        decoders: of one vocabulary, at least one.
+    the mean of all teachers would give it, at the cost of one of them. All are of one vocabulary.
     """
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
@@ -50,43 +47,31 @@ class Teachers(nn.Module):
 def read_teachers(
     paths: Sequence[str | Path], data: MusicDataModule, context_length: int
 ) -> Teachers:
-    """Read trained models that can teach one that learns from the given data.
+    """Read trained models that can teach one that learns from windows of the given data.
 
-    Args:
-        paths: of a model.safetensors each, at least one.
-        data: that is learned from.
-        context_length: of the windows.
-
-    Raises:
-        RunError: a file is no model, or its model cannot read such windows.
+    A file that is no model, or whose model cannot read such windows, is refused by a RunError.
     """
-    decoders = []
-    for path in paths:
-        decoder = _read_model("model.teachers", path, data)
+    decoders = [_read_model("model.teachers", path, data) for path in paths]
+    for path, decoder in zip(paths, decoders, strict=True):
         if decoder.config.context_length < context_length:
             raise RunError(
                 f"model.teachers: {path} reads {decoder.config.context_length} tokens at once, not "
                 f"{context_length}: lower model.context_length"
             )
-        decoders.append(decoder)
     return Teachers(decoders).eval().requires_grad_(False)
 
 
 def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> None:
-    """Give a decoder the weights of a trained one.
+    """Give a decoder, which is to learn from the data, the weights of a trained one.
 
-    Args:
-        decoder: that is to be trained.
-        path: of a model.safetensors.
-        data: that is to be learned from.
-
-    Raises:
-        RunError: the file is no model, or one of another shape or of other data.
+    A file that is no model, or one of another shape or of other data, is refused by a RunError.
     """
     trained = _read_model("model.begin_with", path, data)
-    pairs = {name: (getattr(trained.config, name), getattr(decoder.config, name)) for name in SHAPE}
-    differing = [f"{name} {its}, not {ours}" for name, (its, ours) in pairs.items() if its != ours]
-    if differing:
+    if differing := [
+        f"{name} {its}, not {ours}"
+        for name in SHAPE
+        if (its := getattr(trained.config, name)) != (ours := getattr(decoder.config, name))
+    ]:
         raise RunError(
             f"model.begin_with: {path} has {', '.join(differing)}: give the run the same settings"
         )

@@ -11,7 +11,6 @@ from datetime import timedelta
 
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.strategies import ParallelStrategy
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import distributed
 
@@ -24,13 +23,9 @@ NODE_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
 
 
 def check_strategy(strategy: object) -> None:
-    """Refuse strategies that shard matrices, which Muon needs whole.
+    """Refuse strategies that shard matrices, and numbers of nodes that are none, by a RunError.
 
-    Args:
-        strategy: as it is given to the trainer: a name, or what names a class.
-
-    Raises:
-        RunError: it is one of those.
+    The strategy is as it is given to the trainer: a name, or what names a class.
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", "")
     if any(word in name.lower() for word in SHARDING):
@@ -38,33 +33,16 @@ def check_strategy(strategy: object) -> None:
             f"trainer.strategy {name} shards matrices, which Muon needs whole: ddp is the "
             f"strategy for several devices"
         )
-
-
-def check_node_numbers() -> None:
-    """Refuse environment variables of nodes that should be numbers and are not.
-
-    Raises:
-        RunError: the first of them.
-    """
     for name in ("MASTER_PORT", "NODE_RANK"):
         if not (value := os.environ.get(name, "0")).isdecimal():
             raise RunError(f"{name} must be a whole number, not {value!r}")
 
 
 def check_nodes(trainer: Trainer) -> None:
-    """Refuse to wait for other nodes where they cannot find each other.
-
-    Raises:
-        RunError: the environment variables that are missing.
-    """
-    strategy = trainer.strategy
+    """Refuse to wait for other nodes where they cannot find each other, by a RunError."""
+    environment = getattr(trainer.strategy, "cluster_environment", None)
     missing = [name for name in NODE_VARIABLES if name not in os.environ]
-    if (
-        trainer.num_nodes > 1
-        and missing
-        and isinstance(strategy, ParallelStrategy)
-        and isinstance(strategy.cluster_environment, LightningEnvironment)
-    ):
+    if trainer.num_nodes > 1 and missing and isinstance(environment, LightningEnvironment):
         raise RunError(
             f"trainer.num_nodes {trainer.num_nodes}: set {', '.join(missing)} on every node "
             f"(the first node's address, a free port there, this node's number from 0)"
@@ -75,11 +53,7 @@ class ProcessGroupGuard(Callback):
     """Checks that the processes of a run begin at one step, and that none outlives the others."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Check that all begin at the same step, or they would wait for each other for ever.
-
-        Raises:
-            RunError: this one does not.
-        """
+        """Check that all begin at the same step, or they would wait for each other for ever."""
         first = trainer.strategy.broadcast(trainer.global_step)
         if first != trainer.global_step:
             raise RunError(

@@ -20,18 +20,23 @@ from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormP
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
-from training.checks import RunError, check_checkpoint, check_ranges, check_weights, loss_error
+from training.checks import RunError
 from training.distillation import Teachers, begin_with, read_teachers
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
+MOST_WINDOWS = 8  # of a batch that a message lists
+# The least that can be trained with; the most is 1: a higher rate takes a weight further than it
+# is large.
+LEAST = {
+    **{"learning_rate": 1e-12, "muon_learning_rate": 1e-12},
+    **{"weight_decay": 0, "warm_up": 0, "cool_down": 0},
+}
 
 
 class MusicModule(LightningModule):
-    """A decoder in training.
-
-    The datamodule knows the vocabulary, so the decoder is built in `configure_model`.
+    """A decoder in training; it is built in `configure_model`, from the data's vocabulary.
 
     Args:
         n_layer: number of blocks.
@@ -95,11 +100,11 @@ class MusicModule(LightningModule):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        try:  # a mistake is reported before the data is read
-            self._config(vocabulary_size=1, side_shape={"side_blocks": (1,)})
-        except ValueError as error:
-            raise RunError(str(error)) from None
-        check_ranges(self.hparams)
+        # A mistake is reported before the data is read.
+        self._config(vocabulary_size=1, side_shape={"side_blocks": (1,)})
+        for name, least in LEAST.items():
+            if not least <= self.hparams[name] <= 1:  # NaN is not, either
+                raise RunError(f"model.{name} must be from {least} to 1, not {self.hparams[name]}")
         self.seed: int | None = None
         self.teachers: list[Teachers] = []  # one at most; in a list, its weights are not ours
         # Trained on since `clock_start`: for the rates that are logged.
@@ -119,22 +124,17 @@ class MusicModule(LightningModule):
 
     def _config(self, vocabulary_size: int, side_shape: dict[str, Any]) -> DecoderConfig:
         shape = {name: self.hparams[name] for name in (*SHAPE, *DROPOUTS)}
-        return DecoderConfig(vocabulary_size, **side_shape, **shape)
+        try:
+            return DecoderConfig(vocabulary_size, **side_shape, **shape)
+        except ValueError as error:
+            raise RunError(str(error)) from None
 
     def configure_model(self) -> None:
-        """Build the decoder, now that the datamodule knows the vocabulary; only once.
-
-        Raises:
-            RunError: a decoder cannot have this shape, or `begin_with` is another model.
-        """
+        """Build the decoder, now that the datamodule knows the vocabulary; only once."""
         if hasattr(self, "decoder"):
             return
         vocabulary = self.data.vocabulary
-        try:
-            config = self._config(vocabulary.size, self.data.side_shape)
-        except ValueError as error:
-            raise RunError(str(error)) from None
-        self.decoder = Decoder(config)
+        self.decoder = Decoder(self._config(vocabulary.size, self.data.side_shape))
         speed_up(self.decoder)
         if path := self.hparams["begin_with"]:
             begin_with(self.decoder, path, self.data)
@@ -175,10 +175,7 @@ class MusicModule(LightningModule):
 
         The targets are the tokens that follow, or what teachers expect. The batches of all ranks
         count together: the mean of the ranks' gradients, which ddp takes, is then the gradient
-        that one process would have of them as one batch.
-
-        Raises:
-            RunError: the loss is not finite.
+        that one process would have of them as one batch. A loss that is not finite is a RunError.
         """
         logits, targets = self(batch["ids"], batch["side"]), batch["targets"]
         if self.teachers:
@@ -213,11 +210,23 @@ class MusicModule(LightningModule):
         self._log_accuracy("train", hits)
 
     def _loss_error(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
+        """Return the error of a loss that is not finite, with what may explain it."""
         accumulate = self.trainer.accumulate_grad_batches
         windows = self.data.describe(self.global_step * accumulate + batch_idx % accumulate)
-        rates = [group["lr"] for group in self.trainer.optimizers[0].param_groups[:2]]
+        rest = f" and {len(windows) - MOST_WINDOWS} more" if len(windows) > MOST_WINDOWS else ""
+        rates = [f"{group['lr']:.3g}" for group in self.trainer.optimizers[0].param_groups[:2]]
+        name = self._first_not_finite()
+        cause = f"{name} is not finite" if name else "all weights are finite"
+        return RunError(
+            f"step {self.global_step + 1}: the loss is {loss.item()} (largest logit "
+            f"{logits.abs().max().item():.3g}; {cause}; rates {' and '.join(rates)}); in the "
+            f"batch: {', '.join(windows[:MOST_WINDOWS])}{rest}. The checkpoint before is "
+            f"untouched: train afresh with lower rates, or look at these pieces"
+        )
+
+    def _first_not_finite(self) -> str | None:
         weights = self.named_parameters()
-        return loss_error(self.global_step + 1, loss, logits, weights, rates, windows)
+        return next((name for name, weight in weights if not weight.isfinite().all()), None)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the norms of gradients, before they are clipped, and the learning rates."""
@@ -234,27 +243,28 @@ class MusicModule(LightningModule):
             tokens = self.tokens * self.trainer.world_size
             self.log("machine/tokens_per_second", tokens / seconds)
             self.log("machine/notes_per_second", float(self.notes) / seconds)
-            self.log("machine/memory_gib", _memory_bytes(self.device) / 2**30)
+            if self.device.type == "cuda":
+                memory = torch.cuda.max_memory_allocated(self.device)
+            else:
+                memory = psutil.Process().memory_info().rss
+            self.log("machine/memory_gib", memory / 2**30)
             self._restart_clock()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Return Muon and AdamW, with rates that rise, hold and fall to 0 at the run's last step.
 
-        Raises:
-            RunError: the run has no end.
+        A run that has no end is refused by a RunError.
         """
-        settings = self.hparams
-        is_mixed = "mixed" in str(self.trainer.precision)
+        settings, total = self.hparams, self.trainer.max_steps
+        if total < 1:
+            raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
         optimizer = MuonAdamW(
             self.decoder,
             settings["learning_rate"],
             settings["muon_learning_rate"],
             settings["weight_decay"],
-            torch.bfloat16 if is_mixed else torch.float32,
+            torch.bfloat16 if "mixed" in str(self.trainer.precision) else torch.float32,
         )
-        total = self.trainer.max_steps
-        if total < 1:
-            raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
         shares = settings["warm_up"], settings["cool_down"]
         schedule = LambdaLR(optimizer, lambda step: trapezoid(step, total, *shares))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
@@ -365,58 +375,62 @@ class MusicModule(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Add the seed, and the vocabulary and side input that the weights are for.
 
-        Raises:
-            RunError: a weight is not finite; the checkpoint before stays.
+        Weights that are not finite are refused by a RunError, so the checkpoint before stays.
         """
-        check_weights(self.named_parameters(), self.global_step)
+        if name := self._first_not_finite():
+            raise RunError(
+                f"step {self.global_step} made {name} no longer finite: the checkpoint before is "
+                f"untouched; train afresh with lower rates"
+            )
         checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
         checkpoint["side_shape"] = self.data.side_shape
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse weights of another model, or that were trained on other tokens.
+        """Refuse weights of another model, or that were trained on other tokens, by a RunError.
 
         A run that goes on must have all the settings that it began with; one that is only
         validated or tested, those that give the decoder its shape.
-
-        Raises:
-            RunError: what differs.
         """
-        names = self.hparams if self.trainer.training else SHAPE
-        settings = {name: self.hparams[name] for name in names}
-        check_checkpoint(checkpoint, settings, self.data)
+        if "vocabulary" not in checkpoint:
+            raise RunError("the checkpoint is not one that train.py wrote")
+        saved = checkpoint["hyper_parameters"]
+        if changed := [
+            f"{name} {saved.get(name)}, not {self.hparams[name]}"
+            for name in (self.hparams if self.trainer.training else SHAPE)
+            if saved.get(name) != self.hparams[name]
+        ]:
+            raise RunError(
+                f"the checkpoint was trained with {', '.join(changed)}: "
+                f"give it those settings, or train afresh under another --run"
+            )
+        if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
+            size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
+            raise RunError(
+                f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
+                f"has now ({self.data.vocabulary.size}): use the data it was trained on, or train "
+                f"afresh under another --run"
+            )
+        if checkpoint.get("side_shape") != self.data.side_shape:
+            raise RunError(
+                "the checkpoint was trained with another side input than the data has now: "
+                "train afresh under another --run"
+            )
         self.seed = checkpoint.get("seed")
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the nats of the targets under the logits, summed over those that are scored.
-
-    Args:
-        logits: float (B, T, V).
-        targets: int64 (B, T); NOT_SCORED where none is to be learned.
-    """
+    """Return the summed nats of int64 targets (B, T), but NOT_SCORED, under logits (B, T, V)."""
     return functional.cross_entropy(
-        logits.float().flatten(0, 1),  # (B, T, V) -> (B T, V)
-        targets.flatten(),  # (B, T) -> (B T)
-        ignore_index=NOT_SCORED,
-        reduction="sum",
+        logits.float().flatten(0, 1), targets.flatten(), ignore_index=NOT_SCORED, reduction="sum"
     )
 
 
 def expected_cross_entropy(logits: Tensor, expected: Tensor, targets: Tensor) -> Tensor:
-    """Return the nats of ids drawn as a teacher expects them, summed (Hinton et al. 2015).
+    """Return the summed nats of ids drawn as a teacher expects them (Hinton et al. 2015).
 
-    Args:
-        logits: float (B, T, V).
-        expected: float (B, T, V), the teacher's logits.
-        targets: int64 (B, T); only whether each is NOT_SCORED counts.
+    The teacher's logits, `expected`, are (B, T, V) like ours. Of the targets, (B, T), only
+    whether each is NOT_SCORED counts.
     """
     nats = -(expected.float().softmax(dim=-1) * logits.float().log_softmax(dim=-1)).sum(dim=-1)
     return nats.masked_fill(targets == NOT_SCORED, 0).sum()  # (B, T) -> ()
-
-
-def _memory_bytes(device: torch.device) -> int:
-    """Return the memory of this process, or the most that torch has had on its GPU."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return int(psutil.Process().memory_info().rss)

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import torch
@@ -15,11 +16,7 @@ from model.decoder import Decoder
 class BatchedMuon(Muon):
     """torch's Muon, with matrices of one shape orthogonalized in one batched product.
 
-    Args:
-        matrices: that are trained.
-        iterate_in: dtype of the iteration, bfloat16 as in torch, or float32: whichever is faster
-            in training is faster here.
-        options: torch's.
+    The iteration is in bfloat16, as in torch, or in float32: whichever is faster in training.
     """
 
     def __init__(
@@ -32,9 +29,8 @@ class BatchedMuon(Muon):
         self.iterate_in = iterate_in
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient once."""
-        loss = _evaluate(closure)
         for group in self.param_groups:
             by_shape: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
             for weight in group["params"]:
@@ -42,15 +38,13 @@ class BatchedMuon(Muon):
                     by_shape[tuple(sorted(weight.shape))].append(weight)
             for weights in by_shape.values():
                 self._update(weights, group)
-        return loss
 
     def _update(self, weights: list[nn.Parameter], group: dict[str, Any]) -> None:
         rate, momentum = group["lr"], group["momentum"]
         updates = []
         for weight in weights:
             assert weight.grad is not None
-            state = self.state[weight]
-            if "momentum_buffer" not in state:
+            if not (state := self.state[weight]):
                 state["momentum_buffer"] = torch.zeros_like(weight.grad)
             average = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
             update = weight.grad.lerp(average, momentum)  # Nesterov's
@@ -68,23 +62,11 @@ class BatchedMuon(Muon):
             weight.add_(update, alpha=-rate * stretch)
 
 
-def _evaluate(closure: Callable[[], float] | None) -> float | None:
-    """Return the loss that a step's closure computes anew, with its gradients; None without one."""
-    if closure is None:
-        return None
-    with torch.enable_grad():
-        return closure()
-
-
 def _orthogonalize_bf16(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
     """Move matrices near the closest orthogonal ones, by Newton and Schulz (Jordan 2024).
 
-    A step is x <- (a + b G + c G^2) x, where G = x x^T.
-
-    Args:
-        x: bfloat16 (N, m, n), m <= n, each of norm 1.
-        coefficients: a, b and c.
-        steps: of the iteration.
+    A step is x <- (a + b G + c G^2) x, where G = x x^T. The matrices are bfloat16 (N, m, n),
+    m <= n, each of norm 1; the coefficients are a, b and c.
     """
     a, b, c = coefficients
     for _ in range(steps):
@@ -96,23 +78,17 @@ def _orthogonalize_bf16(x: Tensor, coefficients: tuple[float, float, float], ste
 def _orthogonalize(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
     """Do the same in float32, with half of the products.
 
-    The factors of all steps commute, so that they and G are computed without x, m by m; for this
-    bfloat16 has too few digits.
+    The factors a + b G + c G^2 of all steps commute, so that they and G are computed without x,
+    m by m; for this bfloat16 has too few digits.
     """
-    return _product_of_factors(x.bmm(x.mT), coefficients, steps).bmm(x)
-
-
-def _product_of_factors(
-    gram: Tensor, coefficients: tuple[float, float, float], steps: int
-) -> Tensor:
-    """Return the product of a + b G + c G^2 of all steps, (N, m, m), from the first step's G."""
     a, b, c = coefficients
-    factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-    factor.diagonal(dim1=-2, dim2=-1).add_(a)
-    if steps == 1:
-        return factor
-    following = factor.bmm(gram).bmm(factor)
-    return _product_of_factors(following, coefficients, steps - 1).bmm(factor)
+    gram, factors = x.bmm(x.mT), list[Tensor]()
+    for _ in range(steps):
+        if factors:
+            gram = factors[-1].bmm(gram).bmm(factors[-1])
+        factors.append(torch.baddbmm(gram, gram, gram, beta=b, alpha=c))
+        factors[-1].diagonal(dim1=-2, dim2=-1).add_(a)
+    return reduce(torch.bmm, reversed(factors)).bmm(x)
 
 
 class MuonAdamW(Optimizer):
@@ -120,15 +96,8 @@ class MuonAdamW(Optimizer):
 
     Muon (Jordan 2024) steps along the orthogonal matrix nearest to a matrix's momentum. AdamW
     (Loshchilov & Hutter 2019) updates embedding and head, whose rows are looked up one by one,
-    and gains. The two share this object's `param_groups` and `state`, so that clipping, schedulers,
-    accumulation and checkpoints see one ordinary optimizer.
-
-    Args:
-        decoder: whose parameters are trained.
-        learning_rate: of AdamW.
-        muon_learning_rate: of Muon.
-        weight_decay: decoupled, times the rate, of everything but gains.
-        iterate_in: `BatchedMuon`'s.
+    and gains, which have no weight decay. The two share this object's `param_groups` and `state`,
+    so that clipping, schedulers, accumulation and checkpoints see one ordinary optimizer.
     """
 
     def __init__(
@@ -143,7 +112,7 @@ class MuonAdamW(Optimizer):
         muon = BatchedMuon(matrices, iterate_in, lr=muon_learning_rate, weight_decay=weight_decay)
         groups: list[dict[str, Any]] = [{"params": tables}, {"params": gains, "weight_decay": 0.0}]
         adamw = AdamW(groups, lr=learning_rate, betas=(0.9, 0.95), weight_decay=weight_decay)
-        self._parts: tuple[Optimizer, Optimizer] = (muon, adamw)
+        self._parts = (muon, adamw)
         super().__init__([*muon.param_groups, *adamw.param_groups], {})
         self._share()
 
@@ -156,7 +125,8 @@ class MuonAdamW(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every parameter once; `closure` recomputes loss and gradients before that."""
-        loss = _evaluate(closure)
+        with torch.enable_grad():
+            loss = closure() if closure else None
         for part in self._parts:
             part.step()
         return loss
@@ -181,16 +151,9 @@ def split_parameters(
 def trapezoid(step: int, total: int, warm_up: float, cool_down: float) -> float:
     """Return the factor on the learning rate: a linear rise, a plateau, a linear fall to 0.
 
-    It is the schedule of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5).
-
-    Args:
-        step: updates made so far, from 0.
-        total: updates of the whole run; after them the factor is 0.
-        warm_up: share of the run in which the factor rises.
-        cool_down: share of the run, at its end, in which the factor falls.
-
-    Returns:
-        A factor in [0, 1]; the first update's is above 0.
+    It is the schedule of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5). Of `total`
+    updates, `step` were made so far; the first has a factor above 0. The factor rises in the
+    share `warm_up` of the run, and falls in the share `cool_down` at its end.
     """
     rise = (step + 1) / max(warm_up * total, 1)
     fall = (total - step) / max(cool_down * total, 1)

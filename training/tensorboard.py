@@ -6,20 +6,24 @@ still seen. A picture and a sound never share a tag: TensorBoard would show only
 
 from __future__ import annotations
 
+import copy
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
-from data.batches.id_sequences import IdSequences, IdVocabulary
+from data.batches.id_sequences import IdVocabulary
 from data.corpus.corpus import Corpus
 from data.score import Score
 from data.tokens.tokenizer import decode
@@ -36,10 +40,14 @@ from model.decoding import side_tensors
 from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
 from rendering.piano_roll import draw_piano_roll
+from training.checkpoints import public_settings
+from training.checks import RunError
 
-Charts: TypeAlias = dict[str, list[Any]]  # by title: "Multiline" and the tags that share it
-
-EVENT_FILES = "events.out.tfevents.*"  # what TensorBoard reads of a run's folder
+# What a sound font, a full disk, little memory or an odd corpus may raise where samples are shown.
+PASSED_OVER = (
+    *(ArithmeticError, AttributeError, ImportError, LookupError, MemoryError),
+    *(OSError, RuntimeError, TypeError, ValueError),
+)
 NEVER_PREDICTED = ("pad", "start")  # kinds of token
 SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
 SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those that are shown
@@ -58,12 +66,8 @@ PROJECTOR_CONFIG = """embeddings {
 class RunLogger(TensorBoardLogger):
     """A logger to a run's own folder, without the charts that say nothing here.
 
-    Figures stand at the number of steps made. Events of later steps than the run begins with,
-    which a killed run has left, are hidden.
-
-    Args:
-        folder: of the run.
-        steps_made: before the run goes on; 0 where it begins.
+    Figures stand at the number of steps made. Of a run that goes on after `steps_made`, events of
+    later steps, which a killed run has left, are hidden.
     """
 
     def __init__(self, folder: Path, steps_made: int = 0) -> None:
@@ -75,7 +79,7 @@ class RunLogger(TensorBoardLogger):
             purge_step=steps_made + 1 if steps_made else 0,
         )
         # TensorBoard reads a folder's files in the order of the seconds in their names.
-        names = [path.name for path in folder.glob(EVENT_FILES)]
+        names = [path.name for path in folder.glob("events.out.tfevents.*")]
         latest = max((int(name.split(".")[3]) for name in names), default=0)
         while int(time.time()) == latest:
             time.sleep(0.01)
@@ -86,71 +90,137 @@ class RunLogger(TensorBoardLogger):
         super().log_metrics(named, None if step is None else step + 1)
 
 
+class MusicMonitor(Callback):
+    """What TensorBoard shows of a run beside its figures: settings, corpus, and what is learned.
+
+    A few times a run it logs music that the model writes, attention maps, embeddings and
+    statistics; for sequences that are no music, none of these. What cannot be shown is reported
+    once in a line. Training goes on to the same weights as if nothing were shown.
+
+    Args:
+        times: how many times a run, evenly spaced, the last at the end; 0: never.
+    """
+
+    def __init__(self, times: int = 4) -> None:
+        if times < 0:
+            raise RunError(f"monitor.times must be 0 or more, not {times}")
+        self.times = times
+        self.latest_step = 0  # at which samples were logged
+        self.failed: set[str] = set()  # what could not be shown
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Log settings and corpus; a run that goes on has logged them, and what was due by then."""
+        self.latest_step = trainer.global_step
+        writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
+        if writer is None or trainer.global_step > 0:
+            return
+        with self._guarded("the charts", pl_module.device):
+            layout = chart_layout(corpus.vocabulary, pl_module.hparams["n_layer"])
+            writer.add_custom_scalars(layout)
+        with self._guarded("the settings", pl_module.device):
+            log_settings(writer, trainer, pl_module)
+        with self._guarded("the configuration", pl_module.device):
+            config = (Path(trainer.default_root_dir) / "config.yaml").read_text(encoding="utf-8")
+            writer.add_text("run/config", f"```\n{config}\n```")
+        with self._guarded("the corpus", pl_module.device):
+            writer.add_text("run/corpus", f"```\n{corpus.full_report()}\n```")
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
+        """Log what the model has learned, where that is due."""
+        due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
+        step = trainer.global_step
+        # While gradients accumulate, several batches end at the same step.
+        if step not in due or step == self.latest_step:
+            return
+        self.latest_step = step
+        writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
+        if writer is None or not isinstance(corpus, Corpus):
+            return
+        decoder: Any = None  # the weights go on changing, so what is shown is a copy
+        with self._guarded("the model", pl_module.device):
+            decoder = copy.deepcopy(pl_module.decoder)
+        if decoder is None:
+            return
+        snapshot = Snapshot(writer, corpus, Model(decoder.eval(), corpus.vocabulary, {}), step)
+        for what, log in {**(LOGGED_ONCE if step == min(due) else {}), **LOGGED}.items():
+            with self._guarded(what, pl_module.device):
+                log(snapshot)
+
+    @contextmanager
+    def _guarded(self, what: str, device: torch.device) -> Iterator[None]:
+        """Run a block with random numbers of its own, and pass over its errors.
+
+        An error is reported once for each `what`. Signals and Lightning's own ways to stop a run
+        go through.
+        """
+        try:
+            with torch.random.fork_rng([device] if device.type == "cuda" else []):
+                yield
+        except PASSED_OVER as error:
+            if what not in self.failed:
+                self.failed.add(what)
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                print(f"\ntrain.py: TensorBoard: {what} cannot be shown: {reason}", file=sys.stderr)
+
+
+def _writer(trainer: Trainer) -> SummaryWriter | None:
+    """Return the writer to the run's folder; None in other processes, or with another logger."""
+    is_ours = trainer.is_global_zero and isinstance(trainer.logger, TensorBoardLogger)
+    return trainer.logger.experiment if is_ours else None
+
+
 # At the beginning of a run
 
 
-def log_charts(writer: SummaryWriter, vocabulary: Vocabulary | IdVocabulary, n_layer: int) -> None:
-    """Lay out charts that hold training and validation together, in the custom scalars tab.
-
-    Args:
-        writer: to the run's folder.
-        vocabulary: of the run.
-        n_layer: blocks of its decoder.
-    """
+def chart_layout(vocabulary: Vocabulary | IdVocabulary, n_layer: int) -> dict[str, Any]:
+    """Return charts that hold training and validation together, for the custom scalars tab."""
     kinds = [vocabulary.kind_names[kind] for kind in np.unique(vocabulary.kind_of).tolist()]
-    predicted = [kind for kind in kinds if kind not in NEVER_PREDICTED]
-    writer.add_custom_scalars(_chart_layout(predicted, n_layer))
-
-
-def _chart_layout(kinds: Sequence[str], n_layer: int) -> dict[str, Charts]:
+    kinds = [kind for kind in kinds if kind not in NEVER_PREDICTED]
     blocks = [f"layer_{number + 1}" for number in range(n_layer)]
     parts = ["all", "embedding", "side", *blocks, "head", "interval_head"]
-    return {
+    tags = {
         "learning": {
-            "nats per note": _lines("train/nats_per_note", "valid/nats_per_note"),
-            "loss: nats per token": _lines("train/loss", "valid/loss"),
-            "nats per note by kind of token, valid": _lines(*(f"valid/nats_{k}" for k in kinds)),
-            "temperature that suits valid": _lines("valid/temperature"),
+            "nats per note": ["train/nats_per_note", "valid/nats_per_note"],
+            "loss: nats per token": ["train/loss", "valid/loss"],
+            "nats per note by kind of token, valid": [f"valid/nats_{kind}" for kind in kinds],
+            "temperature that suits valid": ["valid/temperature"],
         },
         "accuracy by kind of token": {
-            kind: _lines(f"train/accuracy_{kind}", f"valid/accuracy_{kind}") for kind in kinds
+            kind: [f"train/accuracy_{kind}", f"valid/accuracy_{kind}"] for kind in kinds
         },
         "music": {
-            "overlap with held-out music": _lines("statistics/overlap", "statistics/overlap_real"),
-            "intervals nearer than their neighbors": _lines(
-                "embedding/octaves_nearer", "embedding/fifths_nearer"
-            ),
+            "overlap with held-out music": ["statistics/overlap", "statistics/overlap_real"],
+            "intervals nearer than their neighbors": [
+                *("embedding/octaves_nearer", "embedding/fifths_nearer")
+            ],
         },
         "the machine": {
-            "norm of gradients": _lines(*(f"gradient_norm/{part}" for part in parts)),
-            "learning rates": _lines("learning_rate/muon", "learning_rate/adamw"),
-            "tokens and notes a second": _lines(
-                "machine/tokens_per_second", "machine/notes_per_second"
-            ),
-            "memory, GiB": _lines("machine/memory_gib"),
+            "norm of gradients": [f"gradient_norm/{part}" for part in parts],
+            "learning rates": ["learning_rate/muon", "learning_rate/adamw"],
+            "tokens and notes a second": [
+                *("machine/tokens_per_second", "machine/notes_per_second")
+            ],
+            "memory, GiB": ["machine/memory_gib"],
         },
     }
+    return {  # TensorBoard takes tags as patterns
+        category: {
+            title: ["Multiline", [f"^{tag}$" for tag in lines]] for title, lines in charts.items()
+        }
+        for category, charts in tags.items()
+    }
 
 
-def _lines(*tags: str) -> list[Any]:
-    return ["Multiline", [f"^{tag}$" for tag in tags]]  # TensorBoard takes them as patterns
-
-
-def log_settings(
-    writer: SummaryWriter, vocabulary: Vocabulary | IdVocabulary, settings: Mapping[str, Any]
-) -> None:
-    """Add the run to the table of runs; TensorBoard looks up its latest validation figures.
-
-    Args:
-        writer: to the run's folder.
-        vocabulary: of the run.
-        settings: by name; what is neither number nor text is written as text.
-    """
+def log_settings(writer: SummaryWriter, trainer: Trainer, pl_module: LightningModule) -> None:
+    """Add the run to the table of runs; TensorBoard looks up its latest validation figures."""
+    data = trainer.datamodule  # type: ignore[attr-defined]
+    run = {"max_steps": trainer.max_steps, "precision": trainer.precision}
     plain = {
         name: value if isinstance(value, bool | int | float | str) else str(value)
-        for name, value in settings.items()
+        for name, value in public_settings({**data.hparams, **pl_module.hparams, **run}).items()
+        if value is not None
     }
-    note = vocabulary.kind_names[vocabulary.note_kind]
+    note = data.vocabulary.kind_names[data.vocabulary.note_kind]
     metrics = ("valid/nats_per_note", "valid/loss", f"valid/accuracy_{note}")
     file = writer._get_file_writer()  # type: ignore[no-untyped-call]
     # `add_hparams` would make a run of its own.
@@ -158,38 +228,17 @@ def log_settings(
         file.add_summary(summary)
 
 
-def log_config(writer: SummaryWriter, path: Path) -> None:
-    """Add all settings, resolved, as the text of a run's config.yaml."""
-    _log_text(writer, "run/config", path.read_text(encoding="utf-8"))
-
-
-def log_corpus(writer: SummaryWriter, corpus: Corpus | IdSequences) -> None:
-    """Add the report on a corpus; of sequences that are no music, how many there are."""
-    _log_text(writer, "run/corpus", corpus.full_report())
-
-
-def _log_text(writer: SummaryWriter, tag: str, text: str) -> None:
-    writer.add_text(tag, f"```\n{text}\n```")
-
-
 # A few times a run
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model at a step of its training, with the pieces that show what it has learned.
+    """A model at a step of its training, with the pieces that show what it has learned."""
 
-    Attributes:
-        writer: to the run's folder.
-        corpus: that the model is trained on.
-        model: with its decoder in evaluation mode.
-        step: how many were made.
-    """
-
-    writer: SummaryWriter
-    corpus: Corpus
-    model: Model
-    step: int
+    writer: SummaryWriter  # to the run's folder
+    corpus: Corpus  # that the model is trained on
+    model: Model  # with its decoder in evaluation mode
+    step: int  # how many were made
 
     @cached_property
     def samples(self) -> list[Score]:
@@ -200,8 +249,8 @@ class Snapshot:
     @cached_property
     def reference(self) -> Score:
         """The first bars of the first held-out piece, as many as a sample has."""
-        split, vocabulary = self.corpus.split("valid"), self.corpus.vocabulary
-        return _first_bars(decode(split.piece(0), vocabulary), SAMPLE_BARS)
+        piece = self.corpus.split("valid").piece(0)
+        return _first_bars(decode(piece, self.corpus.vocabulary), SAMPLE_BARS)
 
     @cached_property
     def prompt(self) -> Seed:

@@ -162,7 +162,7 @@ def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypa
 
     shown = {"the piano rolls of samples": tensorboard.log_sample_rolls}
     failing = dict.fromkeys(("the sound of samples", "the attention maps"), fail)
-    monkeypatch.setattr("training.callbacks.LOGGED", failing | shown)
+    monkeypatch.setattr("training.tensorboard.LOGGED", failing | shown)
     fit("--run", "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     assert lines == [
