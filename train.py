@@ -116,9 +116,9 @@ class EtudeCLI(LightningCLI):
         if self.subcommand == "fit" and config.ckpt_path is None:
             return
         name = config.ckpt_path or "last"
-        is_of_run = name in ("last", "best")
-        folder = Path(config.run) / checkpoints.CHECKPOINTS
-        path = folder / f"{name}.ckpt" if is_of_run else Path(name)
+        path = Path(name)
+        if name in ("last", "best"):
+            path = Path(config.run) / checkpoints.CHECKPOINTS / f"{name}.ckpt"
         if self.subcommand == "fit" and name == "last" and not path.exists():
             config.ckpt_path = None  # nothing to resume: the run begins
         else:
@@ -169,16 +169,11 @@ def retain_freed_memory() -> None:
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: bytes that may lie free at the top
 
 
-def fail(message: str) -> NoReturn:
-    """Print an error as one line, from one process of the run, and exit with code 2."""
-    report(message)
-    sys.exit(2)
-
-
-def report(message: str) -> None:
-    """Print why a run ends, if no other process of the run does."""
+def fail(message: str, code: int = 2) -> NoReturn:
+    """Print why a run ends as one line, from one process of the run, and exit."""
     if distributed.is_reporter():
         print_error(message, "train.py")
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -200,8 +195,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             args=None if argv is None else list(argv),
         )
     except StopError as stop:
-        report(f"{stop}; --ckpt_path last goes on")
-        sys.exit(stop.exit_code)
+        fail(f"{stop}; --ckpt_path last goes on", stop.exit_code)
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
         print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
         sys.exit(128 + signal.SIGTERM)

@@ -24,31 +24,20 @@ def fail(message: str) -> NoReturn:
 
 def print_error(message: str, program: str | None = None) -> None:
     """Print an error to stderr as one line that begins with the program's name."""
-    print(f"{program or _program_name()}: {' '.join(message.split())}", file=sys.stderr)
-
-
-def _program_name() -> str:
     path = Path(sys.argv[0])
-    return path.parent.name if path.name == "__main__.py" else path.name
+    program = program or (path.parent.name if path.name == "__main__.py" else path.name)
+    print(f"{program}: {' '.join(message.split())}", file=sys.stderr)
 
 
 def positive_integer(text: str) -> int:
-    """Parse an option's whole number from 1 up.
-
-    Raises:
-        argparse.ArgumentTypeError: it is none.
-    """
+    """Parse an option's whole number from 1 up."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
     return int(text)
 
 
 def random_seed(text: str) -> int:
-    """Parse an option's whole number that seeds a random generator: 0 to 2^63 - 1.
-
-    Raises:
-        argparse.ArgumentTypeError: it is none.
-    """
+    """Parse an option's whole number that seeds a random generator: 0 to 2^63 - 1."""
     if not text.isdecimal() or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1, not {text!r}")
     return int(text)

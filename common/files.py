@@ -28,9 +28,6 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
     Whoever reads `path` meets the old file or the whole new one, also after a power cut. When the
     block raises, what was written is deleted and `path` stays as it was. The temporary name has
     `path`'s ending, since many writers choose a format by it.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,9 +46,6 @@ def replace_folder(path: Path) -> Iterator[Path]:
 
     When the block raises, what was written is deleted and `path` stays as it was. So it does when
     another process put a new folder there meanwhile.
-
-    Raises:
-        OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     before = _identity(path)
@@ -111,11 +105,7 @@ def _sync(path: Path) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Check, before long work, that a file can be written at `path`; change nothing.
-
-    Raises:
-        OSError: it cannot.
-    """
+    """Check, before long work, that a file can be written at `path`, or raise an OSError."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,10 +119,6 @@ def write_json(data: Any, path: str | Path) -> None:
     """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null.
 
     Fields of dataclasses whose metadata is NOT_JSON are left out.
-
-    Raises:
-        TypeError: there is something else in `data`.
-        OSError: the file cannot be written.
     """
     text = json.dumps(_plain(data), indent=1, allow_nan=False)
     with write_atomically(path) as temporary:

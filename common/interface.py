@@ -22,20 +22,16 @@ class SideInput(NamedTuple, Generic[Array]):
 
     Of P programs, or of none: then `references` and `moves` have no columns. What stands beside
     Pad is 0.
-
-    Attributes:
-        bits: int16 (B, T, S), zeros and ones.
-        references: int64 (B, T, P + SHARED_REFERENCES), pitches from which the next note is
-            counted, from 1 up; 0: there is none. First one a program, then the shared ones.
-        moves: int64 (B, T, P), semitones by which each program has just moved, plus the number of
-            pitches of a program; 0: it has not.
-        time: int64 (B, T), grid steps since the first bar of the window.
     """
 
-    bits: Array
+    bits: Array  # int16 (B, T, S), zeros and ones
+    # int64 (B, T, P + SHARED_REFERENCES), pitches from which the next note is counted, from 1 up;
+    # 0: there is none. First one a program, then the shared ones.
     references: Array
+    # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches
+    # of a program; 0: it has not.
     moves: Array
-    time: Array
+    time: Array  # int64 (B, T), grid steps since the first bar of the window
 
     def map(self, function: Callable[[Array], Other]) -> SideInput[Other]:
         """Apply a function to each of the arrays."""

@@ -38,12 +38,7 @@ CHECKPOINTS = "checkpoints"  # the folder, inside the run's
 
 
 class StopError(BaseException):
-    """A run that was asked to stop, and has saved where it was; no failure to be caught as one.
-
-    Args:
-        signal_number: that asked for it.
-        step: after which the run stopped.
-    """
+    """A run that was asked to stop, and has saved where it was; no failure to be caught as one."""
 
     def __init__(self, signal_number: int, step: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signal_number).name} after step {step}")
@@ -60,12 +55,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
     ) -> None:
-        """Write a checkpoint; whoever reads `path` meets the old one or the whole new one.
-
-        Raises:
-            RunError: it cannot be written; the message says why, and the old one is untouched.
-        """
-        path = Path(path)
+        """Write a checkpoint; whoever reads `path` meets the old one or the whole new one."""
         content = io.BytesIO()
         torch.save(checkpoint, content)
         with _explained(path), write_atomically(path) as temporary:
@@ -80,9 +70,6 @@ class Checkpoints(Checkpoint):
 
     Args:
         minutes: a checkpoint is saved at the latest so long after the one before.
-
-    Raises:
-        RunError: a value out of range.
     """
 
     def __init__(self, minutes: float = 5.0) -> None:
@@ -115,7 +102,8 @@ class Checkpoints(Checkpoint):
         is_due = self.is_due or time.monotonic() - self.saved_at >= 60 * self.minutes
         if _any_rank(trainer, is_due or self.signal_number > 0):
             self._save(trainer)
-            self._stop_if_asked(trainer)
+            if _any_rank(trainer, self.signal_number > 0):
+                raise StopError(self.signal_number or signal.SIGTERM, trainer.global_step)
         # What Lightning counts as logged steps is one too many after some ways to resume.
         trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
 
@@ -159,11 +147,7 @@ class Checkpoints(Checkpoint):
         can_leave = trainer.world_size == 1 and not is_last and _is_between_steps(trainer)
         if self.signal_number and self.is_validating and can_leave:
             self._save(trainer)
-            self._stop_if_asked(trainer)
-
-    def _stop_if_asked(self, trainer: Trainer) -> None:
-        if _any_rank(trainer, self.signal_number > 0):
-            raise StopError(self.signal_number or signal.SIGTERM, trainer.global_step)
+            raise StopError(self.signal_number, trainer.global_step)
 
     def _save(self, trainer: Trainer) -> None:
         """Write best.ckpt, if this step is the best, before last.ckpt, which holds its figure."""
@@ -177,21 +161,18 @@ class Checkpoints(Checkpoint):
         self.is_due = self.is_best = False
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
 
-    def _save_model(
-        self, trainer: Trainer, pl_module: LightningModule, figures: dict[str, float]
-    ) -> None:
+    def _save_model(self, trainer: Trainer, pl_module: Any, figures: dict[str, float]) -> None:
         if not trainer.is_global_zero:
             return
-        vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
         summary = {
             "step": trainer.global_step,
             **figures,
             "model": public_settings(pl_module.hparams),
-            "data": public_settings(trainer.datamodule.hparams),  # type: ignore[attr-defined]
+            "data": public_settings(pl_module.data.hparams),
         }
         path = Path(trainer.default_root_dir) / MODEL_NAME
         with _explained(path):
-            save_model_file(path, pl_module.decoder, vocabulary.to_json(), summary)  # type: ignore[arg-type]
+            save_model_file(path, pl_module.decoder, pl_module.data.vocabulary.to_json(), summary)
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
@@ -202,13 +183,15 @@ class Checkpoints(Checkpoint):
         resume without the validation, or a step further on.
         """
         loops = checkpoint["loops"]["fit_loop"]
-        for counts in _counts(loops["epoch_loop.batch_progress"]):
+        training = loops["epoch_loop.batch_progress"]
+        for counts in (training["total"], training["current"]):
             done = counts["processed"]
             counts.update(ready=done, started=done, completed=done)
-        total, current = _counts(loops["epoch_loop.val_loop.batch_progress"])
-        begun = total["completed"] + self.is_validating
-        total.update(ready=begun, started=begun, processed=total["completed"])
-        current.update(ready=0, started=0, processed=0, completed=0)
+        validation = loops["epoch_loop.val_loop.batch_progress"]
+        done = validation["total"]["completed"]
+        begun = done + self.is_validating
+        validation["total"].update(ready=begun, started=begun, processed=done)
+        validation["current"].update(ready=0, started=0, processed=0, completed=0)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run has to know."""
@@ -217,11 +200,6 @@ class Checkpoints(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` gave."""
         self.best = state_dict["best"]
-
-
-def _counts(progress: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the counts of a Lightning loop, of the whole run and of this epoch."""
-    return progress["total"], progress["current"]
 
 
 def _is_between_steps(trainer: Trainer) -> bool:
@@ -236,7 +214,7 @@ def _any_rank(trainer: Trainer, mine: bool) -> bool:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: str | Path) -> Iterator[None]:
     """Turn the error of a file that cannot be written into a line that says what to do."""
     try:
         yield
@@ -253,11 +231,7 @@ def public_settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_step(path: Path) -> int:
-    """Return the number of steps that a checkpoint was saved after; nothing in it is run.
-
-    Raises:
-        RunError: there is none, or not a whole one.
-    """
+    """Return the number of steps that a checkpoint was saved after; nothing in it is run."""
     advice = "use one of a run's checkpoints/"
     if not path.is_file():
         raise RunError(f"{path}: no such checkpoint; train first, or give --ckpt_path")
