@@ -1,31 +1,13 @@
 """Judge a model on music that it has not seen.
 
     python evaluate.py likelihood --checkpoint runs/bach/model.safetensors
-
-prints nats per note and bits per second on the held-out splits of the corpus that the model was
-trained on, beside n-gram baselines on the same tokens, and by kind of token; or on MIDI files and
-folders that are named.
-
     python evaluate.py likelihood --piece piece.mid --out surprise.png
-
-draws how surprising each note of a piece is, and lists the most surprising ones.
-
     python evaluate.py originality piece.mid
-
-lists the runs of notes that training pieces have too, in any key, and where.
-
     python evaluate.py music --count 50
-
-lets the model write pieces and compares their statistics with those of held-out pieces; any MIDI
-files can take their place.
-
     python evaluate.py attention --midi piece.mid --out maps.png
-
-draws which tokens of a piece each attention head looks at.
-
     python evaluate.py all --html report.html --json report.json
 
-does all of this but attention, and writes one page to read and to hear.
+docs/evaluating.md says what each of them measures.
 """
 
 from __future__ import annotations
@@ -73,15 +55,13 @@ from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
 from rendering.png import write_png
 
-MUSIC_PIECES, ALL_PIECES = 50, 30  # that the model writes
-MAX_TOKENS = 128  # in a picture of attention
+ATTENTION_TOKENS = 64  # in a picture
 
 
 def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
     """Open the corpus a model was trained on, or the one at `path`; build it if need be.
 
-    Raises:
-        CorpusError: its vocabulary is not the model's.
+    One whose vocabulary is not the model's is refused by a CorpusError.
     """
     settings = model.summary.get("data", {})
     path = path or settings.get("path", "bach")
@@ -166,8 +146,8 @@ def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Draw the attention maps of all layers and heads over the first tokens of a file."""
-    limit = min(options.tokens, model.decoder.config.context_length)
-    ids, messages = opening_ids(model, options.midi, options.from_bar, limit)
+    ids, messages = opening_ids(model, options.midi, options.from_bar)
+    ids = ids[: min(ATTENTION_TOKENS, model.decoder.config.context_length)]
     if messages:
         print(f"the piece was fitted to the model: {'; '.join(messages)}")
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
@@ -178,22 +158,12 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     return {}
 
 
-def opening_ids(
-    model: Model, midi: str, from_bar: int, limit: int
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Encode the beginning of a MIDI file, or what follows from a later bar on.
-
-    Args:
-        model, midi: the model whose vocabulary is used, and the path of the file.
-        from_bar: the first bar; an upbeat is bar 0 and comes with bar 1.
-        limit: how many ids at most.
+def opening_ids(model: Model, midi: str, from_bar: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Encode a MIDI file from a bar on; an upbeat is bar 0 and comes with bar 1.
 
     Returns:
         The ids, from a later bar on as a training window has them, and what was changed to fit the
         vocabulary.
-
-    Raises:
-        FileNotFoundError, MidiError: there is no such file, or no such bar in it.
     """
     score, messages = adapt_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
     ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
@@ -202,11 +172,11 @@ def opening_ids(
     if from_bar > last:
         raise MidiError(f"{midi}: no bar {from_bar}, its last with a note is {last}")
     if from_bar == 1:
-        return ids[:limit], messages
+        return ids, messages
     start = int(bar_indices(ids, model.vocabulary)[from_bar - 1 + score.has_upbeat])
     head = window_head(ids, start, model.vocabulary)
     rest = ids[start + bar_head_size(ids, start, model.vocabulary) :]
-    return np.concatenate([head, rest])[:limit], messages
+    return np.concatenate([head, rest]), messages
 
 
 def _print(lines: Iterable[str], file: TextIO | None = None) -> None:
@@ -221,13 +191,6 @@ def _file(text: str, ending: str) -> str:
 
 
 _png, _json, _html = (partial(_file, ending=ending) for ending in (".png", ".json", ".html"))
-
-
-def _token_count(text: str) -> int:
-    number = positive_integer(text)
-    if number > MAX_TOKENS:
-        raise argparse.ArgumentTypeError(f"at most {MAX_TOKENS} can be read in a picture")
-    return number
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -254,7 +217,7 @@ def command_line() -> argparse.ArgumentParser:
     _add_command(
         *(what, "music", run_music, "musical statistics beside those of held-out pieces"),
         midi="MIDI files and folders, not pieces it writes",
-        count=MUSIC_PIECES,
+        count=50,
     )
     _add_command(
         *(what, "originality", run_originality, "what of some pieces stands in training"),
@@ -264,7 +227,7 @@ def command_line() -> argparse.ArgumentParser:
     everything = _add_command(
         *(what, "all", run_all, "all of these but attention, on a page with sound"),
         midi="MIDI files to show too; pictures beside them count",
-        count=ALL_PIECES,
+        count=30,
     )
     everything.add_argument(
         "--html", type=_html, metavar="FILE.html", help="write the page here; it needs nothing else"
@@ -276,7 +239,6 @@ def command_line() -> argparse.ArgumentParser:
     add("--midi", required=True, metavar="FILE", help="what the model reads")
     add("--out", required=True, type=_png, metavar="FILE.png", help="the picture to write")
     add("--from-bar", type=positive_integer, default=1, help="where it begins (default: 1)")
-    add("--tokens", type=_token_count, default=64, help="how many it reads (default: 64)")
     return parser
 
 
@@ -291,11 +253,8 @@ def _add_command(
 ) -> argparse.ArgumentParser:
     """Add a command with the options that it shares with others.
 
-    Args:
-        what: the commands of the parser.
-        name, run, text: of the command: its name, what runs it, and its help.
-        midi, nargs: what MIDI files it takes, and how many; without any it needs no corpus.
-        count: how many pieces it writes if it is not told; 0 where it writes none.
+    One that takes no MIDI files needs no corpus. The count is of the pieces that it writes if it
+    is not told; 0 where it writes none.
     """
     command: argparse.ArgumentParser = what.add_parser(name, help=text)
     command.set_defaults(run=run, json=None)

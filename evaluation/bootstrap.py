@@ -45,14 +45,9 @@ def bootstrap_intervals(
     """Return percentile bootstrap intervals of K ratios of sums over the same P pieces.
 
     Whole pieces are drawn with replacement (Efron and Tibshirani 1993, "An introduction to the
-    bootstrap", chapter 13), the same draws for all ratios and in every run.
-
-    Args:
-        parts, wholes: (P, K) what each piece adds to the numerator and the denominator.
-
-    Returns:
-        (K, 2) low and high end; NaN for fewer than two pieces, and where the denominator of a
-        resample is 0.
+    bootstrap", chapter 13), the same draws for all ratios and in every run. The parts and wholes,
+    (P, K), are what each piece adds to the numerator and the denominator. The intervals, (K, 2),
+    are NaN for fewer than two pieces, and where the denominator of a resample is 0.
     """
     pieces, ratios = parts.shape
     if pieces < 2:

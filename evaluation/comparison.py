@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,45 +21,39 @@ TENTHS = (0.1, 0.9)  # the share of the pieces, or notes, below the ends of a li
 SETS = {"generated": "generated", "held_out": "held-out", "train": "training"}
 
 
+Value = TypeVar("Value", float, Counter[int])
+
+
 @dataclass(frozen=True)
-class Measure:
-    """A number computed from each piece."""
+class Statistic(Generic[Value]):
+    """What is computed from each piece: a number, or counts by whole numbers, which add up."""
 
     label: str  # with the unit
-    of: Callable[[Score], float]
-    digits: int  # after the point, when it is shown
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Counts by whole numbers, computed from each piece and added up over a set."""
-
-    label: str
-    of: Callable[[Score], Counter[int]]
-    is_time: bool = False  # whether bins are grid steps, shown as quarter notes or seconds
-    digits: int = 2
+    of: Callable[[Score], Value]
+    digits: int = 2  # after the point, when it is shown
+    is_time: bool = False  # counted in grid steps, shown as quarter notes or seconds
 
 
 MEASURES = {
-    "pitch_class_entropy": Measure("pitch-class entropy, bits", metrics.pitch_class_entropy, 2),
-    "scale_consistency": Measure("scale consistency", metrics.scale_consistency, 3),
-    "pitch_range": Measure("pitch range, semitones", metrics.pitch_range, 1),
-    "polyphony": Measure("polyphony, pitches", metrics.polyphony, 2),
-    "note_density": Measure("notes a second", metrics.note_density, 2),
-    "groove_consistency": Measure("groove consistency", metrics.groove_consistency, 3),
-    "bar_similarity": Measure("similarity of bars", metrics.bar_similarity, 3),
-    "repeated_material": Measure("notes in repeated runs", metrics.repeated_material, 3),
-    "parallel_fifths": Measure("parallel fifths, 100 bars", voice_leading.parallel_fifths, 2),
-    "parallel_octaves": Measure("parallel octaves, 100 bars", voice_leading.parallel_octaves, 2),
-    "voice_crossing": Measure("crossed voices, of the time", voice_leading.voice_crossing, 3),
-    "out_of_range": Measure("notes out of voice range", voice_leading.out_of_range, 3),
+    "pitch_class_entropy": Statistic("pitch-class entropy, bits", metrics.pitch_class_entropy),
+    "scale_consistency": Statistic("scale consistency", metrics.scale_consistency, 3),
+    "pitch_range": Statistic("pitch range, semitones", metrics.pitch_range, 1),
+    "polyphony": Statistic("polyphony, pitches", metrics.polyphony),
+    "note_density": Statistic("notes a second", metrics.note_density),
+    "groove_consistency": Statistic("groove consistency", metrics.groove_consistency, 3),
+    "bar_similarity": Statistic("similarity of bars", metrics.bar_similarity, 3),
+    "repeated_material": Statistic("notes in repeated runs", metrics.repeated_material, 3),
+    "parallel_fifths": Statistic("parallel fifths, 100 bars", voice_leading.parallel_fifths),
+    "parallel_octaves": Statistic("parallel octaves, 100 bars", voice_leading.parallel_octaves),
+    "voice_crossing": Statistic("crossed voices, of the time", voice_leading.voice_crossing, 3),
+    "out_of_range": Statistic("notes out of voice range", voice_leading.out_of_range, 3),
 }
 HISTOGRAMS = {
-    "intervals": Histogram("intervals, semitones", metrics.intervals),
-    "durations": Histogram("durations, beats", metrics.durations, is_time=True),
-    "above_tonic": Histogram("semitones above the tonic", above_tonic),
+    "intervals": Statistic("intervals, semitones", metrics.intervals),
+    "durations": Statistic("durations, beats", metrics.durations, is_time=True),
+    "above_tonic": Statistic("semitones above the tonic", above_tonic),
 }
-STATISTICS: Mapping[str, Measure | Histogram] = {**MEASURES, **HISTOGRAMS}
+STATISTICS: Mapping[str, Statistic[Any]] = {**MEASURES, **HISTOGRAMS}
 
 
 @dataclass(frozen=True)
@@ -184,7 +178,7 @@ def compare(
 
 
 def _compare_measure(
-    measure: Measure, sets: Mapping[str, Sequence[Score]], draws: NDArray[np.int64]
+    measure: Statistic[float], sets: Mapping[str, Sequence[Score]], draws: NDArray[np.int64]
 ) -> StatisticRow[PieceValues]:
     values = {name: np.array([measure.of(s) for s in pieces]) for name, pieces in sets.items()}
     generated, held_out = _defined(values["generated"]), _defined(values["held_out"])
@@ -198,7 +192,9 @@ def _compare_measure(
 
 
 def _compare_histogram(
-    histogram: Histogram, sets: Mapping[str, Sequence[Score]], draws: NDArray[np.int64]
+    histogram: Statistic[Counter[int]],
+    sets: Mapping[str, Sequence[Score]],
+    draws: NDArray[np.int64],
 ) -> HistogramRow:
     counters = {name: [histogram.of(score) for score in pieces] for name, pieces in sets.items()}
     keys = sorted({key for each in counters.values() for counter in each for key in counter})

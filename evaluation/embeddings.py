@@ -22,12 +22,11 @@ def labels(vocabulary: Vocabulary) -> list[tuple[str, ...]]:
         if kind == Kind.NOTE:
             number, place = divmod(token - vocabulary.first(Kind.NOTE), vocabulary.pitch_count)
             pitch, program = place + vocabulary.lowest_pitch, vocabulary.programs[number]
-            is_drum = program == DRUMS
-            of_note = (
-                "-" if is_drum else _PITCH_CLASSES[pitch % 12],
-                "-" if is_drum else str(pitch // 12 - 1),
-                "Drums" if is_drum else pretty_midi.program_to_instrument_name(program),
-            )
+            if program == DRUMS:
+                of_note = ("-", "-", "Drums")
+            else:
+                instrument = pretty_midi.program_to_instrument_name(program)
+                of_note = (_PITCH_CLASSES[pitch % 12], str(pitch // 12 - 1), instrument)
         rows.append((vocabulary.describe(token), vocabulary.kind_names[kind], *of_note))
     return rows
 
@@ -39,14 +38,8 @@ def interval_nearness(
 
     Nearness is the cosine of embeddings, averaged over all pairs of notes of one program that are
     so far apart. The mean of both neighboring intervals is subtracted, because notes are nearer the
-    smaller their interval. Drums are left out.
-
-    Args:
-        embeddings, vocabulary: (V, D), of all ids, and what they mean.
-        semitones: the interval, 2 or more.
-
-    Returns:
-        From -2 to 2, above 0 if the interval is near; NaN if no program has notes so far apart.
+    smaller their interval. Drums are left out. The embeddings, (V, D), are of all ids. The result
+    is from -2 to 2, above 0 if the interval is near; NaN if no program has notes so far apart.
     """
     notes = embeddings[vocabulary.ids(Kind.NOTE)].astype(np.float64)
     by_program = notes.reshape(len(vocabulary.programs), vocabulary.pitch_count, -1)

@@ -26,8 +26,6 @@ from evaluation.surprise import ASPECTS, note_nats
 from generation.model import Model
 from model.scoring import Tally, summarize
 
-NATS_PER_BIT = float(np.log(2))
-
 
 @dataclass(frozen=True)
 class EvaluationSet:
@@ -54,11 +52,7 @@ class EvaluationSet:
 
     @classmethod
     def of_files(cls, model: Model, files: MidiPieces) -> EvaluationSet:
-        """Return the pieces in MIDI files as far as the model's vocabulary can represent them.
-
-        Raises:
-            MidiError: there is no note that it can represent.
-        """
+        """Return the pieces in MIDI files as far as the model's vocabulary can represent them."""
         names, scores, notes_left_out, messages = [], [], [], list(files.messages)
         for index, name in enumerate(files.names):
             score, is_known, changes = without_unknown(files.scores[index], model.vocabulary)
@@ -79,11 +73,7 @@ class EvaluationSet:
 
 
 def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
-    """Read MIDI files, and folders of them, with the instruments that the model knows.
-
-    Raises:
-        FileNotFoundError, MidiError, OSError: a file cannot be read.
-    """
+    """Read MIDI files, and folders of them, with the instruments that the model knows."""
     settings = CorpusOptions.from_settings(model.summary.get("data", {}))
     return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
 
@@ -169,7 +159,7 @@ def measure_likelihood(
     totals = np.column_stack([counted, by_kind.sum(axis=1)])
     present = np.flatnonzero(tokens.any(axis=0))
     per_note = estimate_ratios(np.column_stack([totals, by_kind[:, present]]), notes)
-    per_second = estimate_ratios(totals / NATS_PER_BIT, np.array(seconds))
+    per_second = estimate_ratios(totals / np.log(2), np.array(seconds))
     return SetLikelihood(
         pieces.name,
         len(files),
@@ -197,9 +187,6 @@ def measure_surprise(
     Returns:
         The piece; (N, 4) the nats of each of its notes by aspect (see evaluation/surprise.py), NaN
         for notes that the vocabulary has no token for; and a message for each change.
-
-    Raises:
-        FileNotFoundError, MidiError: there is no such file, or no note in it can be scored.
     """
     whole = read_files(model, [str(path)]).scores[0]
     score, is_known, messages = without_unknown(whole, model.vocabulary)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from data.score import DRUMS, Score, nearest_level
 
-SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}  # natural minor
+SCALES = np.array([(0, 2, 4, 5, 7, 9, 11), (0, 2, 3, 5, 7, 8, 10)])  # major, natural minor
 MAX_BAR_DISTANCE = 16  # of bars that are compared: two phrases of eight bars
 RUN_NOTES = 8  # so many notes in a row count as repeated material
 # Without a beat durations are counted by half octaves: 1, 2, 3, 4, 6 .. steps.
@@ -43,14 +43,10 @@ def scale_consistency(score: Score) -> float:
     Of the 12 major and 12 natural minor scales. From Mogren 2016, "C-RNN-GAN".
     """
     counts = np.bincount(pitched_notes(score)["pitch"] % 12, minlength=12)
-    if not counts.sum():
+    if not counts.any():
         return float("nan")
-    held = [
-        counts[(np.array(scale) + root) % 12].sum()
-        for scale in SCALES.values()
-        for root in range(12)
-    ]
-    return float(max(held) / counts.sum())
+    held = max(counts[(scale + root) % 12].sum() for scale in SCALES for root in range(12))
+    return float(held / counts.sum())
 
 
 def pitch_range(score: Score) -> float:
@@ -120,10 +116,8 @@ def repeated_material(score: Score) -> float:
     the times between their onsets are. A program's melody is its highest note at each onset. NaN
     if no program has so many, or time is not counted in beats.
     """
-    if not score.grid.has_meter:
-        return float("nan")
     program, onset, pitch = melodies(score)
-    if len(program) < RUN_NOTES:
+    if len(program) < RUN_NOTES or not score.grid.has_meter:
         return float("nan")
     steps = np.column_stack([np.diff(pitch), np.diff(onset)])
     runs = np.lib.stride_tricks.sliding_window_view(steps, RUN_NOTES - 1, axis=0)
@@ -145,13 +139,15 @@ def intervals(score: Score) -> Counter[int]:
     From each note to the next of the same melody (see `repeated_material`), over rests too.
     """
     program, _, pitch = melodies(score)
-    return _counted(np.diff(pitch)[program[1:] == program[:-1]])
+    return Counter(np.diff(pitch)[program[1:] == program[:-1]].tolist())
 
 
 def durations(score: Score) -> Counter[int]:
     """Count durations in grid steps; without a beat to the nearest of SECONDS_LEVELS."""
     duration = pitched_notes(score)["duration"]
-    return _counted(duration if score.grid.has_meter else nearest_level(SECONDS_LEVELS, duration))
+    if not score.grid.has_meter:
+        duration = nearest_level(SECONDS_LEVELS, duration)
+    return Counter(duration.tolist())
 
 
 def melodies(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -166,11 +162,6 @@ def melodies(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else float("nan")
-
-
-def _counted(values: NDArray[np.int64] | NDArray[np.int32]) -> Counter[int]:
-    different, counts = np.unique(values, return_counts=True)
-    return Counter(dict(zip(different.tolist(), counts.tolist(), strict=True)))
 
 
 def _covered(onset: NDArray[np.int64], end: NDArray[np.int64], group: NDArray[np.int64]) -> int:
@@ -192,16 +183,10 @@ def _bar_positions(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _in_common(
     bar: NDArray[np.int64], items: NDArray[np.int64], bars: int, distances: int
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Count the different items that two bars have in common, and that each has.
+    """Count the different items that two of B bars have in common, and that each has.
 
-    Args:
-        bar: (N,) the index of each item's bar.
-        items: (N, K) integers that identify it.
-        bars: how many there are, B.
-        distances: up to which bars are compared.
-
-    Returns:
-        For each distance d from 1 (B - d,) counts for bars and those d later; and (B,) counts.
+    Of N items `bar`, (N,), holds the index of the bar, and `items`, (N, K), integers that identify
+    it. Returns for each distance d from 1 (B - d,) counts for bars and those d later, and (B,).
     """
     _, number = np.unique(items, axis=0, return_inverse=True)
     size = int(number.max(initial=0)) + 1

@@ -45,12 +45,9 @@ class _Level:
 
 
 class NGram:
-    """An n-gram model: the probability of each id given the n - 1 before it.
+    """An n-gram model, n being its order: the probability of each of V ids given the n - 1 before.
 
-    Args:
-        pieces: ids (T,) from Start to End. No context crosses a piece's Start.
-        order: n, 1 or more.
-        size: V, the number of ids.
+    The pieces are ids (T,) from Start to End. No context crosses a piece's Start.
     """
 
     def __init__(self, pieces: Iterable[NDArray[np.int64]], order: int, size: int) -> None:
@@ -97,11 +94,9 @@ class NGram:
     def token_nats(
         self, piece: NDArray[np.int64], allowed: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Return (T - 1,) the nats of each id after Start, among the allowed ones.
+        """Return (T - 1,) the nats of each id after Start, among those that the grammar allows.
 
-        Args:
-            piece: (T,) ids from Start to End.
-            allowed: (T - 1, V) bool, what the grammar allows in place of each id after Start.
+        The piece, (T,), goes from Start to End; `allowed` is bool (T - 1, V).
         """
         rows = _with_contexts(piece, self.order)
         nats = np.empty(len(rows))
@@ -143,11 +138,6 @@ def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.array([0.0, y, y, y])
 
 
-def fit_baselines(corpus: Corpus) -> dict[str, NGram]:
-    """Fit BASELINES to a corpus's train split, and return them by name."""
-    return {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
-
-
 def fit_ngram(corpus: Corpus, order: int) -> NGram:
     """Fit an n-gram model to a corpus's train split.
 
@@ -158,3 +148,8 @@ def fit_ngram(corpus: Corpus, order: int) -> NGram:
     split = corpus.split("train")
     pieces = (split.piece(index) for index in range(len(split)))
     return NGram(pieces, order, corpus.vocabulary.size)
+
+
+def fit_baselines(corpus: Corpus) -> dict[str, NGram]:
+    """Fit BASELINES to a corpus's train split, and return them by name."""
+    return {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}

@@ -157,9 +157,10 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
-    evaluate.main([*options, "b.png", "--from-bar", "3", "--tokens", "9"])
+    evaluate.main([*options, "b.png", "--from-bar", "3"])
     maps, labels, _ = drawn.pop()
-    assert maps.shape == (1, 1, 9, 9)
+    assert maps.shape == (1, 1, len(labels), len(labels))
+    assert len(labels) <= evaluate.ATTENTION_TOKENS
     assert labels[0] == "Bar 3"  # and its tempo, as a training window restates it
     assert labels[1].startswith("Tempo")
 
@@ -197,7 +198,6 @@ def test_what_cannot_be_judged_is_said_in_one_line(checkpoint, capsys, command, 
         (["--midi", "none.mid"], "none.mid: no such file"),
         (["--from-bar", "99"], "no bar 99, its last with a note is"),
         (["--from-bar", "0"], "must be a whole number from 1 up"),
-        (["--tokens", "129"], "at most 128"),
         (["--out", "tunes/tune3.mid"], "the name of a .png file is needed"),
     ],
 )

@@ -165,8 +165,8 @@ class MusicMonitor(Callback):
 
 def _writer(trainer: Trainer) -> SummaryWriter | None:
     """Return the writer to the run's folder; None in other processes, or with another logger."""
-    is_ours = trainer.is_global_zero and isinstance(trainer.logger, TensorBoardLogger)
-    return trainer.logger.experiment if is_ours else None
+    logger = trainer.logger if trainer.is_global_zero else None
+    return logger.experiment if isinstance(logger, TensorBoardLogger) else None
 
 
 # At the beginning of a run
