@@ -1,15 +1,20 @@
 """The language of seed notes: text such as "C4:1 E4:.5 [C4 E4 G4]:2" to a Score.
 
-    C4 F#3 Bb5 E♭4 F##3   a note; C4 is middle C, octaves run from -1 to 9
+    C4 F#3 Bb5 E♭4 c4     a note; C4 is middle C, octaves run from -1 to 9
+    60 64 67              notes by their MIDI numbers
     [C4 E4 G4]            notes together; inside brackets everything is a note
     Am F C G7 Bbmaj7      a chord by its symbol, as a bass note and three notes near middle C
+    C/E Am7/G             a chord over another bass
     R                     a rest
     C4:2 C4:.5 C4:1/3     a length in quarter notes; it holds until the next one, at first it is 1
     C4:1. C4:.5. C4:1..   a dot at the end makes a length dotted, two double-dotted
     C5 D5 / C3:2          a stroke standing alone, or a new line: another voice, from the beginning
+    C4,E4,G4 C4-E4-G4     commas and hyphens part notes as spaces do
     C4 D4 | E4            bar lines are for the reader's eye
 
-A capital with the digit 7 is a dominant seventh: C7 is the chord, c7 and [C7] are the note.
+Chords begin with a capital, and a capital with the digit 7 is a dominant seventh: C7 is the chord,
+c7 and [C7] are the note. A hyphen before a digit parts numbers only, as in 60-64; after a name it
+belongs to it: C-1 is a note, C-7 is C minor 7.
 """
 
 from __future__ import annotations
@@ -24,10 +29,11 @@ import numpy as np
 from data.score import BAR, NOTE, Grid, Score, canonical
 
 MAX_QUARTERS = 4096  # a longer voice is refused as a mistake
+_SHOWN = 8  # letters at most that a message repeats
 
 _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
-_ALTERATIONS = {"#": 1, "♯": 1, "x": 2, "𝄪": 2, "b": -1, "♭": -1, "𝄫": -2}
-# The upper three notes of a chord, in semitones above its root; the bass takes the root.
+_ALTERATIONS = {"#": 1, "x": 2, "b": -1}
+# The notes of a chord, in semitones above its root.
 _CHORDS = {
     "": (0, 4, 7),
     "m": (0, 3, 7),
@@ -35,24 +41,40 @@ _CHORDS = {
     "aug": (0, 4, 8),
     "sus2": (0, 2, 7),
     "sus4": (0, 5, 7),
-    "7": (4, 7, 10),
-    "maj7": (4, 7, 11),
-    "m7": (3, 7, 10),
-    "m7b5": (3, 6, 10),
-    "dim7": (3, 6, 9),
+    "7": (0, 4, 7, 10),
+    "maj7": (0, 4, 7, 11),
+    "m7": (0, 3, 7, 10),
+    "m7b5": (0, 3, 6, 10),
+    "dim7": (0, 3, 6, 9),
+}
+# Other ways to write some of them.
+_ALIASES = {
+    **{"maj": "", "min": "m", "-": "m", "°": "dim", "+": "aug", "sus": "sus4", "M7": "maj7"},
+    **{"min7": "m7", "-7": "m7", "ø": "m7b5", "-7b5": "m7b5", "°7": "dim7"},
 }
 _LOWEST_BASS = 41  # F2
 _LOWEST_UPPER = 57  # A3; with it neighboring chords lie close to each other
 
-_ACCIDENTAL = "##|bb|♯♯|♭♭|[#b♯♭x𝄪𝄫]|"
-_NAME = re.compile(rf"([A-Ga-g])({_ACCIDENTAL})(-1|[0-9])")
-_SYMBOL = re.compile(rf"([A-G])({_ACCIDENTAL})({'|'.join(_CHORDS)})")
+_PLAIN_HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"))
+_PLAIN_ACCIDENTALS = str.maketrans({"♯": "#", "♭": "b", "♮": "", "𝄪": "##", "𝄫": "bb"})
+_LETTER = "([A-G])(##|bb|[#bx]|)"
+_NAME = re.compile(r"([A-Ga-g])(##|bb|[#bx]|)(-1|[0-9])|([0-9]{1,4})")
+_KINDS = "|".join(map(re.escape, (*_CHORDS, *_ALIASES)))
+_SYMBOL = re.compile(rf"{_LETTER}({_KINDS})(?:/{_LETTER})?")
 _LENGTH = re.compile(
     r"(?:(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
     r"|(?P<decimal>[0-9]{1,4}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}))(?P<dots>\.{0,2})"
 )
-# A sound and its length; what fits neither is caught whole, to be named in the error.
-_TOKEN = re.compile(r"(\[[^\[\]]*\]|[^:\s]+)(?::(\S*))?|\S+")
+# A number up to a hyphen; or a word, whose hyphens stand before a digit or at its end.
+_WORD = r"[0-9]+(?=-)|(?:[^\s,|:-]|-(?=[0-9])|(?<=\S)-(?=[\s,|:]|$))+"
+_WORDS = re.compile(rf"({_WORD})-?")
+# A sound and its length. What fits neither is caught too, to be named in the error.
+_TOKEN = re.compile(rf"(\[[^\[\]]*\][^\s,|:\[-]*|{_WORD})(?::(-?[^\s,|-]*))?-?|:\S*")
+_FORMS = (
+    "write notes as C4, F#3, Bb5 or 60, chords as [C4 E4 G4], Am or C/E "
+    f"({' '.join(kind for kind in _CHORDS if kind)}), rests as R, "
+    "lengths as C4:2, C4:.5 or C4:1/3, voices as C5 / C3"
+)
 
 
 class SeedError(ValueError):
@@ -111,23 +133,44 @@ def parse_seed_notes(
     return canonical(np.array(rows, dtype=NOTE), np.array(bars, dtype=BAR), tempi, grid)[0]
 
 
+def ambiguous_chords(text: str) -> list[str]:
+    """Return a clause for a text of bare letters, such as C E G, which may be meant as notes.
+
+    Letters beside a chord of a kind, such as Am F C, are plainly chords.
+    """
+    names = [token[1] or "" for tokens in _voices(text) for token in tokens]
+    symbols = (_SYMBOL.fullmatch(name.translate(_PLAIN_ACCIDENTALS)) for name in names)
+    chords = [symbol for symbol in symbols if symbol]
+    if not chords or any(symbol[3] or symbol[4] for symbol in chords):
+        return []
+    more = " ..." if len(chords) > _SHOWN else ""
+    letters = " ".join(symbol[0] for symbol in chords[:_SHOWN]) + more
+    notes = " ".join(f"{symbol[0]}4" for symbol in chords[:_SHOWN]) + more
+    count = "a chord" if len(chords) == 1 else f"{len(chords)} chords"
+    return [f"{letters} was read as {count} (for notes give octaves: {notes})"]
+
+
 def _step(quarters: Fraction, steps_per_quarter: Fraction) -> int:
     """Return the nearest grid step, halves rounded up."""
     return int((2 * quarters * steps_per_quarter + 1) // 2)
+
+
+def _voices(text: str) -> list[list[re.Match[str]]]:
+    """Return the tokens of each voice, by `_TOKEN`; an empty line is no voice."""
+    parts = re.split(r"[\r\n]+|(?<!\S)/(?!\S)", text.translate(_PLAIN_HYPHENS))
+    voices = [list(_TOKEN.finditer(part)) for part in parts]
+    return [tokens for tokens in voices if tokens]
 
 
 def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
     """Parse the text, voice by voice."""
     sounds: list[_Sound] = []
     count = 0
-    voice = -1
-    for part in re.split(r"[\r\n]+|(?<!\S)/(?!\S)", text):
-        tokens = [token for token in _TOKEN.finditer(part) if token[0] != "|"]
-        voice += bool(tokens)  # an empty line is no voice
+    for voice, tokens in enumerate(_voices(text)):
         onset, length = Fraction(0), Fraction(1)
         for token in tokens:
             count += 1
-            where = f"{_quoted(token[0])} (note {count} of the seed)"
+            where = f"{_quoted(token[0])} (symbol {count} of the seed)"
             pitches = _pitches(token[1] or token[0], where)
             if token[2] is not None:
                 length = _length(token[2], where)
@@ -150,29 +193,42 @@ def _pitches(name: str, where: str) -> list[int]:
         return []
     if ("[" in name) != ("]" in name):
         raise SeedError(f"a bracket without its other half in {where}: write [C4 E4 G4]:2")
-    if name.startswith("[") and (inside := name[1:-1].split()):
+    if "[" in name and ":" in name:
+        raise SeedError(f"a length inside the bracket in {where}: write [C4 E4 G4]:2")
+    if name[0] + name[-1] == "[]" and (inside := _WORDS.findall(name[1:-1])):
         return sorted((_note(n, f"{_quoted(n)} in {where}") for n in inside), reverse=True)
-    if symbol := _SYMBOL.fullmatch(name):
-        root = _STEPS[symbol[1]] + _alteration(symbol[2])
-        bass = _LOWEST_BASS + (root - _LOWEST_BASS) % 12
-        upper = (
-            _LOWEST_UPPER + (root + interval - _LOWEST_UPPER) % 12
-            for interval in _CHORDS[symbol[3]]
-        )
-        return [*sorted(upper, reverse=True), bass]
+    if symbol := _SYMBOL.fullmatch(name.translate(_PLAIN_ACCIDENTALS)):
+        return _chord(symbol)
     return [_note(name, where)]
 
 
+def _chord(symbol: re.Match[str]) -> list[int]:
+    """Return the pitches of a chord, from the top down: three notes and a bass.
+
+    Of a chord of four notes the bass takes its own, or the fifth's place.
+    """
+    letter, accidental, kind, bass_letter, bass_accidental = symbol.groups()
+    root = _STEPS[letter] + _alteration(accidental)
+    bass = _STEPS[bass_letter] + _alteration(bass_accidental) if bass_letter else root
+    intervals = list(_CHORDS[_ALIASES.get(kind, kind)])
+    if len(intervals) > 3:
+        over_root = (bass - root) % 12
+        intervals.remove(over_root if over_root in intervals else intervals[2])
+    upper = (_LOWEST_UPPER + (root + interval - _LOWEST_UPPER) % 12 for interval in intervals)
+    return [*sorted(upper, reverse=True), _LOWEST_BASS + (bass - _LOWEST_BASS) % 12]
+
+
 def _note(name: str, where: str) -> int:
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(name.translate(_PLAIN_ACCIDENTALS))
     if not match:
-        raise SeedError(
-            f"cannot read {where}: write notes as C4, F#3 or Bb5, chords as [C4 E4 G4] or Am, "
-            "rests as R, lengths as C4:1, C4:.5 or C4:1/3"
-        )
-    pitch = 12 * (int(match[3]) + 1) + _STEPS[match[1].upper()] + _alteration(match[2])
+        raise SeedError(f"cannot read {where}: {_FORMS}")
+    letter, accidental, octave, number = match.groups()
+    if number:
+        pitch = int(number)
+    else:
+        pitch = 12 * (int(octave) + 1) + _STEPS[letter.upper()] + _alteration(accidental)
     if not 0 <= pitch <= 127:
-        raise SeedError(f"{where} is out of range: notes go from C-1 to G9")
+        raise SeedError(f"{where} is out of range: notes go from C-1 to G9, which are 0 to 127")
     return pitch
 
 

@@ -16,7 +16,7 @@ from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import UNCONSTRAINED, Constraints
-from generation.note_text import SeedError, parse_seed_notes
+from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
 
@@ -77,6 +77,7 @@ def seed_from_notes(
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
     score, changes = adapt_score(score, vocabulary)
+    changes = ambiguous_chords(text) + changes
     if not len(score.notes):
         raise SeedError("the seed holds no notes that the model has an instrument for")
     ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]

@@ -5,6 +5,7 @@ A model can only continue what it has tokens for; a user's own music may well ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,14 +14,26 @@ from numpy.typing import NDArray
 from data.score import BAR, DRUMS, FAMILY_PROGRAMS, Score, canonical
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
+_C3 = 48
+_BASSES = 4  # the family of bass guitars
+# Of General MIDI's instruments that play in one register; all others are in the middle.
+_MIDDLE_PITCHES = {
+    **{8: 84, 9: 91, 10: 84, 11: 72, 13: 79, 14: 72},  # celesta to tubular bells
+    **{40: 76, 41: 67, 42: 54, 43: 41, 47: 45},  # violin, viola, cello, contrabass; timpani
+    **{56: 70, 57: 54, 58: 41, 60: 57},  # trumpet, trombone, tuba, horn
+    **{64: 71, 65: 63, 66: 58, 67: 51},  # saxophones
+    **{68: 74, 69: 67, 70: 51, 71: 66},  # oboe, English horn, bassoon, clarinet
+    **{72: 86, 73: 79},  # piccolo, flute
+}
+
 
 def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     """Return the nearest piece that the vocabulary can encode, and a clause for each change.
 
-    Instruments become the vocabulary's nearest by program number, of the same family if it can be,
-    and drums are left out where it has none; pitches move by octaves; velocities and tempi go to
-    the nearest; a bar of a meter that is not known becomes a (shortened) bar of one that is, or
-    several.
+    Instruments become ones of the same family in the vocabulary, or else of any: high voices take
+    the high ones, a bass the lowest, each its own while there are enough. Drums are left out where
+    it has none; pitches move by octaves; velocities and tempi go to the nearest; a bar of a meter
+    that is not known becomes a (shortened) bar of one that is, or several.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -72,16 +85,70 @@ def _adapt_programs(
     if not playable.all():
         changes.append(f"{int((~playable).sum())} notes without a fitting instrument were left out")
     notes = notes[playable].copy()
-    for program in np.unique(notes["program"]).tolist():
-        if program not in vocabulary.programs:
-            family = program // FAMILY_PROGRAMS
-            nearest = min(
-                pitched,
-                key=lambda known: (known // FAMILY_PROGRAMS != family, abs(known - program), known),
-            )
-            notes["program"][notes["program"] == program] = nearest
-            changes.append(f"program {program} became {nearest}")
+    programs = np.unique(notes["program"]).tolist()
+    means = {p: float(notes["pitch"][notes["program"] == p].mean()) for p in programs}
+    old = notes["program"].copy()
+    for program, known in sorted(_instruments(means, vocabulary.programs, pitched).items()):
+        notes["program"][old == program] = known
+        changes.append(f"program {program} became {known}")
     return notes
+
+
+def _instruments(
+    mean_pitches: dict[int, float], known: Sequence[int], pitched: Sequence[int]
+) -> dict[int, int]:
+    """Return what each unknown program of a piece becomes.
+
+    Args:
+        mean_pitches: of the notes of each program of the piece.
+        known: the programs of the vocabulary.
+        pitched: those of them that are not drums.
+    """
+    taken = {program for program in mean_pitches if program in known}
+    groups: dict[tuple[int, ...], list[int]] = {}  # unknown programs by what they may become
+    for program in mean_pitches:
+        if program not in taken:
+            family = [p for p in pitched if p // FAMILY_PROGRAMS == program // FAMILY_PROGRAMS]
+            groups.setdefault(tuple(family or pitched), []).append(program)
+    became: dict[int, int] = {}
+    for candidates, unknown in sorted(groups.items()):
+        free = [program for program in candidates if program not in taken] or candidates
+        high_to_low = sorted(free, key=lambda program: (-_middle_pitch(program), program))
+        voices = sorted(unknown, key=lambda program: (-mean_pitches[program], program))
+        is_bass = [_is_bass(program, mean_pitches[program], len(voices)) for program in voices]
+        for place, program in enumerate(voices):
+            became[program] = high_to_low[_rank_in(len(high_to_low), place, is_bass)]
+        taken |= set(became.values())
+    return became
+
+
+def _is_bass(program: int, mean_pitch: float, voices: int) -> bool:
+    """Return whether a voice is a bass: by its instrument, or below C3, or C4 beside others."""
+    return _middle_pitch(program) < _C3 or mean_pitch < (_C3 if voices == 1 else _C3 + 12)
+
+
+def _rank_in(instruments: int, place: int, is_bass: list[bool]) -> int:
+    """Return which instrument a voice takes; both are counted from the highest, from 0.
+
+    Where instruments are left over, voices take them from the top down, but from the first bass on
+    the lowest. Where they are too few, voices next to each other share one.
+
+    Args:
+        instruments: how many there are.
+        place: of the voice.
+        is_bass: of each voice.
+    """
+    voices = len(is_bass)
+    if voices > instruments:
+        return (2 * place * (instruments - 1) + voices - 1) // (2 * (voices - 1))
+    return place + instruments - voices if any(is_bass[: place + 1]) else place
+
+
+def _middle_pitch(program: int) -> int:
+    """Return a pitch about the middle of an instrument's range; only their order matters."""
+    if program // FAMILY_PROGRAMS == _BASSES:
+        return 40
+    return _MIDDLE_PITCHES.get(program, 64)
 
 
 def _adapt_pitches(

@@ -75,6 +75,15 @@ def test_text_takes_what_is_asked_for():
     assert score.tempo_bpm.tolist() == [100]
 
 
+def test_text_of_bare_letters_says_how_it_was_read():
+    assert seed_from_notes("Am F C", QUARTET).changes == ()
+    clause = "C E was read as 2 chords (for notes give octaves: C4 E4)"
+    assert seed_from_notes("C E", QUARTET).changes == (clause,)
+    low = seed_from_notes("C 0", QUARTET).changes  # and what changed comes after it
+    assert "octaves: C4" in low[0]
+    assert "moved by octaves" in low[1]
+
+
 QUARTET_PIECE = [(0, 48, 72 - 5 * voice, 80, 40 + voice) for voice in range(4)]
 
 

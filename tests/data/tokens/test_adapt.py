@@ -1,5 +1,6 @@
 """A user's piece is brought into a model's vocabulary by the least change."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, canonical
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import VocabularyError
+from tests.models import QUARTET
 from tests.music import BOTH, GRID, ONE_NOTE, SMALL, VOCABULARIES, scores, vocabulary_for
 
 
@@ -38,7 +40,7 @@ def test_whatever_is_brought_in_can_be_spelled(vocabulary, data):
     [
         (piece(note=(0, 12, 73, 80, 0)), "pitch", 61, "octave"),
         (piece(note=(0, 12, 50, 80, 0)), "pitch", 62, "octave"),
-        (piece(note=(0, 12, 60, 80, 35)), "program", 40, "program 35 became 40"),
+        (piece(note=(0, 12, 60, 80, 35)), "program", 0, "program 35 became 0"),
         (piece(note=(0, 12, 60, 127, 0)), "velocity", 80, "loud"),
     ],
 )
@@ -52,6 +54,56 @@ def test_an_instrument_of_the_same_family_is_nearer_than_any_other():
     # timpani, 47, stand with the strings in General MIDI
     fitted, _ = adapt_score(piece(note=(0, 12, 60, 80, 47)), replace(SMALL, programs=(40, 48)))
     assert fitted.notes["program"].tolist() == [40]
+
+
+def became(*voices, vocabulary=QUARTET):
+    """The program that each voice becomes, in order: voices are (program, pitch)."""
+    rows = [(12 * n, 12, pitch, 80, program) for n, (program, pitch) in enumerate(voices)]
+    score = canonical(np.array(rows, NOTE), np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    fitted = adapt_score(score, vocabulary)[0].notes
+    return [int(fitted["program"][fitted["onset"] == 12 * n][0]) for n in range(len(voices))]
+
+
+def test_a_melody_goes_to_the_highest_instrument_and_a_bass_to_the_lowest():
+    assert became((0, 72)) == became((0, 50)) == became((44, 72)) == became((81, 60)) == [40]
+    assert became((33, 40)) == became((33, 60)) == became((58, 50)) == became((0, 47)) == [43]
+
+
+def test_foreign_voices_go_to_the_instruments_from_high_to_low():
+    assert became((0, 76), (33, 40)) == [40, 43]
+    assert became((33, 40), (73, 76)) == [43, 40]  # as they sound, not as they are numbered
+    assert became((1, 76), (6, 69)) == [40, 41]  # neither is a bass
+    assert became((6, 69), (1, 76)) == [41, 40]
+    assert became((1, 76), (6, 52)) == [40, 43]  # below middle C, beside a higher voice
+    assert became((33, 40), (6, 69), (1, 76)) == [43, 41, 40]
+    assert became((60, 57), (56, 74), (58, 40), (1, 65)) == [42, 40, 43, 41]
+    five = [(1, 80), (6, 70), (16, 65), (24, 60), (33, 40)]
+    assert became(*five) == [40, 41, 42, 42, 43]
+
+
+def test_foreign_voices_take_instruments_that_are_free():
+    assert became((40, 72), (33, 40)) == [40, 43]
+    assert became((40, 60), (1, 76)) == [40, 41]
+    everyone = [(40, 72), (41, 65), (42, 60), (43, 45)]
+    assert became(*everyone, (1, 76), (33, 40)) == [40, 41, 42, 43, 40, 43]
+
+
+def test_high_and_low_are_of_the_instruments_not_of_their_numbers():
+    band = replace(QUARTET, programs=(0, 33, 73))
+    assert became((80, 72), vocabulary=band) == [73]
+    assert became((43, 40), vocabulary=band) == [33]
+    assert became((6, 60), (33, 40), vocabulary=band) == [0, 33]  # the family comes first
+    assert became((16, 76), (48, 65), (58, 40), vocabulary=band) == [73, 0, 33]
+
+
+@given(st.lists(st.tuples(st.integers(0, 127), st.integers(36, 84)), min_size=1, max_size=9))
+def test_no_lower_foreign_voice_gets_a_higher_instrument(voices):
+    foreign = {program: pitch for program, pitch in voices if program not in QUARTET.programs}
+    programs = became(*foreign.items()) if foreign else []
+    by_pitch = sorted(zip(foreign.values(), programs, strict=True))
+    for (low, low_program), (high, high_program) in itertools.pairwise(by_pitch):
+        assert low == high or low_program >= high_program
+    assert len(set(programs)) == min(len(foreign), 4)
 
 
 def test_drums_go_where_the_model_has_none():
