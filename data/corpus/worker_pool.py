@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import psutil
 
-MEMORY_BYTES = 2 * 2**30  # what one item may make a worker ask for, beyond what it began with
+MEMORY_BYTES = 2 * 2**30  # that a worker may ask for beyond what it began with
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 64  # a batch
 BATCH_SECONDS = 0.05  # batches grow until they take this long
@@ -38,9 +38,6 @@ class Failed:
     reason: str
 
 
-_OUT_OF_MEMORY = Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory")
-
-
 def guarded(
     work: Callable[[Item], Result],
     items: Iterable[Item],
@@ -48,47 +45,34 @@ def guarded(
     limit_seconds: float = 60.0,
 ) -> Iterator[tuple[Item, Result | Failed]]:
     """Yield (item, work(item)) of every item, in order; otherwise as `guarded_batches`."""
-    each: partial[list[Result | Failed]] = partial(_each, work)
+    each: partial[list[Result]] = partial(_each, work)
     for batch, results in guarded_batches(each, items, workers, limit_seconds):
-        if isinstance(results, Failed):
-            results = [results]
-        yield from zip(batch, results, strict=True)
+        yield from zip(batch, [results] if isinstance(results, Failed) else results, strict=True)
 
 
-def _each(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result | Failed]:
-    results: list[Result | Failed] = []
-    for item in items:
-        try:
-            results.append(work(item))
-        except MemoryError:
-            results.append(_OUT_OF_MEMORY)
-    return results
+def _each(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
+    return [work(item) for item in items]
 
 
 def guarded_batches(
-    work: Callable[[Iterable[Item]], Result],
+    work: Callable[[list[Item]], Result],
     items: Iterable[Item],
     workers: int = 1,
     limit_seconds: float = 60.0,
 ) -> Iterator[tuple[list[Item], Result | Failed]]:
     """Yield (batch, work(batch)) of batches of items, in order, worked on in other processes.
 
-    Work takes the items of its batch one by one and then may go on with all of them. An item on
-    which a worker dies (a native crash, an exception that `work` lets out), takes more than
-    `limit_seconds` or asks for too much memory costs that item alone: what fails between one item
-    and the next is laid to that item, and what fails after the last to all, which are then tried
-    one by one. Before an item is given up it gets a second try, by itself: the machine may have
-    slept, or run out of memory elsewhere. So `work` may see an item more than once. A few batches
-    are under way at a time, however many items there are. Workers end with this process, however
-    it ends.
-
-    Time and memory are limited by the operating system: time not on Windows, memory on Linux only.
+    Where a worker dies (a native crash, an exception that `work` lets out), takes more than
+    `limit_seconds` or asks for too much memory, the items of its batch are tried again one by
+    one: none is given up for another's sake, or because the machine slept or ran out of memory
+    elsewhere. So `work` may see an item twice. A few batches are under way at a time, however
+    many items there are. Workers end with this process, however it ends.
 
     Args:
         work: a function at the top level of a module; it, items and results can be pickled.
         items: read as they are needed.
         workers: processes; they start when there is work for them.
-        limit_seconds: of wall clock, for one item, and for what follows the last.
+        limit_seconds: of wall clock, for a batch. (Memory is limited on Linux only.)
 
     Returns:
         `Failed` stands for the result of a batch of one item only.
@@ -96,15 +80,30 @@ def guarded_batches(
     Raises:
         RuntimeError: workers die before they begin to work.
     """
-    pool = _Pool(work, iter(items), workers, limit_seconds)
+    team: list[_Worker[Item, Result]] = [_Worker(work, limit_seconds) for _ in range(workers)]
+    window: list[_Batch[Item, Result]] = []  # in order
+    source, batch_items = iter(items), 1
     try:
-        while pool.has_more():
-            pool.wait()
-            if pool.window[0].is_done:
-                batch = pool.window.pop(0)
+        while True:
+            for worker in team:
+                if worker.batch is None:
+                    new = islice(source, batch_items if len(window) < LOOK_AHEAD * workers else 0)
+                    worker.take_one(window, new)
+            if not window:
+                return
+            for worker in _done_or_overdue(team, is_awaited=not window[0].is_done):
+                batch, seconds = worker.give_back()
+                if isinstance(batch.result, Failed) and not batch.is_last_try:
+                    at = window.index(batch)
+                    is_alone = len(batch.items) == 1
+                    window[at : at + 1] = [_Batch([item], is_alone) for item in batch.items]
+                is_quick = seconds < BATCH_SECONDS
+                batch_items = min(MOST_ITEMS, 2 * batch_items) if is_quick else -(-batch_items // 2)
+            if window[0].is_done:
+                batch = window.pop(0)
                 yield batch.items, cast(Result | Failed, batch.result)
     finally:
-        for worker in pool.workers:
+        for worker in team:
             worker.stop()
 
 
@@ -113,177 +112,105 @@ class _Batch(Generic[Item, Result]):
     """Items that are worked on together, and what came out."""
 
     items: list[Item]
-    is_second_try: bool = False
-    is_given: bool = False
-    result: Result | Failed | None = None
+    is_last_try: bool = False
+    is_taken: bool = False  # by a worker
     is_done: bool = False
+    result: Result | Failed | None = None
 
 
 class _Worker(Generic[Item, Result]):
-    """A process and the batch it works on."""
+    """A process, which starts with the first batch, and the batch it works on."""
 
-    def __init__(self, work: Callable[[Iterable[Item]], Result], limit_seconds: float) -> None:
+    def __init__(self, work: Callable[[list[Item]], Result], limit_seconds: float) -> None:
+        self.work, self.limit_seconds = work, limit_seconds
         self.batch: _Batch[Item, Result] | None = None
-        self.item_number = _CONTEXT.RawValue("q", -1)  # in the batch; shared with the process
-        self.pipe, other = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(
-            target=_serve,
-            args=(other, self.pipe, self.item_number, work, limit_seconds),
-            daemon=True,
-        )
-        self.process.start()
-        other.close()
+        self.deadline = 0.0
+        self.process: Any = None
 
-    def give(self, batch: _Batch[Item, Result]) -> None:
-        self.batch, batch.is_given, self.item_number.value = batch, True, -1
+    def take_one(self, window: list[_Batch[Item, Result]], new: Iterable[Item]) -> None:
+        """Take the first batch that no worker has, if need be one of new items."""
+        batch = next((batch for batch in window if not batch.is_taken), None)
+        if batch is None:
+            if not (items := list(new)):
+                return
+            batch = _Batch(items)
+            window.append(batch)
+        if self.process is None:
+            self._start()
+        self.batch, batch.is_taken = batch, True
+        self.deadline = time.monotonic() + self.limit_seconds
         with suppress(BrokenPipeError, ConnectionResetError):  # dead: reading will say so
             self.pipe.send(batch.items)
 
-    def take(self) -> _Batch[Item, Result]:
-        assert self.batch is not None
-        batch, self.batch = self.batch, None
-        return batch
+    def _start(self) -> None:
+        self.has_begun = _CONTEXT.RawValue("b", 0)  # shared with the process
+        self.pipe, other = _CONTEXT.Pipe()
+        arguments = (other, self.has_begun, self.work)
+        self.process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
+        other.close()
 
-    def replacements(
-        self, batch: _Batch[Item, Result], limit_seconds: float
-    ) -> list[_Batch[Item, Result]]:
-        """Return the batches that replace the one on which the worker died."""
-        self.process.join(1)
+    def give_back(self) -> tuple[_Batch[Item, Result], float]:
+        """Return the batch with its result, and how many seconds it took."""
+        batch, self.batch = cast(_Batch[Item, Result], self.batch), None
+        batch.is_done, seconds = True, self.limit_seconds
+        try:
+            if self.pipe.poll():
+                seconds, batch.result = self.pipe.recv()
+            else:
+                batch.result = Failed(f"took more than {self.limit_seconds:g} seconds")
+        except (EOFError, OSError):
+            batch.result = Failed(f"the reader crashed on it ({self._cause_of_death()})")
+        if isinstance(batch.result, Failed):
+            self.stop()
+        return batch, seconds
+
+    def _cause_of_death(self) -> str:
+        process = self.process
+        process.join(1)
         self.stop()
-        status, at, items = self.process.exitcode, self.item_number.value, batch.items
-        if at < 0:
-            if batch.is_second_try:
-                raise RuntimeError(f"worker processes die as they start (exit status {status})")
-            return [_Batch(items, is_second_try=True)]
-        if batch.is_second_try and len(items) == 1:
-            batch.result, batch.is_done = Failed(_cause_of_death(status, limit_seconds)), True
-            return [batch]
-        if at == len(items):  # with all of them in hand
-            return [_Batch([item], is_second_try=len(items) == 1) for item in items]
-        parts: list[_Batch[Item, Result]] = [
-            _Batch(items[:at]),
-            _Batch([items[at]], is_second_try=True),
-            _Batch(items[at + 1 :]),
-        ]
-        return [part for part in parts if part.items]
+        status = process.exitcode
+        cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        if not self.has_begun.value:
+            raise RuntimeError(f"worker processes die as they start ({cause})")
+        return cause
 
     def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
+        """End the process, if there is one."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.pipe.close()
+            self.process = None
 
 
-class _Pool(Generic[Item, Result]):
-    """Workers, and the batches that are not yet handed out."""
-
-    def __init__(
-        self,
-        work: Callable[[Iterable[Item]], Result],
-        source: Iterator[Item],
-        most_workers: int,
-        limit_seconds: float,
-    ) -> None:
-        self.work, self.source = work, source
-        self.most_workers, self.limit_seconds = most_workers, limit_seconds
-        self.window: list[_Batch[Item, Result]] = []  # in order
-        self.workers: list[_Worker[Item, Result]] = []
-        self.batch_items = 1  # of the next batch
-
-    def has_more(self) -> bool:
-        """Give batches to idle workers; return whether a batch is left to hand out."""
-        while True:
-            idle = next((worker for worker in self.workers if worker.batch is None), None)
-            if idle is None and len(self.workers) == self.most_workers:
-                break
-            if (batch := self._next_batch()) is None:
-                break
-            if idle is None:
-                idle = _Worker(self.work, self.limit_seconds)
-                self.workers.append(idle)
-            idle.give(batch)
-        return bool(self.window)
-
-    def _next_batch(self) -> _Batch[Item, Result] | None:
-        """Return the first batch that no worker has, if need be of new items."""
-        for batch in self.window:
-            if not batch.is_given:
-                return batch
-        has_room = len(self.window) < LOOK_AHEAD * self.most_workers
-        items = list(islice(self.source, self.batch_items)) if has_room else []
-        if not items:
-            return None
-        self.window.append(_Batch(items))
-        return self.window[-1]
-
-    def wait(self) -> None:
-        """Take results; wait for one unless the first batch is done."""
-        busy = {worker.pipe: worker for worker in self.workers if worker.batch is not None}
-        for pipe in wait(list(busy), timeout=0 if self.window[0].is_done else None):
-            worker = busy[pipe]
-            batch = worker.take()
-            at = self.window.index(batch)
-            try:
-                seconds, batch.result = worker.pipe.recv()
-            except (EOFError, OSError):
-                self.workers.remove(worker)
-                self.window[at : at + 1] = worker.replacements(batch, self.limit_seconds)
-                continue
-            is_quick, size = seconds < BATCH_SECONDS, self.batch_items
-            self.batch_items = min(MOST_ITEMS, 2 * size) if is_quick else -(-size // 2)
-            batch.is_done = True
-            if isinstance(batch.result, Failed) and len(batch.items) > 1:
-                self.window[at : at + 1] = [_Batch([item]) for item in batch.items]
+def _done_or_overdue(
+    team: list[_Worker[Item, Result]], is_awaited: bool
+) -> list[_Worker[Item, Result]]:
+    """Return the workers whose batch is done, or should be; wait for one where it is awaited."""
+    busy = [worker for worker in team if worker.batch is not None]
+    patience = min(worker.deadline for worker in busy) - time.monotonic() if is_awaited else 0
+    ready = wait([worker.pipe for worker in busy], max(0, patience))
+    now = time.monotonic()
+    return [worker for worker in busy if worker.pipe in ready or now >= worker.deadline]
 
 
-def _cause_of_death(status: int, limit_seconds: float) -> str:
-    if status >= 0:
-        return f"the reader crashed on it (exit status {status})"
-    name = signal.Signals(-status).name
-    if name == "SIGALRM":
-        return f"took more than {limit_seconds:g} seconds"
-    return f"the reader crashed on it ({name})"
-
-
-def _serve(
-    pipe: Connection,
-    parents_end: Connection,
-    item_number: Any,
-    work: Callable[[Iterable[Item]], Result],
-    limit_seconds: float,
-) -> None:
-    """Serve as a worker: batches in, results out, until the pipe or the parent is gone."""
-    parents_end.close()  # or the pipe would never end
+def _serve(pipe: Connection, has_begun: Any, work: Callable[[list[Item]], Result]) -> None:
+    """Serve as a worker: batches in, results out, until this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent tidies up
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     _limit_memory()
-    set_alarm = getattr(signal, "setitimer", None)
-    if set_alarm:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it kills, even in the midst of native code
-
-    def watched(items: list[Item]) -> Iterator[Item]:
-        for number, item in enumerate(items):
-            begins(number)
-            yield item
-        begins(len(items))  # what is done with all of them
-
-    def begins(number: int) -> None:
-        item_number.value = number
-        if set_alarm:
-            set_alarm(signal.ITIMER_REAL, limit_seconds)
-
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            items = pipe.recv()
-            began = time.perf_counter()
-            result: Result | Failed
-            try:
-                result = work(watched(items))
-            except MemoryError:
-                result = _OUT_OF_MEMORY
-            if set_alarm:
-                set_alarm(signal.ITIMER_REAL, 0)
-            pipe.send((time.perf_counter() - began, result))
+    while True:
+        items = pipe.recv()
+        has_begun.value = 1
+        began = time.perf_counter()
+        result: Result | Failed
+        try:
+            result = work(items)
+        except MemoryError:
+            result = Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory")
+        pipe.send((time.perf_counter() - began, result))
 
 
 def _die_with_parent() -> None:

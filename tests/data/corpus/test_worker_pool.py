@@ -163,7 +163,8 @@ def announce(number):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_workers_end_with_the_run(how):
+@pytest.mark.parametrize("send", [os.kill, os.killpg])  # to the run alone, as a terminal to all
+def test_workers_end_with_the_run(how, send):
     """The workers hold the pipe's other end: it is at its end when the last of them is gone."""
     run = subprocess.Popen(
         [sys.executable, "-c", ORPHANS],
@@ -174,6 +175,6 @@ def test_workers_end_with_the_run(how):
     )
     with run:
         assert all(int(run.stdout.readline()) != run.pid for _ in range(2))
-        run.send_signal(how)
+        send(run.pid, how)
         assert run.stdout.read() == b""
         assert run.wait() != 0
