@@ -1,4 +1,4 @@
-"""Keys: by name ("D minor", "F#"), as notes follow them, and as pieces end in them."""
+"""Keys: by name ("D minor", "F#"), and as notes follow them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import DRUMS, NOTE, Score
+from data.score import DRUMS, Score
 
 Mode = Literal["major", "minor"]
 
@@ -82,7 +82,7 @@ def estimate_key(score: Score) -> Key:
     Raises:
         ValueError: no notes with a pitch, or all pitch classes sound equally long.
     """
-    notes = _pitched(score)
+    notes = pitched_notes(score)
     sounding = np.bincount(notes["pitch"] % 12, notes["duration"], 12)  # (12,) steps
     if np.ptp(sounding) == 0:
         raise ValueError("no key: no notes with a pitch, or all pitch classes equally")
@@ -115,46 +115,9 @@ def above_tonic(score: Score) -> Counter[int]:
         tonic = estimate_key(score).tonic
     except ValueError:
         return Counter()
-    return Counter(((_pitched(score)["pitch"] - tonic) % 12).tolist())
+    return Counter(((pitched_notes(score)["pitch"] - tonic) % 12).tolist())
 
 
-def final_chord(score: Score) -> NDArray[np.void]:
-    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
-    notes = _pitched(score)
-    if not len(notes):
-        return np.empty(0, NOTE)
-    last = notes["onset"].max()
-    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
-
-
-def root_of_triad(chord: NDArray[np.void]) -> int | None:
-    """Return the pitch class of the bass of a major or minor triad in root position, else None.
-
-    Pitch classes may be doubled and the fifth may be missing, the third may not.
-
-    Args:
-        chord: (N,) of NOTE.
-    """
-    if not len(chord):
-        return None
-    bass = int(chord["pitch"].min())
-    above = set(((chord["pitch"] - bass) % 12).tolist())
-    is_triad = any({0, third} <= above <= {0, third, 7} for third in (3, 4))
-    return bass % 12 if is_triad else None
-
-
-def ends_on_tonic(score: Score) -> bool:
-    """Return whether a piece ends on the tonic's triad in root position, major or minor.
-
-    So a Picardy third counts. The key is that of the music before the last bar, so that an ending
-    cannot speak for itself; where that has no key, as in a piece of one bar, it does not.
-    """
-    try:
-        key = estimate_key(score.excerpt(0, len(score.bars) - 1))
-    except ValueError:
-        return False
-    return root_of_triad(final_chord(score)) == key.tonic
-
-
-def _pitched(score: Score) -> NDArray[np.void]:
+def pitched_notes(score: Score) -> NDArray[np.void]:
+    """Return the notes of a piece but the drums'."""
     return np.asarray(score.notes[score.notes["program"] != DRUMS])

@@ -129,3 +129,15 @@ def transposition_range(ids, vocabulary):
     """By how many semitones a piece may move, down (as a negative number) and up."""
     ((low, high),) = transposition_ranges(ids, np.zeros(1, dtype=np.int64), vocabulary).tolist()
     return low, high
+
+
+def line(pitches, start=0, duration=12, program=0):
+    """Rows for `piece`: one note after another."""
+    return [
+        (start + duration * number, duration, pitch, 80, program)
+        for number, pitch in enumerate(pitches)
+    ]
+
+
+def chord(*pitches, start=0, duration=48):
+    return [(start, duration, pitch, 80, 0) for pitch in pitches]
