@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+def offsets(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """Return (P + 1,), where each of P segments of these lengths begins and the last ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
-from data.corpus.store import Split, token_arrays
+from data.corpus.store import Split
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import Score, ScoreBatch
@@ -47,8 +47,8 @@ class EvaluationSet:
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
     ) -> EvaluationSet:
         """Return pieces, one name each, of which the vocabulary has every note."""
-        arrays = token_arrays(*encode_batch(ScoreBatch.from_scores(scores), vocabulary), vocabulary)
-        return cls(name, Split.in_memory(names, arrays), [0] * len(scores))
+        ids, lengths = encode_batch(ScoreBatch.from_scores(scores), vocabulary)
+        return cls(name, Split.of_ids(names, ids, lengths, vocabulary), [0] * len(scores))
 
     @classmethod
     def of_files(cls, model: Model, files: MidiPieces) -> EvaluationSet:

@@ -82,7 +82,7 @@ def vocabulary_for(*pieces: Score, transpose: int = 0) -> Vocabulary:
     survey = Survey()
     for piece in pieces:
         survey.add(piece)
-    if not survey.pitches:
+    if not survey.pitches.any():
         base = SMALL if pieces[0].grid.has_meter else SMALL_SECONDS
         return replace(base, grid=pieces[0].grid)
     return survey.vocabulary(pieces[0].grid, transpose)

@@ -12,9 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
@@ -28,12 +27,11 @@ from common.text import printable
 from data.corpus.find_files import SUFFIXES
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MidiPieces, read_pieces
-from data.corpus.report import Copy, CorpusReport, LeftOut, MusicCounter, report_text
-from data.corpus.scratch import Ranges, ScoreWriter, read_scores
-from data.corpus.store import MOST_IDS, SplitWriter, TokenArrays, token_arrays
+from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
+from data.corpus.scratch import Place, ScoreWriter, read_scores
+from data.corpus.store import MOST_IDS, Split, SplitWriter
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
-from data.score import Score, ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
@@ -46,19 +44,12 @@ CHUNK_BARS = 2**14  # so many bars, which keeps the steps of all of them within 
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of MIDI files.
+    """A folder of MIDI files."""
 
-    Attributes:
-        name: of the corpus, for people.
-        folder: where the files are.
-        files: their names, relative to it.
-        left_out: name and reason of each that is known not to be used.
-    """
-
-    name: str
+    name: str  # of the corpus, for people
     folder: Path
-    files: Sequence[str]
-    left_out: Sequence[tuple[str, str]]
+    files: Sequence[str]  # their names, relative to the folder
+    left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
 
 
 def build(
@@ -74,17 +65,17 @@ def build(
         out: an empty folder, which is filled.
         options: how.
         workers: how many processes share the work.
-        progress: whether to show bars.
+        progress: whether to show bars, where someone looks at them.
 
     Raises:
         CorpusError: nothing there to train on.
         OSError: it cannot be written.
     """
+    bar = partial(tqdm, unit="file", disable=None if progress else True, leave=False)
     scratch = out / "scratch"
-    scratch.mkdir()
     first_pass = _FirstPass(source, options)
-    with ScoreWriter(scratch) as writer, _bar(len(source.files), "reading", progress) as bar:
-        first_pass.run(writer, workers, bar)
+    with ScoreWriter(scratch) as writer, bar(total=len(source.files), desc="reading") as reading:
+        first_pass.run(writer, workers, reading)
     numbers = first_pass.split()
     vocabulary = first_pass.survey.vocabulary(options.time_grid, options.transpose)
     if vocabulary.size > MOST_IDS:
@@ -98,30 +89,27 @@ def build(
         workers,
         LIMIT_SECONDS * CHUNK_PIECES,
     )
-    splits = {}
-    with _bar(len(first_pass.names), "writing", progress) as bar:
+    writers = {}
+    with bar(total=len(first_pass.names), desc="writing") as writing:
         for split in SPLITS:
-            names = [first_pass.names[number] for number in numbers[split]]
-            here = (tokens for _, tokens in islice(encoded, len(chunks[split])))
-            splits[split] = _write_split(out / split, names, here, bar)
+            with SplitWriter(out / split) as writers[split]:
+                for _, pieces in islice(encoded, len(chunks[split])):
+                    if isinstance(pieces, Failed):
+                        raise CorpusError(f"a piece could not be encoded: {pieces.reason}")
+                    writers[split].add(pieces)
+                    writing.update(len(pieces))
     shutil.rmtree(scratch)
-    report = first_pass.report(splits, vocabulary)
+    report = first_pass.report(writers, vocabulary)
     corpus = {
         "format": FORMAT,
         "options": asdict(options),
-        "splits": {split: asdict(written.counts()) for split, written in splits.items()},
-        "files": {split: written.names for split, written in splits.items()},
+        "splits": report.splits,
+        "files": {split: writer.names for split, writer in writers.items()},
         "vocabulary": json.loads(vocabulary.to_json()),
     }
     (out / "report.txt").write_text(report_text(report) + "\n", encoding="utf-8")
-    write_json(report.to_json(), out / "report.json")
+    write_json(report, out / "report.json")
     write_json(corpus, out / "corpus.json")
-
-
-def _bar(total: int, what: str, progress: bool) -> tqdm:
-    """Return a progress bar, shown only where `progress` asks and someone looks at it."""
-    hidden = None if progress else True
-    return tqdm(total=total, desc=what, unit="file", disable=hidden, leave=False)
 
 
 class _FirstPass:
@@ -135,13 +123,12 @@ class _FirstPass:
         self.copies: list[Copy] = []
         self.without_beats: list[str] = []
         self.survey = Survey()
-        self.music = MusicCounter()
         # Of the pieces that are used, by number:
         self.names: list[str] = []
         self.fingerprints: list[bytes] = []
-        self.sizes: array[int] = array("q")  # tokens, at least
-        self.note_offsets: array[int] = array("q", [0])
-        self.bar_offsets: array[int] = array("q", [0])
+        self.tokens: list[int] = []  # at least
+        self.note_offsets = [0]
+        self.bar_offsets = [0]
         self._first_with: dict[bytes, tuple[str, int]] = {}  # fingerprint: name, lowest pitch
 
     def run(self, writer: ScoreWriter, workers: int, bar: tqdm) -> None:
@@ -165,7 +152,9 @@ class _FirstPass:
             self.left_out += [LeftOut(name, reason) for name, reason in pieces.left_out]
             is_used = [self._is_used(pieces, number) for number in range(len(pieces.names))]
             scores = pieces.scores.select(np.array(is_used, dtype=bool))
-            self._count(scores)
+            self.note_offsets += (self.note_offsets[-1] + scores.note_offsets[1:]).tolist()
+            self.bar_offsets += (self.bar_offsets[-1] + scores.bar_offsets[1:]).tolist()
+            self.survey.add(scores)
             writer.add(scores)
 
     def _is_used(self, pieces: MidiPieces, number: int) -> bool:
@@ -178,19 +167,11 @@ class _FirstPass:
                 return False
         self.names.append(name)
         self.fingerprints.append(pieces.fingerprints[number])
-        self.sizes.append(pieces.least_tokens[number])
-        self.music.add_changes(pieces.grid_changes[number], pieces.unkept_notes[number])
+        self.tokens.append(pieces.least_tokens[number])
+        self.survey.add_changes(pieces.grid_changes[number], pieces.unkept_notes[number])
         if not pieces.has_beats[number]:
             self.without_beats.append(name)
         return True
-
-    def _count(self, scores: ScoreBatch) -> None:
-        """Count the music of pieces that are used."""
-        self.note_offsets.extend((self.note_offsets[-1] + scores.note_offsets[1:]).tolist())
-        self.bar_offsets.extend((self.bar_offsets[-1] + scores.bar_offsets[1:]).tolist())
-        self.music.add(scores)
-        # a survey asks which meters, tempi and notes there are, not in which piece
-        self.survey.add(Score(scores.notes, scores.bars, scores.tempo_bpm, scores.grid))
 
     def split(self) -> dict[str, list[int]]:
         """Return the numbers of each split's pieces.
@@ -226,7 +207,7 @@ class _FirstPass:
         chunks, begin = [], 0
         tokens = bars = 0
         for at, number in enumerate(numbers, start=1):
-            tokens += self.sizes[number]
+            tokens += self.tokens[number]
             bars += self.bar_offsets[number + 1] - self.bar_offsets[number]
             is_full = at - begin == CHUNK_PIECES or tokens > CHUNK_TOKENS or bars > CHUNK_BARS
             if is_full or at == len(numbers):
@@ -234,15 +215,16 @@ class _FirstPass:
                 begin, tokens, bars = at, 0, 0
         return chunks
 
-    def place(self, numbers: Sequence[int]) -> tuple[Ranges, Ranges]:
-        """Return where the notes and the bars of some pieces are on disk."""
+    def place(self, numbers: Sequence[int]) -> Place:
+        """Return where some pieces are on disk."""
         note, bar = self.note_offsets, self.bar_offsets
-        return (
+        return Place(
+            [self.names[number] for number in numbers],
             [(note[number], note[number + 1]) for number in numbers],
             [(bar[number], bar[number + 1]) for number in numbers],
         )
 
-    def report(self, splits: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
+    def report(self, writers: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
         """Return the report on the corpus, once it is written."""
         others = sum(name.lower().endswith(SUFFIXES) for name, _ in self.source.left_out)
         return CorpusReport(
@@ -252,8 +234,8 @@ class _FirstPass:
             copies_kept=self.keeps_copies,
             grid=self.options.time_grid,
             vocabulary_size=vocabulary.size,
-            splits={split: written.counts() for split, written in splits.items()},
-            music=self.music.counts(),
+            splits={split: writer.counts() for split, writer in writers.items()},
+            music=self.survey.counts(),
             without_beats=self.without_beats,
             copies=self.copies,
             left_out=self.left_out,
@@ -292,23 +274,7 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
     return numbers
 
 
-def encode_pieces(
-    place: tuple[Ranges, Ranges], vocabulary: Vocabulary, scratch: Path
-) -> TokenArrays:
-    """Encode the pieces whose notes and bars lie at these places in the scratch files."""
-    scores = read_scores(scratch, vocabulary.grid, *place)
-    return token_arrays(*encode_batch(scores, vocabulary), vocabulary)
-
-
-def _write_split(
-    folder: Path, names: list[str], encoded: Iterable[TokenArrays | Failed], bar: tqdm
-) -> SplitWriter:
-    """Write the pieces of a split."""
-    remaining: Iterator[str] = iter(names)
-    with SplitWriter(folder) as writer:
-        for tokens in encoded:
-            if isinstance(tokens, Failed):
-                raise CorpusError(f"a piece could not be encoded: {tokens.reason}")
-            writer.add(list(islice(remaining, len(tokens.lengths))), tokens)
-            bar.update(len(tokens.lengths))
-    return writer
+def encode_pieces(place: Place, vocabulary: Vocabulary, scratch: Path) -> Split:
+    """Encode the pieces that lie at a place in the scratch files."""
+    ids, lengths = encode_batch(read_scores(scratch, place, vocabulary.grid), vocabulary)
+    return Split.of_ids(place.names, ids, lengths, vocabulary)

@@ -34,18 +34,11 @@ EMBEDDED = "bach"  # the path that means the embedded corpus
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus on disk; get one with `open_corpus`.
-
-    Attributes:
-        folder: where it lies.
-        splits: how much is in each of SPLITS.
-        files: the names of each split's pieces.
-        vocabulary: of its tokens.
-    """
+    """A corpus on disk; get one with `open_corpus`."""
 
     folder: Path
-    splits: dict[str, SplitCounts]
-    files: dict[str, tuple[str, ...]]
+    splits: dict[str, SplitCounts]  # how much is in each of SPLITS
+    files: dict[str, tuple[str, ...]]  # the names of each split's pieces
     vocabulary: Vocabulary
 
     @classmethod
@@ -146,36 +139,25 @@ def open_corpus(
         chorales = bach.build(folder, Grid(options.steps_per_beat), progress)
         if progress:
             print(chorales)
-    names, left_out = _midi_files(folder)
-    stamp = _stamp(folder, names)
-    out = Path(datasets) / f"{name}-{_content_hash(folder, names, options)}"
-    if not out.is_dir():
-        try:
-            with replace_folder(out) as temporary:
-                source = Source(name, folder, names, left_out)
-                build(source, temporary, options, workers or cores(), progress)
-                if _stamp(folder, names) != stamp:
-                    raise CorpusError(f"{folder}: it changed while it was read; run this again")
-        except OSError as error:
-            reason = error.strerror or error
-            raise CorpusError(f"{out}: the corpus cannot be written ({reason})") from None
-    return Corpus.open(out)
-
-
-def _midi_files(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Find all MIDI files in a folder and below, and what is not read, with reasons.
-
-    Raises:
-        FileNotFoundError: no such folder.
-        CorpusError: it is no folder, or holds no MIDI file.
-    """
     try:
         names, left_out = find_midi_files(folder)
     except NotADirectoryError as error:
         raise CorpusError(str(error)) from None
     if not names and not left_out:
         raise CorpusError(f"{folder}: no .mid or .midi file in it")
-    return names, left_out
+    content = _content_hash(folder, names, options)
+    out = Path(datasets) / f"{name}-{content}"
+    if not out.is_dir():
+        try:
+            with replace_folder(out) as temporary:
+                source = Source(name, folder, names, left_out)
+                build(source, temporary, options, workers or cores(), progress)
+                if _content_hash(folder, names, options) != content:
+                    raise CorpusError(f"{folder}: it changed while it was read; run this again")
+        except OSError as error:
+            reason = error.strerror or error
+            raise CorpusError(f"{out}: the corpus cannot be written ({reason})") from None
+    return Corpus.open(out)
 
 
 def cores() -> int:
@@ -200,15 +182,3 @@ def _content_hash(folder: Path, names: Sequence[str], options: CorpusOptions) ->
             content = type(error).__name__.encode()  # the first pass will say more
         digest.update(b"%d %s %s" % (len(name), os.fsencode(name), content))
     return digest.hexdigest()
-
-
-def _stamp(folder: Path, names: Sequence[str]) -> bytes:
-    """Return bytes that change when one of the files does."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name in names:
-        try:
-            status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118
-            digest.update(b"%d %d " % (status.st_size, status.st_mtime_ns))
-        except OSError:
-            digest.update(b"- ")
-    return digest.digest()

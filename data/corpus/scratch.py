@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import NDArray
 
 from data.arrays import offsets
+from data.corpus.store import ArrayWriter
 from data.score import BAR, NOTE, Grid, ScoreBatch
 
-_FILES: dict[str, DTypeLike] = {"notes": NOTE, "bars": BAR, "tempo_bpm": np.int32}
-
-Ranges = list[tuple[int, int]]  # begin and end
+ARRAYS = {"notes": np.empty(0, NOTE), "bars": np.empty(0, BAR), "tempo_bpm": np.empty(0, np.int32)}
 
 
-class ScoreWriter:
-    """Appends scores to files in a folder; a context manager."""
+@dataclass(frozen=True)
+class Place:
+    """Where some pieces are among those that a `ScoreWriter` wrote."""
+
+    names: list[str]  # of the pieces
+    notes: list[tuple[int, int]]  # the numbers of each one's first note and of the first after it
+    bars: list[tuple[int, int]]  # the same of its bars
+
+
+class ScoreWriter(ArrayWriter):
+    """Writes scores to a new folder, some at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = {name: (folder / name).open("wb") for name in _FILES}
-
-    def __enter__(self) -> ScoreWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.close()
+        super().__init__(folder, ARRAYS)
 
     def add(self, scores: ScoreBatch) -> None:
         """Append these pieces."""
-        for name, file in self._files.items():
-            file.write(getattr(scores, name).tobytes())
+        for name in ARRAYS:
+            self.append(name, getattr(scores, name))
 
 
-def read_scores(folder: Path, grid: Grid, notes: Ranges, bars: Ranges) -> ScoreBatch:
-    """Read some of the pieces that a `ScoreWriter` wrote to `folder`.
+def read_scores(folder: Path, place: Place, grid: Grid) -> ScoreBatch:
+    """Read some of the pieces that a `ScoreWriter` wrote to `folder`, all on this grid."""
 
-    Args:
-        folder: as above.
-        grid: the grid of all pieces.
-        notes: of each piece, the numbers of its first note and of the first after it.
-        bars: the same of its bars.
-    """
-    arrays = {name: np.memmap(folder / name, dtype, mode="r") for name, dtype in _FILES.items()}
-    note_rows, bar_rows = (
-        np.concatenate([np.arange(begin, end) for begin, end in ranges]) for ranges in (notes, bars)
-    )
+    def read(name: str, ranges: list[tuple[int, int]]) -> NDArray[Any]:
+        array = np.load(folder / f"{name}.npy", mmap_mode="r")
+        return np.concatenate([array[begin:end] for begin, end in ranges])
+
     return ScoreBatch(
-        np.asarray(arrays["notes"][note_rows]),
-        np.asarray(arrays["bars"][bar_rows]),
-        np.asarray(arrays["tempo_bpm"][bar_rows]),
-        offsets([end - begin for begin, end in notes]),
-        offsets([end - begin for begin, end in bars]),
+        read("notes", place.notes),
+        read("bars", place.bars),
+        read("tempo_bpm", place.bars),
+        offsets([end - begin for begin, end in place.notes]),
+        offsets([end - begin for begin, end in place.bars]),
         grid,
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from data.arrays import offsets
 from data.corpus.report import SplitCounts
@@ -18,43 +17,33 @@ from data.tokens.augment import transposition_ranges
 from data.tokens.tokenizer import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary
 
-# The arrays of a split: each is NAME.npy, with this dtype.
-ARRAYS: dict[str, DTypeLike] = {
-    "tokens": np.uint16,
-    "piece_offsets": np.int64,
-    "note_counts": np.int64,
-    "shifts": np.int64,
-    "bar_offsets": np.int64,
-    "bar_tempos": np.uint16,
+# The arrays of a split, empty: each is NAME.npy, of this dtype, with rows of this shape.
+ARRAYS: dict[str, NDArray[Any]] = {
+    "tokens": np.empty(0, np.uint16),
+    "piece_offsets": np.empty(0, np.int64),
+    "note_counts": np.empty(0, np.int64),
+    "shifts": np.empty((0, 2), np.int64),
+    "bar_offsets": np.empty(0, np.int64),
+    "bar_tempos": np.empty(0, np.uint16),
 }
 MOST_IDS = 2**16  # that a vocabulary may have, for its ids to fit `tokens`
 
 
 @dataclass(frozen=True)
 class Split:
-    """The pieces of one split, end to end: P pieces, M bars, N tokens. The arrays are mapped.
+    """Pieces end to end, as those of a split are: P pieces, M bars, N tokens."""
 
-    Attributes:
-        tokens: (N,) uint16, each piece from Start to End.
-        piece_offsets: (P + 1,) int64: piece i is tokens[piece_offsets[i] : piece_offsets[i + 1]].
-        note_counts: (P,) int64, notes of each piece.
-        shifts: (P, 2) int64, the lowest and highest semitones by which each piece can move.
-        bar_offsets: (M,) int64, where each Bar token stands in `tokens`.
-        bar_tempos: (M,) uint16, the id of the Tempo in force in each bar.
-        names: of the P pieces.
-    """
-
-    tokens: NDArray[np.uint16]
-    piece_offsets: NDArray[np.int64]
-    note_counts: NDArray[np.int64]
-    shifts: NDArray[np.int64]
-    bar_offsets: NDArray[np.int64]
-    bar_tempos: NDArray[np.uint16]
-    names: tuple[str, ...]
+    tokens: NDArray[np.uint16]  # (N,) each piece from Start to End
+    piece_offsets: NDArray[np.int64]  # (P + 1,) where in `tokens` each begins and the last ends
+    note_counts: NDArray[np.int64]  # (P,) notes of each piece
+    shifts: NDArray[np.int64]  # (P, 2) lowest and highest semitones by which each piece can move
+    bar_offsets: NDArray[np.int64]  # (M,) where each Bar token stands in `tokens`
+    bar_tempos: NDArray[np.uint16]  # (M,) the id of the Tempo in force in each bar
+    names: tuple[str, ...]  # of the P pieces
 
     @classmethod
     def load(cls, folder: Path, names: tuple[str, ...]) -> Split:
-        """Map the split that a `SplitWriter` wrote.
+        """Map the arrays that a `SplitWriter` wrote.
 
         Raises:
             OSError, ValueError: an array is missing or damaged.
@@ -66,9 +55,26 @@ class Split:
         return cls(**arrays, names=names)
 
     @classmethod
-    def in_memory(cls, names: Sequence[str], pieces: TokenArrays) -> Split:
-        """Return a split of pieces that lie in memory, with these names."""
-        return cls(**pieces.arrays, piece_offsets=offsets(pieces.lengths), names=tuple(names))
+    def of_ids(
+        cls,
+        names: Sequence[str],
+        ids: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        vocabulary: Vocabulary,
+    ) -> Split:
+        """Return pieces in memory, from their ids (N,), end to end, and their lengths (P,)."""
+        piece_offsets = offsets(lengths)
+        note_offsets = offsets(vocabulary.kind_of[ids] == Kind.NOTE)
+        arrays = {
+            "tokens": ids,
+            "piece_offsets": piece_offsets,
+            "note_counts": np.diff(note_offsets[piece_offsets]),
+            "shifts": transposition_ranges(ids, piece_offsets[:-1], vocabulary),
+            "bar_offsets": bar_indices(ids, vocabulary),
+            "bar_tempos": bar_tempos(ids, vocabulary),
+        }
+        typed = {name: array.astype(ARRAYS[name].dtype) for name, array in arrays.items()}
+        return cls(**typed, names=tuple(names))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -79,109 +85,70 @@ class Split:
         return self.tokens[begin:end].astype(np.int64)
 
 
-@dataclass(frozen=True)
-class TokenArrays:
-    """The arrays of a `Split` for some pieces, all offsets counted from the first of them."""
+class ArrayWriter:
+    """Writes .npy files, some rows at a time; a context manager.
 
-    lengths: NDArray[np.int64]  # (P,) ids of each piece
-    arrays: dict[str, NDArray[Any]]  # by the names of ARRAYS, less piece_offsets
-
-
-def token_arrays(
-    ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
-) -> TokenArrays:
-    """Return the arrays of P pieces, from their ids (N,), end to end, and their lengths (P,)."""
-    begins = np.cumsum(lengths) - lengths
-    kind = vocabulary.kind_of[ids]
-    notes = np.concatenate([[0], np.cumsum(kind == Kind.NOTE)])
-    arrays = {
-        "tokens": ids,
-        "note_counts": notes[begins + lengths] - notes[begins],
-        "shifts": transposition_ranges(ids, begins, vocabulary),
-        "bar_offsets": bar_indices(ids, vocabulary),
-        "bar_tempos": bar_tempos(ids, vocabulary),
-    }
-    typed = {name: array.astype(ARRAYS[name]) for name, array in arrays.items()}
-    return TokenArrays(lengths, typed)
-
-
-class SplitWriter:
-    """Writes a split some pieces at a time; a context manager."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self.names: list[str] = []
-        self.tokens = self.notes = self.bars = 0
-        self._arrays = {
-            name: GrowingArray(folder / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()
-        }
-        self._stack = ExitStack()
-
-    def __enter__(self) -> SplitWriter:
-        for array in self._arrays.values():
-            self._stack.enter_context(array)
-        self._arrays["piece_offsets"].append([0])
-        self._arrays["shifts"].append(np.empty((0, 2)))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, at)
-
-    def add(self, names: Sequence[str], pieces: TokenArrays) -> None:
-        """Append pieces with these names."""
-        for name, array in pieces.arrays.items():
-            self._arrays[name].append(array + self.tokens if name == "bar_offsets" else array)
-        self._arrays["piece_offsets"].append(self.tokens + np.cumsum(pieces.lengths))
-        self.names.extend(names)
-        self.tokens += len(pieces.arrays["tokens"])
-        self.notes += int(pieces.arrays["note_counts"].sum())
-        self.bars += len(pieces.arrays["bar_offsets"])
-
-    def counts(self) -> SplitCounts:
-        """Return how much was written."""
-        return SplitCounts(len(self.names), self.notes, self.tokens, self.bars)
-
-
-class GrowingArray:
-    """An .npy file that grows at its end; the header, which holds its length, is written twice.
-
-    NumPy pads headers so that one with a larger first axis takes no more room.
+    The header, which holds the length, is written twice: NumPy pads headers so that one with a
+    larger first axis takes no more room.
     """
 
-    def __init__(self, path: Path, dtype: DTypeLike) -> None:
-        self._path = path
-        self._dtype = np.dtype(dtype)
-        self._length = 0
-        self._row: tuple[int, ...] = ()
+    def __init__(self, folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Begin with empty arrays, each in `folder`/NAME.npy, which must be new."""
+        folder.mkdir()
+        self._arrays = arrays
+        self.lengths = dict.fromkeys(arrays, 0)
+        self._files = {name: (folder / f"{name}.npy").open("xb") for name in arrays}
+        for name in arrays:
+            self._write_header(name)
 
-    def __enter__(self) -> GrowingArray:
-        self._file = self._path.open("wb")
-        self._write_header()
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None:
-                self._file.seek(0)
-                self._write_header()
-                self._file.flush()
+            for name, file in self._files.items() if kind is None else ():
+                file.seek(0)
+                self._write_header(name)
+                file.flush()
         finally:
-            with suppress(OSError):  # of what could not be written before either
-                self._file.close()
+            for file in self._files.values():
+                with suppress(OSError):  # of what could not be written before either
+                    file.close()
 
-    def append(self, values: ArrayLike) -> None:
-        """Write rows at the end."""
-        rows = np.ascontiguousarray(values, dtype=self._dtype)
-        self._length += len(rows)
-        self._row = rows.shape[1:]
-        self._file.write(rows.tobytes())
+    def append(self, name: str, rows: ArrayLike) -> None:
+        """Write rows at the end of an array."""
+        typed = np.ascontiguousarray(rows, dtype=self._arrays[name].dtype)
+        self.lengths[name] += len(typed)
+        self._files[name].write(typed.tobytes())
 
-    def _write_header(self) -> None:
-        shape = (self._length, *self._row)
-        description = {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(self._file, description)
+    def _write_header(self, name: str) -> None:
+        header = np.lib.format.header_data_from_array_1_0(self._arrays[name])
+        header["shape"] = (self.lengths[name], *header["shape"][1:])
+        np.lib.format.write_array_header_1_0(self._files[name], header)
+
+
+class SplitWriter(ArrayWriter):
+    """Writes a split to a new folder, some pieces at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ARRAYS)
+        self.append("piece_offsets", [0])
+        self.names: list[str] = []
+        self.notes = 0
+
+    def add(self, pieces: Split) -> None:
+        """Append pieces."""
+        begin = self.lengths["tokens"]
+        self.append("tokens", pieces.tokens)
+        self.append("piece_offsets", begin + pieces.piece_offsets[1:])
+        self.append("note_counts", pieces.note_counts)
+        self.append("shifts", pieces.shifts)
+        self.append("bar_offsets", begin + pieces.bar_offsets)
+        self.append("bar_tempos", pieces.bar_tempos)
+        self.names += pieces.names
+        self.notes += int(pieces.note_counts.sum())
+
+    def counts(self) -> SplitCounts:
+        """Return how much was written."""
+        tokens, bars = self.lengths["tokens"], self.lengths["bar_offsets"]
+        return SplitCounts(len(self.names), self.notes, tokens, bars)

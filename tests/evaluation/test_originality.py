@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.corpus.corpus import open_corpus
-from data.corpus.store import Split, token_arrays
+from data.corpus.store import Split
 from data.score import BAR, DRUMS, NOTE, SECONDS, ScoreBatch, canonical
 from data.tokens.batch_tokenizer import encode_batch
 from evaluation import originality
@@ -33,7 +33,7 @@ def split_of(*pieces):
     vocabulary = vocabulary_for(*pieces)
     ids, lengths = encode_batch(ScoreBatch.from_scores(pieces), vocabulary)
     names = [f"piece{number}" for number in range(len(pieces))]
-    return Split.in_memory(names, token_arrays(ids, lengths, vocabulary)), vocabulary
+    return Split.of_ids(names, ids, lengths, vocabulary), vocabulary
 
 
 def found_in(asked, *training):

@@ -15,7 +15,7 @@ from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.batches.windows import EVALUATION_TOKENS, TrainingWindows, masks_of_pieces, unpacked
 from data.corpus.corpus import CorpusError
-from data.corpus.store import Split, SplitWriter, token_arrays
+from data.corpus.store import Split, SplitWriter
 from data.score import BAR, NOTE, canonical
 from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, rebase, window_head
@@ -40,9 +40,9 @@ def pieces_and_vocabulary(count=8):
     return [encode(score, vocabulary) for score in scores[:count]], vocabulary
 
 
-def arrays_of(pieces, vocabulary):
+def split_of(names, pieces, vocabulary):
     lengths = np.array([len(piece) for piece in pieces])
-    return token_arrays(np.concatenate(pieces), lengths, vocabulary)
+    return Split.of_ids(names, np.concatenate(pieces), lengths, vocabulary)
 
 
 PIECES, VOCABULARY = pieces_and_vocabulary()
@@ -55,7 +55,7 @@ def split(tmp_path_factory):
         for first in range(0, len(PIECES), 3):  # some at a time
             pieces = PIECES[first : first + 3]
             names = [str(first + number) for number in range(len(pieces))]
-            writer.add(names, arrays_of(pieces, VOCABULARY))
+            writer.add(split_of(names, pieces, VOCABULARY))
     return Split.load(folder, tuple(writer.names))
 
 
@@ -170,7 +170,7 @@ def test_tokens_are_seen_about_equally_often(tmp_path):
     vocabulary = vocabulary_for(long, short)
     pieces = [encode(long, vocabulary), encode(short, vocabulary)]  # 12 bars of 13 tokens; 3
     with SplitWriter(tmp_path / "train") as writer:
-        writer.add(["long", "short"], arrays_of(pieces, vocabulary))
+        writer.add(split_of(["long", "short"], pieces, vocabulary))
     split = Split.load(tmp_path / "train", ("long", "short"))
     source = TrainingWindows(split, vocabulary, 52, 0)
     ids = np.concatenate([source.batch(0, step, 64)[0].ravel() for step in range(200)])

@@ -15,7 +15,7 @@ from data.corpus import build as build_module
 from data.corpus import scratch, store, worker_pool
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.scratch import ScoreWriter, read_scores
+from data.corpus.scratch import Place, ScoreWriter, read_scores
 from data.score import ScoreBatch
 from tests.folders import tune, write_tunes
 from tests.music import GRID
@@ -47,7 +47,7 @@ def step():
 
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
-    (store.GrowingArray, "append"), (scratch.ScoreWriter, "add"), (Path, "write_text"),
+    (store.ArrayWriter, "append"), (scratch.ScoreWriter, "add"), (Path, "write_text"),
     (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
 ]:
     mortal(owner, name)
@@ -168,7 +168,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatc
 
         monkeypatch.setattr(owner, name, write)
 
-    places = [(store.GrowingArray, "append"), (scratch.ScoreWriter, "add"), (os, "fsync")]
+    places = [(store.ArrayWriter, "append"), (scratch.ScoreWriter, "add"), (os, "fsync")]
     for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
         fills_up(owner, name)
     room = 1
@@ -221,15 +221,18 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
 def test_scores_come_back_from_disk(tmp_path):
     scores = [tune(number, bars=1 + number) for number in range(4)]
     written = ScoreBatch.from_scores(scores)
-    with ScoreWriter(tmp_path) as writer:
+    with ScoreWriter(tmp_path / "scratch") as writer:
         writer.add(ScoreBatch.from_scores(scores[:1]))
         writer.add(ScoreBatch.from_scores(scores[1:]))
     notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
     bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
     order = [2, 0, 3]
-    read = read_scores(
-        tmp_path, GRID, [notes[number] for number in order], [bars[number] for number in order]
+    place = Place(
+        [str(number) for number in order],
+        [notes[number] for number in order],
+        [bars[number] for number in order],
     )
+    read = read_scores(tmp_path / "scratch", place, GRID)
     assert [read[index] for index in range(len(read))] == [scores[number] for number in order]
 
 
