@@ -12,15 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evaluation.comparison import (
-    SETS,
-    STATISTICS,
-    BinShares,
-    Comparison,
-    HistogramRow,
-    PieceValues,
-    StatisticRow,
-)
+from evaluation.comparison import SETS, STATISTICS, Comparison, StatisticRow
 from evaluation.likelihood import SetLikelihood
 from evaluation.tables import number
 
@@ -35,18 +27,13 @@ _SETS = {"generated": (-0.42, -0.13, ACCENT), "held_out": (-0.1, 0.13, INK)}
 # Where the panels are, in shares of the width; each row of the first has a scale of its own.
 _VALUES, _OVERLAPS = (0.42, 0.27), (0.74, 0.23)
 
-_Row = StatisticRow[PieceValues] | HistogramRow
-
 
 def draw_statistics(comparison: Comparison) -> Figure:
     """Draw every statistic of generated and held-out pieces, one row each.
 
-    On the left the values: a dot is the mean, a line goes from the lowest tenth of the pieces to
-    the highest (of a histogram, of its notes); every row has its own scale, with the means beside
-    it. On the right how much of the two distributions overlaps, on a band in which training pieces
-    lie when they take the place of the generated ones. What is not defined is said so.
-
-    The figure is unknown to pyplot, so nothing has to be closed.
+    On the left the values: a dot is the mean, a line goes from the lowest tenth of the pieces (of
+    a histogram, of its notes) to the highest. On the right how much of the two distributions
+    overlaps, on a band in which training pieces lie in the place of the generated ones.
     """
     rows = comparison.rows
     height = _TOP + _BOTTOM + _ROW * len(rows)
@@ -74,25 +61,25 @@ def draw_statistics(comparison: Comparison) -> Figure:
     return figure
 
 
-def _draw_values(axes: Axes, place: int, row: _Row, digits: int) -> None:
+def _draw_values(axes: Axes, place: int, row: StatisticRow[Any], digits: int) -> None:
     """Draw a statistic's label, its two means, and two dots with lines on a scale of their own."""
     _write(axes, -1.45, place, row.label)
-    sets: tuple[PieceValues | BinShares, ...] = (row.generated, row.held_out)
-    known = np.array([value for its in sets for value in (*its.tenths, its.mean)])
-    known = known[np.isfinite(known)]
+    values = np.array([[*its.tenths, its.mean] for its in (row.generated, row.held_out)])
+    known = values[np.isfinite(values)]
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
-    scale = (high - low) or 1.0
-    for its, (x, shift, color) in zip(sets, _SETS.values(), strict=True):
-        _write(axes, x, place, number(its.mean, digits), color=color, ha="right")
-        begin, middle, end = (np.array([its.tenths[0], its.mean, its.tenths[1]]) - low) / scale
-        axes.plot([begin, end], [place + shift] * 2, color=color, lw=2, alpha=0.45)
+    scaled = (values - low) / ((high - low) or 1.0)
+    for (_, _, mean), (*ends, middle), (x, shift, color) in zip(
+        values, scaled, _SETS.values(), strict=True
+    ):
+        _write(axes, x, place, number(mean, digits), color=color, ha="right")
+        axes.plot(ends, [place + shift] * 2, color=color, lw=2, alpha=0.45)
         axes.plot(middle, place + shift, "o", color=color, ms=4.5)
     if not len(known):
-        _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
+        _write_undefined(axes, place)
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
 
 
-def _draw_overlap(axes: Axes, place: int, row: _Row) -> None:
+def _draw_overlap(axes: Axes, place: int, row: StatisticRow[Any]) -> None:
     """Draw the band that training pieces reach with their mean, and the generated pieces."""
     value, real = row.distance.overlap, row.real_distance.overlap
     if np.isfinite(real.farthest):
@@ -102,7 +89,7 @@ def _draw_overlap(axes: Axes, place: int, row: _Row) -> None:
         face = GROUND if row.is_far else ACCENT
         axes.plot(value, place, "o", ms=6, mec=ACCENT, mfc=face, mew=1.5, clip_on=False)
     else:
-        _write(axes, 0.5, place, "not defined", color=MUTED, ha="center", style="italic")
+        _write_undefined(axes, place)
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
 
 
@@ -119,6 +106,10 @@ def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Write text that no file name can turn into a formula."""
     given = {"size": 9, "color": INK, "va": "center", **style}
     axes.text(x, y, text, **given).set_parse_math(False)
+
+
+def _write_undefined(axes: Axes, y: float) -> None:
+    _write(axes, 0.5, y, "not defined", color=MUTED, ha="center", style="italic")
 
 
 def draw_likelihood(sets: Sequence[SetLikelihood]) -> Figure:
@@ -166,10 +157,10 @@ def draw_histograms(comparison: Comparison) -> Figure:
         shares = [np.array(its.shares) for its in (row.generated, row.held_out)]
         shown = np.flatnonzero(np.maximum(*shares) >= _MIN_SHARE)
         places = np.arange(len(shown))
-        for (which, (_, _, color)), each, shift in zip(
+        for (which, (_, _, color)), each, at in zip(
             _SETS.items(), shares, (-0.2, 0.2), strict=True
         ):
-            axes.bar(places + shift, each[shown], 0.36, color=color, label=SETS[which])
+            axes.bar(places + at, each[shown], 0.36, color=color, label=SETS[which])
         labels = [f"{row.bins[n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
         axes.set_xticks(places, labels)
         axes.yaxis.set_major_formatter("{x:.0%}")
@@ -177,7 +168,7 @@ def draw_histograms(comparison: Comparison) -> Figure:
         axes.set_axisbelow(True)
         axes.grid(axis="y", color=FAINT, lw=0.6)
         if not len(shown):
-            _write(axes, 0.5, 0.5, "not defined", color=MUTED, ha="center", style="italic")
+            _write_undefined(axes, 0.5)
         elif not index:
             axes.legend(frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="upper right")
     return figure
@@ -186,8 +177,7 @@ def draw_histograms(comparison: Comparison) -> Figure:
 def svg(figure: Figure) -> str:
     """Return a chart of this module as SVG that is dark where the reader's screen is.
 
-    Text stays text, in the reader's own font. The SVG fetches nothing and holds no date, so equal
-    charts are equal text.
+    Text stays text, in the reader's own font; equal charts are equal text.
     """
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "etude"}):

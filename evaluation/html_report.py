@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_atomically
@@ -37,19 +38,6 @@ RANKS = ("the likeliest", "the one in the middle", "the least likely")
 _MAX_RUNS = 8  # listed as found in training
 
 
-@dataclass(frozen=True)
-class _Player:
-    """An example as the page shows it."""
-
-    title: str
-    facts: str  # its size and its figure
-    longest_run: str | None
-    audio: str  # data: URI
-    picture: str  # data: URI
-    size: str  # said of the picture
-    caption: str
-
-
 def environment() -> Environment:
     """Return the templates, in which all values are escaped."""
     templates = Environment(
@@ -72,38 +60,41 @@ def write_report(
 
     `checkpoint` is the path of the model's file, `command` what made the page, as one types it.
     """
-    music, originality, held_out = summary.music, summary.originality, examples.held_out.score
-    listed = [(note.note, note.label) for note in summary.surprise.most]
-    surprise = draw_surprise(held_out, examples.held_out_nats, listed)
-    template = environment().get_template("report.html")
-    text = template.render(
-        summary=summary,
-        name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
-        headlines=headlines(summary),
-        players=_players(summary, examples),
-        likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
-        likelihood_tables=likelihood_tables(summary.likelihood, digits=3),
-        statistics_chart=_svg_uri(svg(draw_statistics(music))),
-        statistics_table=statistics_table(music),
-        histograms_chart=_svg_uri(svg(draw_histograms(music))),
-        draws=DRAWS,
-        originality_table=originality_table(
-            {
-                f"generated, {originality.all.pieces:,}": originality.all,
-                f"held out, {originality.held_out.pieces:,}": originality.held_out,
-            }
-        ),
-        runs=_longest_runs(originality),
-        surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
-        surprise_table=surprise_table(summary.surprise.most),
-        command=command,
-        checkpoint=shlex.quote(checkpoint),
+    music, originality, its = summary.music, summary.originality, summary.surprise
+    listed = [(note.note, note.label) for note in its.most]
+    surprise = draw_surprise(examples.held_out.score, np.array(its.nats), listed)
+    text = (
+        environment()
+        .get_template("report.html")
+        .render(
+            summary=summary,
+            name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
+            headlines=headlines(summary),
+            players=_players(summary, examples),
+            likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
+            likelihood_tables=likelihood_tables(summary.likelihood, digits=3),
+            statistics_chart=_svg_uri(svg(draw_statistics(music))),
+            statistics_table=statistics_table(music),
+            histograms_chart=_svg_uri(svg(draw_histograms(music))),
+            draws=DRAWS,
+            originality_table=originality_table(
+                {
+                    f"generated, {originality.all.pieces:,}": originality.all,
+                    f"held out, {originality.held_out.pieces:,}": originality.held_out,
+                }
+            ),
+            runs=_longest_runs(originality),
+            surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
+            surprise_table=surprise_table(its.most),
+            command=command,
+            checkpoint=shlex.quote(checkpoint),
+        )
     )
     with write_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _players(summary: ModelSummary, examples: Examples) -> dict[str, list[_Player]]:
+def _players(summary: ModelSummary, examples: Examples) -> dict[str, list[dict[str, Any]]]:
     """Render all examples; together their sound is MAX_SECONDS long at most."""
     seconds = MAX_SECONDS / (len(examples.given) + len(examples.written) + 1)
     given = [_player(each, printable(Path(each.name).name), seconds) for each in examples.given]
@@ -119,8 +110,8 @@ def _players(summary: ModelSummary, examples: Examples) -> dict[str, list[_Playe
     return {"given": given, "own": [*written, _player(examples.held_out, title, seconds)]}
 
 
-def _player(example: Example, title: str, seconds: float) -> _Player:
-    """Render one example, with so many seconds of sound at most."""
+def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
+    """Return what templates/macros.html shows of an example, with so many seconds at most."""
     score = heard = example.score
     duration = float(score.step_seconds(score.end_step))
     bars = f"{len(score.bars):,} bars" if score.grid.has_meter else "no bars"
@@ -140,8 +131,15 @@ def _player(example: Example, title: str, seconds: float) -> _Player:
     else:
         picture = png_bytes(draw_piano_roll(score))
         caption = "Pitch over time, a color an instrument."
-    audio, image = _data_uri(mu_law_wav(heard), "audio/wav"), _data_uri(picture, "image/png")
-    return _Player(title, facts, longest, audio, image, size, caption)
+    return {
+        "title": title,
+        "facts": facts,
+        "longest_run": longest,
+        "audio": _data_uri(mu_law_wav(heard), "audio/wav"),
+        "picture": _data_uri(picture, "image/png"),
+        "size": size,
+        "caption": caption,
+    }
 
 
 def _longest_runs(originality: Originality) -> list[str]:

@@ -31,15 +31,14 @@ from numpy.typing import NDArray
 from data.arrays import offsets, reduce_segments, segment_ids
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.store import Split
-from data.score import DRUMS, Score, ScoreBatch
+from data.score import DRUMS, ScoreBatch
 from data.tokens.batch_tokenizer import decode_batch
-from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Vocabulary
+from evaluation.samples import MAX_PIECES, split_scores
 
 REPRESENTATIONS = ("line", "texture")
 LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are given
 CHUNK = 2**21  # training tokens that are compared at once
-MAX_HELD_OUT = 500  # held-out pieces for reference; drawn if there are more
 
 Integers = NDArray[np.int64]
 
@@ -152,22 +151,19 @@ class Originality:
 
 
 def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus) -> Originality:
-    """Find what a corpus's training set has of some pieces, and of held-out ones.
+    """Find what a corpus's training set has of some pieces, on its grid, and of held-out ones.
 
     Held-out pieces were never copied, so what training has of them is common property: the other
     figures mean something only beside theirs.
-
-    Args:
-        pieces, names: P of them, on the grid of the corpus.
-        corpus: its train split is searched; pieces of its other splits are the reference.
     """
     train = corpus.split("train")
-    held_out, total = _held_out(corpus)
+    held_out = [score for name in SPLITS[1:] for score in split_scores(corpus, name, MAX_PIECES)]
+    total = sum(len(corpus.split(name)) for name in SPLITS[1:])
     scores = [pieces[index] for index in range(len(pieces))] + held_out
     matches = find_matches(ScoreBatch.from_scores(scores), train, corpus.vocabulary)
 
-    def shares(first: int, count: int) -> tuple[RunShares, RunShares]:
-        members = range(first, first + count)
+    def shares(first: int, end: int) -> tuple[RunShares, RunShares]:
+        members = range(first, end)
         return run_shares(matches["line"], members), run_shares(matches["texture"], members)
 
     return Originality(
@@ -175,23 +171,14 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
         [
             PieceOriginality(
                 name,
-                *shares(index, 1),
+                *shares(index, index + 1),
                 {each: shared_runs(matches[each], index, train.names) for each in REPRESENTATIONS},
             )
             for index, name in enumerate(names)
         ],
         SetOriginality(len(pieces), *shares(0, len(pieces))),
-        HeldOutOriginality(len(held_out), *shares(len(pieces), len(held_out)), total),
+        HeldOutOriginality(len(held_out), *shares(len(pieces), len(scores)), total),
     )
-
-
-def _held_out(corpus: Corpus) -> tuple[list[Score], int]:
-    """Return held-out pieces of a corpus, and how many there are in all."""
-    splits = [corpus.split(name) for name in SPLITS[1:]]
-    places = [(split, index) for split in splits for index in range(len(split))]
-    drawn = np.random.default_rng(0).permutation(len(places))[:MAX_HELD_OUT]
-    some = (places[number] for number in np.sort(drawn).tolist())
-    return [decode(split.piece(index), corpus.vocabulary) for split, index in some], len(places)
 
 
 def find_matches(
@@ -270,9 +257,8 @@ def _is_on_top(
 ) -> NDArray[np.bool_]:
     """Return (N,) whether each note is the highest of its line that begins or sounds at its onset.
 
-    Args:
-        line, onset, pitch, duration: (N,), sorted by line, onset and pitch.
-        release: steps at the end of a note in which the next may already begin.
+    The notes are sorted by line, onset and pitch. In the last `release` steps of one the next may
+    already begin.
     """
     # one time axis for all lines, one after the other, on which no two touch
     begin = onset + line * int((onset + duration).max(initial=0) + 1)
@@ -290,12 +276,8 @@ def _is_on_top(
 def _longest_matches(asked: Integers, there: Integers) -> tuple[Integers, Integers]:
     """Find the longest run of steps from each place in `asked` that `there` has, and where.
 
-    Args:
-        asked: (N,) steps; negative ones equal nothing.
-        there: (M,) steps, at least one.
-
-    Returns:
-        (N,) how many steps match, and (N,) at which place in `there` they begin.
+    Negative steps equal nothing; `there` has at least one step. Returns (N,) how many steps match,
+    and (N,) at which place in `there` they begin.
     """
     n, count = len(asked), len(asked) + len(there)
     steps = np.concatenate([np.where(asked < 0, asked - len(there), asked), there])
@@ -349,18 +331,18 @@ def shared_runs(matches: LongestMatches, piece: int, names: Sequence[str]) -> li
     is_part = np.append(False, length[:-1] == length[1:] + 1)[: len(length)]
     rows = np.flatnonzero(~is_part & (length >= LENGTHS[0]))
     rows = rows[np.argsort(-length[rows], kind="stable")] + begin
-    return [_shared_run(matches, row, names) for row in rows.tolist()]
-
-
-def _shared_run(matches: LongestMatches, row: int, names: Sequence[str]) -> SharedRun:
-    """Return the run that begins with the note of this index."""
-    program = int(matches.notes.program[row])
-    return SharedRun(
-        int(matches.length[row]),
-        None if program < 0 else program,
-        None if program < 0 else pretty_midi.program_to_instrument_name(program),
-        int(matches.notes.bar[row]),
-        names[matches.piece[row]],
-        int(matches.bar[row]),
-        int(matches.semitones[row]),
-    )
+    runs = []
+    for row in rows.tolist():
+        program = int(matches.notes.program[row])
+        runs.append(
+            SharedRun(
+                int(matches.length[row]),
+                None if program < 0 else program,
+                None if program < 0 else pretty_midi.program_to_instrument_name(program),
+                int(matches.notes.bar[row]),
+                names[matches.piece[row]],
+                int(matches.bar[row]),
+                int(matches.semitones[row]),
+            )
+        )
+    return runs

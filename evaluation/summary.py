@@ -8,9 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.corpus.report import SplitCounts
 from data.score import Score, ScoreBatch
@@ -50,7 +47,6 @@ class Examples:
     given: list[Example]  # of the given files
     written: list[Example]  # by the model: the likeliest, the median and the least likely
     held_out: Example  # the median piece of a held-out split
-    held_out_nats: NDArray[np.float64]  # (N,) the surprise of each of its notes
 
 
 @dataclass(frozen=True)
@@ -106,17 +102,9 @@ class ModelSummary:
 def summarize_model(
     model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed: int
 ) -> tuple[ModelSummary, Examples]:
-    """Judge a model by everything this package measures.
+    """Judge a model by everything this package measures, and the MIDI files at `paths`, if any.
 
-    Args:
-        model, corpus: the model, and what it was trained on.
-        paths: MIDI files and folders to judge too; there may be none.
-        count: how many pieces the model writes, as long as those it was trained on.
-        seed: of what is drawn.
-
-    Raises:
-        CorpusError: no piece is held out.
-        FileNotFoundError, MidiError, OSError: a file cannot be read, or has nothing to score.
+    The model writes `count` pieces, as long as those of the corpus, which it was trained on.
     """
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
     if not splits:
@@ -135,7 +123,7 @@ def summarize_model(
     written_examples = [
         Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
     ]
-    held_out, nats, surprise = _judge_median(model, splits[-1], likelihood[-1])
+    held_out, surprise = _judge_median(model, splits[-1], likelihood[-1])
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
         ModelFacts(parameters, asdict(model.decoder.config), model.summary),
@@ -147,22 +135,21 @@ def summarize_model(
         given,
         surprise,
     )
-    return summary, Examples(given_examples, written_examples, held_out, nats)
+    return summary, Examples(given_examples, written_examples, held_out)
 
 
 def _judge_median(
     model: Model, split: EvaluationSet, likelihood: SetLikelihood
-) -> tuple[Example, NDArray[np.float64], PieceSurprise]:
+) -> tuple[Example, PieceSurprise]:
     """Measure the surprise of each note of a split's median piece."""
     ranks = _ranks(likelihood.files)
     median = ranks[len(ranks) // 2]
     ids, file = split.split.piece(median), likelihood.files[median]
     score = decode(ids, model.vocabulary)
     nats = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
-    total = nats.sum(axis=1)
     most = most_surprising(score, nats, MAX_NOTES)
-    surprise = PieceSurprise(file.name, split.name, total.tolist(), most)
-    return Example(file.name, score, file), total, surprise
+    surprise = PieceSurprise(file.name, split.name, nats.sum(axis=1).tolist(), most)
+    return Example(file.name, score, file), surprise
 
 
 def _judge_files(
@@ -175,13 +162,11 @@ def _judge_files(
     pieces = EvaluationSet.of_files(model, files)
     likelihood = measure_likelihood(model, {}, pieces)
     originality = measure_originality(files.scores, files.names, corpus)
-    by_name = {file.name: file for file in likelihood.files}
-    known = [index for index, name in enumerate(files.names) if name in by_name]
     examples = []
-    for index in known[:MAX_FILES]:
-        name, score = files.names[index], files.scores[index]
-        its = by_name[name], originality.pieces[index], _picture_beside(name)
-        examples.append(Example(name, score, *its))
+    for file in likelihood.files[:MAX_FILES]:
+        index = files.names.index(file.name)  # files without a known note have no likelihood
+        its = originality.pieces[index], _picture_beside(file.name)
+        examples.append(Example(file.name, files.scores[index], file, *its))
     return GivenFiles(likelihood, originality, pieces.messages), examples
 
 

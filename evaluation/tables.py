@@ -41,15 +41,10 @@ def interval(estimate: Estimate, digits: int) -> str:
 
 
 class Cell(NamedTuple):
-    """The text of a cell, and how it is shown: "figure" (aligned right) or "text"."""
+    """The text of a cell, and how it is shown."""
 
     text: str
-    kind: str
-
-    @property
-    def is_nan(self) -> bool:
-        """Whether it says that something is not defined."""
-        return self.text.startswith("NaN")
+    style: str  # "figure" (aligned right) or "text", and "nan" for what is not defined
 
 
 @dataclass(frozen=True)
@@ -66,9 +61,10 @@ class Table:
         """The head and the rows. Figures are padded so that they align at the point."""
         columns = []
         for head, texts in zip(self.head, zip(*self.rows, strict=True), strict=True):
-            kind = "figure" if _are_figures(texts) else "text"
-            aligned = _align(texts) if kind == "figure" else texts
-            columns.append([Cell(text, kind) for text in (head, *aligned)])
+            are_figures = _are_figures(texts)
+            style = "figure" if are_figures else "text"
+            column = [head, *(_align(texts) if are_figures else texts)]
+            columns.append([Cell(text, style + " nan" * text.startswith("NaN")) for text in column])
         return [list(row) for row in zip(*columns, strict=True)]
 
     def lines(self) -> Iterator[str]:
@@ -80,7 +76,7 @@ class Table:
         yield self.caption
         for row in cells:
             padded = [
-                cell.text.rjust(width) if cell.kind == "figure" else cell.text.ljust(width)
+                cell.text.ljust(width) if cell.style.startswith("text") else cell.text.rjust(width)
                 for cell, width in zip(row, widths, strict=True)
             ]
             yield gap.join(padded).translate(plain).rstrip()
@@ -113,16 +109,16 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
     *_, (best, baseline), (_, model) = last.nats_per_note.items()
     rows = summary.music.rows.values()
     known = [row for row in rows if not math.isnan(row.distance.overlap)]
-    own, real = (
-        each.line.shares[8] for each in (summary.originality.all, summary.originality.held_out)
-    )
     near = f"{sum(not row.is_far for row in known)} of {len(known)}"
     its, counted = interval(model, 3), f"{best}: {number(baseline.value, 3)}"
-    copied = f"of its runs of eight notes stand in training; of held-out pieces {percent(real)}"
+    copied, of_real = (
+        percent(each.line.shares[8])
+        for each in (summary.originality.all, summary.originality.held_out)
+    )
     return [
         (number(model.value, 3), f"nats per note on {last.name} pieces {its}; {counted}"),
         (near, "musical statistics as near to held-out pieces as real ones are"),
-        (percent(own), copied),
+        (copied, f"of its runs of eight notes stand in training; of held-out pieces {of_real}"),
     ]
 
 
@@ -155,8 +151,7 @@ def likelihood_lines(sets: Sequence[SetLikelihood]) -> Iterator[str]:
         yield from table.lines()
     per_token = (f"{its.name} {number(its.nats_per_token.value, 4)}" for its in sets)
     yield f"Nats per token: {', '.join(per_token)}"
-    left_out = [f"{its.name} {its.notes_left_out:,}" for its in sets if its.notes_left_out]
-    if left_out:
+    if left_out := [f"{its.name} {its.notes_left_out:,}" for its in sets if its.notes_left_out]:
         yield f"Notes left out: {', '.join(left_out)}"
     how = sets[0].interval
     yield (

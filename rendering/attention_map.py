@@ -21,12 +21,8 @@ def draw_attention(
 ) -> Figure:
     """Draw attention weights from white (0) to dark (1): a column per layer, a row per head.
 
-    Shades follow the square root of the weights, so that a share of 1% is still seen.
-
-    Args:
-        maps: (L, H, T, T) weights per layer and head: each query (down) on each key (across).
-        labels: T names of the tokens.
-        layers: L titles.
+    Shades follow the square root of the weights, so that a share of 1% is still seen. The maps,
+    (L, H, T, T), hold the weight of each query (down) on each key (across).
     """
     n_layer, n_head, n_token, _ = maps.shape
     side = max(2.0, _TOKEN_SIZE * n_token)
@@ -57,14 +53,10 @@ def draw_attention(
 def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:
     """Return a label for each id: bars by number (`Bar 16`, `15 s`), else what the id means.
 
-    Args:
-        ids: (T,), from Start or from a bar on.
-        vocabulary: of the ids.
-        first_bar: the number of the first bar among them, not counting an upbeat.
+    The ids, (T,), begin at Start, or at a bar; `first_bar` is their first but for an upbeat.
     """
-    is_upbeat = len(ids) > 2 and vocabulary.kind_of[ids[0]] == Kind.START
-    is_upbeat = is_upbeat and vocabulary.kind_of[ids[2]] == Kind.LENGTH
-    numbers = itertools.count(first_bar - is_upbeat)
+    kinds = vocabulary.kind_of[ids[:3]].tolist()
+    numbers = itertools.count(first_bar - (kinds == [Kind.START, Kind.BAR, Kind.LENGTH]))
     return [
         (f"Bar {next(numbers)}" if vocabulary.grid.has_meter else f"{next(numbers) - 1} s")
         if vocabulary.kind_of[token] == Kind.BAR

@@ -59,9 +59,6 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
 
     Each note begins and ends on the sample that the tempo gives. The last notes ring out and fade;
     a held note ends at most ten seconds after the last bar begins.
-
-    Raises:
-        FileNotFoundError: pretty_midi came without its sound font.
     """
     notes = score.notes
     if not len(notes):

@@ -52,16 +52,8 @@ def draw_piano_roll(
 
     An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
     same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
-
-    Args:
-        score: what to draw.
-        seed_steps: notes that begin before this grid step are the seed: dark, on a shaded ground.
-        kept_program: notes of this program were given too; they are as dark.
-        title: of the picture.
-        continues: what is written where the seed ends.
-
-    Returns:
-        A figure that pyplot does not know, so nothing has to be closed.
+    Notes that begin before `seed_steps` are the seed: dark, on a shaded ground, at whose end
+    `continues` is written. Notes of `kept_program` were given too; they are as dark.
     """
     notes = score.notes
     color_of = {
@@ -81,17 +73,9 @@ def draw_piano_roll(
     colors[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_seed]
     head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
     figure, (left, top) = _draw_roll(score, colors, seed_steps, title, continues, head)
-    figure.legend(
-        handles=entries,
-        loc="upper left",
-        bbox_to_anchor=(left, top),
-        ncols=_LEGEND_COLUMNS,
-        frameon=False,
-        fontsize=9,
-        borderaxespad=0,
-        borderpad=0.2,
-        handlelength=1.2,
-    )
+    style: dict[str, Any] = {"frameon": False, "fontsize": 9, "borderpad": 0.2, "handlelength": 1.2}
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (left, top), "borderaxespad": 0}
+    figure.legend(handles=entries, ncols=_LEGEND_COLUMNS, **place, **style)
     return figure
 
 
@@ -106,11 +90,8 @@ def _draw_roll(
 ) -> tuple[Figure, tuple[float, float]]:
     """Draw notes in these colors, (N, 3) RGB: one Axes per system, from the top down.
 
-    Args:
-        head, foot: inches to leave between the title and the systems, and below them.
-
-    Returns:
-        The figure, and the upper left corner of the head as fractions of its width and height.
+    `head` and `foot` are inches to leave between the title and the systems, and below them. Returns
+    the figure, and the upper left corner of the head as fractions of its width and height.
     """
     notes = score.notes
     row, row_names = _rows(notes)
@@ -260,12 +241,8 @@ def draw_surprise(
     """Draw pitch over time, from pale for expected notes to dark for surprising ones.
 
     A color means the same surprise in every picture; from MAX_NATS up all notes are equally dark.
-
-    Args:
-        score: N notes.
-        nats: (N,) the surprise of each; notes without one (NaN) are white.
-        listed: index in the Score, and a line of text, of notes to point at; the first is 1.
-        title: of the picture.
+    Of N notes the nats are (N,); notes without a figure (NaN) are white. `listed` has the index in
+    the Score, and a line of text, of notes to point at; the first is 1.
     """
     is_known = np.isfinite(nats)
     colors = _SURPRISE(np.where(is_known, nats, 0) / MAX_NATS)[:, :3]
@@ -276,25 +253,17 @@ def draw_surprise(
     total = figure.get_figheight()
     systems = list(zip(_systems(score), figure.axes, strict=True))
     row = _rows(score.notes)[0]
+    bold: dict[str, Any] = {"size": 9, "weight": "bold", "color": _SEED}
     for number, (note, line) in enumerate(listed):
         onset, duration = score.notes[note].tolist()[:2]
         for (start, end), axes in systems:
             if start <= onset < end:
-                axes.text(
-                    onset + min(duration, end - onset) / 2,
-                    row[note] + 0.7,
-                    str(number + 1),
-                    ha="center",
-                    va="bottom",
-                    size=9,
-                    weight="bold",
-                    color=_SEED,
-                    zorder=5,
-                    path_effects=[withStroke(linewidth=2.5, foreground="white")],
-                )
+                middle, above = onset + min(duration, end - onset) / 2, row[note] + 0.7
+                mark = axes.text(middle, above, f"{number + 1}", ha="center", va="bottom", **bold)
+                mark.set(zorder=5, path_effects=[withStroke(linewidth=2.5, foreground="white")])
         column, place = divmod(number, lines)
         at = left + column * (1 - left) / _LIST_COLUMNS, (foot - 0.3 - place * _TEXT_LINE) / total
-        figure.text(*at, f"{number + 1}", weight="bold", size=9, va="center", color=_SEED)
+        figure.text(*at, f"{number + 1}", va="center", **bold)
         text = figure.text(at[0] + 0.3 / _WIDTH, at[1], line, size=9, va="center", color=_SEED)
         text.set_parse_math(False)
     scale = figure.add_axes((left, top - 0.3 / total, 2.6 / _WIDTH, 0.11 / total))
