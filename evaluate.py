@@ -34,12 +34,17 @@ from data.tokens.adapt import adapt_score
 from data.tokens.context import bar_head_size, window_head
 from data.tokens.tokenizer import bar_indices, encode
 from evaluation.html_report import write_report
-from evaluation.likelihood import EvaluationSet, measure_likelihood, measure_surprise, read_files
+from evaluation.likelihood import (
+    EvaluationSet,
+    measure_likelihood,
+    measure_surprise,
+    most_surprising,
+    read_files,
+)
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
-from evaluation.surprise import most_surprising
 from evaluation.tables import (
     file_lines,
     headlines,

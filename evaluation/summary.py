@@ -14,15 +14,17 @@ from data.score import Score, ScoreBatch
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import (
     EvaluationSet,
+    NoteSurprise,
     PieceLikelihood,
     SetLikelihood,
     measure_likelihood,
+    most_surprising,
+    note_nats,
     read_files,
 )
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
 from evaluation.samples import CorpusComparison, compare_with_corpus, sample_like_corpus
-from evaluation.surprise import NoteSurprise, most_surprising, note_nats
 from generation.model import Model
 
 MAX_FILES = 4  # of the given files that are shown

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from evaluation.bootstrap import Estimate
 from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison
-from evaluation.likelihood import SetLikelihood
+from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
 from evaluation.summary import ModelSummary
-from evaluation.surprise import ASPECTS, NoteSurprise
 
 LINE_WIDTH = 100  # characters
 _MAX_FILES = 20  # files that have a line of their own

@@ -8,7 +8,7 @@ import pytest
 from data.score import DRUMS
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from evaluation.surprise import ASPECTS, most_surprising, note_nats
+from evaluation.likelihood import ASPECTS, most_surprising, note_nats
 from tests.music import BOTH, SMALL, SMALL_SECONDS, piece, random_score, vocabulary_for
 
 CHORD = [(6, 12, 60, 64, 0), (6, 60, 63, 64, 0), (60, 6, 61, 80, 128)]
