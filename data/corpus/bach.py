@@ -1,7 +1,5 @@
 """The embedded corpus: four-part Bach chorales out of music21, as a folder of MIDI files.
 
-    python -m data.corpus.bach [FOLDER]
-
 The scores are read measure by measure, as notated: an upbeat is a short bar, a bar with a repeat
 sign inside is two, repeats are not played twice, and fermatas are not held. (music21's own MIDI
 export gives all voices one program, begins upbeats on the downbeat and unfolds repeats.)
@@ -22,7 +20,6 @@ from music21 import common, converter, corpus, meter, note, stream
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from common.cli import Parser, fail
 from common.files import replace_folder, write_json
 from data.midi.io import write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
@@ -45,17 +42,11 @@ class LeftOutError(ValueError):
 
 @dataclass(frozen=True)
 class BachReport:
-    """What a build kept and what it left out.
+    """What a build kept and what it left out."""
 
-    Attributes:
-        entries: how many pieces music21 has under Bach's name.
-        kept: the names of the pieces that were written, each to NAME.mid.
-        left_out: the names of the others by the reason.
-    """
-
-    entries: int
-    kept: list[str]
-    left_out: dict[str, list[str]]
+    entries: int  # pieces that music21 has under Bach's name
+    kept: list[str]  # names of the pieces that were written, each to NAME.mid
+    left_out: dict[str, list[str]]  # names of the others by the reason
 
     def __str__(self) -> str:
         reasons = "; ".join(f"{len(names)} {reason}" for reason, names in self.left_out.items())
@@ -83,8 +74,17 @@ def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachRepor
     is_foreign = folder.exists() and not (folder / REPORT_NAME).is_file()
     if is_foreign and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is in use: name a new folder for the chorales")
+    paths = entries()
+    report = BachReport(len(paths), [], {})
     with replace_folder(folder) as temporary:
-        report = _write_chorales(temporary, grid, progress)
+        for path in tqdm(paths, "Bach chorales", unit="piece", disable=not progress):
+            try:
+                score = chorale_score(read_entry(path), grid)
+            except LeftOutError as reason:
+                report.left_out.setdefault(str(reason), []).append(path.stem)
+            else:
+                write_midi(score, temporary / f"{path.stem}.mid")
+                report.kept.append(path.stem)
         write_json({"settings": settings, **asdict(report)}, temporary / REPORT_NAME)
     return report
 
@@ -140,21 +140,6 @@ def _built_before(folder: Path, settings: dict[str, int | str]) -> BachReport | 
         return None
     files = [folder / f"{name}.mid" for name in report.kept]
     return report if is_same and all(file.is_file() for file in files) else None
-
-
-def _write_chorales(folder: Path, grid: Grid, progress: bool) -> BachReport:
-    paths = entries()
-    kept: list[str] = []
-    left_out: dict[str, list[str]] = {}
-    for path in tqdm(paths, "Bach chorales", unit="piece", disable=not progress):
-        try:
-            score = chorale_score(read_entry(path), grid)
-        except LeftOutError as reason:
-            left_out.setdefault(str(reason), []).append(path.stem)
-        else:
-            write_midi(score, folder / f"{path.stem}.mid")
-            kept.append(path.stem)
-    return BachReport(len(paths), kept, left_out)
 
 
 def _voices(piece: stream.Score) -> dict[str, stream.Part]:
@@ -218,24 +203,3 @@ def _notes(voice: stream.Part) -> list[tuple[Quarters, Quarters, int]]:
 def _step(time: Quarters, grid: Grid) -> int:
     """Return the grid step nearest to a time, half way up."""
     return math.floor(time * grid.steps_per_beat + 0.5)
-
-
-def main() -> None:
-    """Run the command: build the corpus and say what was kept and left out."""
-    parser = Parser(
-        prog="python -m data.corpus.bach",
-        description="Bach's chorales out of music21, as MIDI files.",
-    )
-    parser.add_argument(
-        "folder", nargs="?", type=Path, default=Path("datasets/bach/midi"), help="where to"
-    )
-    folder = parser.parse_args().folder
-    try:
-        report = build(folder)
-    except OSError as error:
-        fail(str(error))
-    print(f"{report}\nin {folder}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,3 +1,4 @@
+# ruff: noqa: PTH116, PTH118, PTH119
 """The MIDI files in a folder.
 
 A file name is a `str` as the operating system gives it: bytes that are not UTF-8 become lone
@@ -29,70 +30,49 @@ def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]
         FileNotFoundError, NotADirectoryError, PermissionError: the folder itself cannot be listed.
     """
     try:
-        top = Path(folder).stat()
         os.scandir(folder).close()
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder}: no such folder") from None
     except NotADirectoryError:
-        raise NotADirectoryError(
-            f"{folder}: a file, where a folder of MIDI files is needed"
-        ) from None
-    search = _Search(folder, top)
-    search.run()
-    return sorted(search.found), sorted(search.left_out)
+        message = f"{folder}: a file, where a folder of MIDI files is needed"
+        raise NotADirectoryError(message) from None
+    found: list[str] = []
+    left_out: list[tuple[str, str]] = []
+    root = os.path.join(folder, "")
 
+    def relative(path: str) -> str:
+        return path.removeprefix(root).replace(os.sep, "/")
 
-class _Search:
-    """A walk through a folder and all below it."""
+    def leave_out_folder(error: OSError) -> None:
+        left_out.append((relative(error.filename), f"cannot be listed ({error.strerror})"))
 
-    def __init__(self, folder: str | Path, top: os.stat_result) -> None:
-        self.folder = folder
-        self.found: list[str] = []
-        self.left_out: list[tuple[str, str]] = []
-        self.listed = {(top.st_dev, top.st_ino)}
-        self.folders = [""]  # to list; names with "/" after them
-        self.links = deque[tuple[str, os.stat_result]]()  # to folders; followed when none is left
-
-    def run(self) -> None:
-        while self.folders or self.links:
-            if self.folders:
-                self.list_folder(self.folders.pop())
+    listed: set[tuple[int, int]] = set()
+    tops = deque([root])  # then links to folders, which are followed when no real folder is left
+    while tops:
+        for path, folders, files in os.walk(tops.popleft(), onerror=leave_out_folder):
+            status = os.stat(path)
+            if (status.st_dev, status.st_ino) in listed:
+                left_out.append((relative(path), "a link to a folder that is listed already"))
+                folders.clear()
                 continue
-            prefix, status = self.links.popleft()
-            if (status.st_dev, status.st_ino) in self.listed:
-                self.left_out.append((prefix[:-1], "a link to a folder that is listed already"))
-                continue
-            self.listed.add((status.st_dev, status.st_ino))
-            self.list_folder(prefix)
+            listed.add((status.st_dev, status.st_ino))
+            folders.sort()
+            tops += filter(os.path.islink, (os.path.join(path, name) for name in folders))
+            for file in (os.path.join(path, name) for name in files):
+                if reason := _fault(file):
+                    left_out.append((relative(file), reason))
+                elif file.lower().endswith(SUFFIXES):
+                    found.append(relative(file))
+    return sorted(found), sorted(left_out)
 
-    def list_folder(self, prefix: str) -> None:
-        path = os.path.join(self.folder, prefix)  # noqa: PTH118  # bytes stay
-        try:
-            with os.scandir(path) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            self.left_out.append((prefix[:-1], f"cannot be listed ({error.strerror})"))
-            return
-        for entry in entries:
-            self.take(prefix + entry.name, entry)
 
-    def take(self, name: str, entry: os.DirEntry[str]) -> None:
-        is_midi = name.lower().endswith(SUFFIXES)
-        if entry.is_file(follow_symlinks=False):
-            self.found += [name] if is_midi else []
-            return
-        try:
-            status = entry.stat()
-        except OSError as error:
-            if is_midi or "." not in entry.name:  # it may have been a folder
-                self.left_out.append((name, f"cannot be opened ({error.strerror})"))
-            return
-        if stat.S_ISDIR(status.st_mode) and entry.is_symlink():
-            self.links.append((name + "/", status))
-        elif stat.S_ISDIR(status.st_mode):
-            self.listed.add((status.st_dev, status.st_ino))
-            self.folders.append(name + "/")
-        elif is_midi and stat.S_ISREG(status.st_mode):
-            self.found.append(name)
-        elif is_midi:
-            self.left_out.append((name, "not a regular file"))
+def _fault(file: str) -> str | None:
+    """Say why what looks like a MIDI file, or like a link to a folder, cannot be read."""
+    is_midi = file.lower().endswith(SUFFIXES)
+    if not is_midi and "." in os.path.basename(file):
+        return None
+    try:
+        is_regular = stat.S_ISREG(os.stat(file).st_mode)
+    except OSError as error:
+        return f"cannot be opened ({error.strerror})"
+    return "not a regular file" if is_midi and not is_regular else None

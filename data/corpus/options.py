@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from data.midi.instruments import Instruments, InstrumentsError
+from data.midi.instruments import Instruments
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
@@ -20,31 +20,20 @@ class CorpusError(ValueError):
 class CorpusOptions:
     """The options of a corpus.
 
-    Attributes:
-        grid: `beats`, or `seconds` for performances that keep to no beat.
-        steps_per_beat: of a grid of beats; that of seconds is `SECONDS`.
-        instruments: `original`, `family` or `piano`; see `data.midi.instruments`.
-        programs, tracks: which to keep; None: all.
-        transpose: semitones, up and down, by which the vocabulary must let every piece move.
-        valid, test: shares of the pieces that are held out; valid gets one at least.
-        seed: another seed, other pieces are held out.
-        deduplicate: whether one of several copies, in any key, is used; else all are, in one
-            split. Folders with splits of their own keep their copies anyway.
-
     Raises:
         CorpusError: a value out of range.
     """
 
-    grid: Literal["beats", "seconds"] = "beats"
-    steps_per_beat: int = 12
-    instruments: Literal["original", "family", "piano"] = "original"
-    programs: tuple[int, ...] | None = None
-    tracks: tuple[int | str, ...] | None = None
-    transpose: int = 6
-    valid: float = 0.1
-    test: float = 0.1
-    seed: int = 0
-    deduplicate: bool = True
+    grid: Literal["beats", "seconds"] = "beats"  # seconds: for performances that keep to no beat
+    steps_per_beat: int = 12  # of a grid of beats; that of seconds is `SECONDS`
+    instruments: Literal["original", "family", "piano"] = "original"  # see data.midi.instruments
+    programs: tuple[int, ...] | None = None  # to keep; None: all
+    tracks: tuple[int | str, ...] | None = None  # likewise
+    transpose: int = 6  # semitones, up and down, by which the vocabulary lets every piece move
+    valid: float = 0.1  # share of the pieces that is held out; one at least
+    test: float = 0.1  # likewise
+    seed: int = 0  # another seed, other pieces are held out
+    deduplicate: bool = True  # use one of several copies, in any key; else all, in one split
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> CorpusOptions:
@@ -61,7 +50,7 @@ class CorpusOptions:
     def __post_init__(self) -> None:
         try:
             self.kept_instruments  # noqa: B018  # it checks its values
-        except InstrumentsError as error:
+        except ValueError as error:
             raise CorpusError(str(error)) from None
         if self.grid not in ("beats", "seconds"):
             raise CorpusError(f"grid must be beats or seconds, not {self.grid!r}")

@@ -23,29 +23,17 @@ MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for 
 
 @dataclass(frozen=True)
 class MidiPieces:
-    """The P pieces in some MIDI files.
+    """The P pieces in some MIDI files."""
 
-    Attributes:
-        names: of their files.
-        scores: their music, canonical.
-        least_tokens: how many tokens each takes at least.
-        grid_changes: what bringing each to the grid changed.
-        fingerprints: what copies in any key share; see `duplicates.fingerprints`.
-        lowest_pitches: of each piece's notes but the drums'.
-        has_beats: whether each keeps to a beat.
-        unkept_notes: how many notes of each are of instruments that were not asked for.
-        left_out: name and reason of each file that is no piece.
-    """
-
-    names: list[str]
+    names: list[str]  # of their files
     scores: ScoreBatch
-    least_tokens: list[int]
-    grid_changes: list[GridChanges]
-    fingerprints: list[bytes]
-    lowest_pitches: list[int]
-    has_beats: list[bool]
-    unkept_notes: list[int]
-    left_out: list[tuple[str, str]]
+    least_tokens: list[int]  # that each takes
+    grid_changes: list[GridChanges]  # what bringing each to the grid changed
+    fingerprints: list[bytes]  # what copies in any key share; see `duplicates.fingerprints`
+    lowest_pitches: list[int]  # of each piece's notes but the drums'
+    has_beats: list[bool]  # whether each keeps to a beat
+    unkept_notes: list[int]  # notes of each by instruments that were not asked for
+    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
     @property
     def messages(self) -> list[str]:
@@ -56,14 +44,7 @@ class MidiPieces:
 def read_pieces(
     names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments
 ) -> MidiPieces:
-    """Read MIDI files of a folder; what is no piece is left out with a reason.
-
-    Args:
-        names: of the files, relative to the folder.
-        folder: where they are.
-        grid: what onsets and durations are brought to.
-        instruments: which to keep.
-    """
+    """Read MIDI files by their names in a folder; what is no piece is left out with a reason."""
     played: dict[str, Events] = {}
     reasons: dict[str, str] = {}
     order = []

@@ -13,44 +13,37 @@ from data.score import DRUMS, FAMILY_PROGRAMS
 MODES = ("original", "family", "piano")
 
 
-class InstrumentsError(ValueError):
-    """Raised for a choice of instruments that there is not; the message is one line."""
-
-
 @dataclass(frozen=True)
 class Instruments:
     """What is kept of a file's instruments, and as what.
 
-    Attributes:
-        mode: `original` keeps programs as they are. `family` puts the first program of its General
-            MIDI family in place of each: 40, violin, for all solo strings; drums stay drums.
-            `piano` puts the piano, 0, in place of all; drums, which no piano plays, are left out.
-        programs: keep only notes of these programs of the file, 128 for drums; None: all.
-        tracks: keep only these tracks, by name, upper or lower case, or by number from 1 among the
-            tracks with notes; None: all.
+    The mode `original` keeps programs as they are. `family` puts the first program of its General
+    MIDI family in place of each: 40, violin, for all solo strings; drums stay drums. `piano` puts
+    the piano, 0, in place of all; drums, which no piano plays, are left out.
 
     Raises:
-        InstrumentsError: a value out of range.
+        ValueError: a value out of range; the message is one line.
     """
 
     mode: str = "original"
-    programs: tuple[int, ...] | None = None
+    programs: tuple[int, ...] | None = None  # of the file, to keep, 128 for drums; None: all
+    # To keep, by name in upper or lower case, or number from 1 among tracks with notes; None: all
     tracks: tuple[int | str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise InstrumentsError(f"instruments must be {', '.join(MODES)}, not {self.mode!r}")
+            raise ValueError(f"instruments must be {', '.join(MODES)}, not {self.mode!r}")
         for program in self.programs or ():
             if not 0 <= program <= DRUMS:
-                raise InstrumentsError(
+                raise ValueError(
                     f"a program to keep must be 0 to 127, or {DRUMS} for drums, not {program}"
                 )
         for track in self.tracks or ():
             if isinstance(track, int) and track < 1:
-                raise InstrumentsError(f"a track to keep must be a number from 1 up, not {track}")
+                raise ValueError(f"a track to keep must be a number from 1 up, not {track}")
         for name, chosen in (("programs", self.programs), ("tracks", self.tracks)):
             if chosen is not None and not chosen:
-                raise InstrumentsError(f"no {name} to keep: name some, or leave them out for all")
+                raise ValueError(f"no {name} to keep: name some, or leave them out for all")
 
 
 def fold(events: Events, instruments: Instruments) -> Events:
