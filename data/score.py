@@ -22,14 +22,14 @@ FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
 
 NOTE = np.dtype(
     [
-        ("onset", "<i4"),
-        ("duration", "<i4"),
-        ("pitch", "<i2"),
-        ("velocity", "<i2"),
-        ("program", "<i2"),
+        ("onset", "<i4"),  # grid steps
+        ("duration", "<i4"),  # grid steps
+        ("pitch", "<i2"),  # 0-127
+        ("velocity", "<i2"),  # in a Score one of VELOCITY_LEVELS
+        ("program", "<i2"),  # 0-128 (128: drums)
     ]
 )
-BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")])
+BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")])  # grid steps
 
 # The tempi a Score can hold (beats a minute): within 2% of any, and the usual ones exactly.
 TEMPO_LEVELS = np.array([*range(16, 120, 2), *range(120, 301, 5)], dtype=np.int32)
@@ -47,15 +47,11 @@ class Grid:
     1/4 at 60 quarter notes a minute. With that one constant in place of meter and tempo, all code
     that counts bars and beats counts seconds, and pieces and tokens stay one to one.
 
-    Attributes:
-        steps_per_beat: steps a quarter note, or a second.
-        kind: what the grid follows.
-
     Raises:
         ValueError: no such grid.
     """
 
-    steps_per_beat: int = 12
+    steps_per_beat: int = 12  # steps a quarter note, or a second
     kind: Literal["beats", "seconds"] = "beats"
 
     def __post_init__(self) -> None:
@@ -89,19 +85,11 @@ SECONDS = Grid(100, "seconds")  # the seconds grid: finer than onsets can be hea
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A piece in canonical form (see `canonical`); build one with `canonical`, not by hand.
+    """A piece in canonical form (see `canonical`); build one with `canonical`, not by hand."""
 
-    Attributes:
-        notes: (N,) of NOTE, sorted by (onset, program, pitch). `onset` and `duration` in grid
-            steps, `pitch` 0-127, `velocity` one of VELOCITY_LEVELS, `program` 0-128 (128: drums).
-        bars: (M,) of BAR: meter, and length in grid steps. A bar starts where the one before ends.
-        tempo_bpm: (M,) int32, one of TEMPO_LEVELS a bar, in quarter notes a minute.
-        grid: the grid that steps are counted on.
-    """
-
-    notes: NDArray[np.void]
-    bars: NDArray[np.void]
-    tempo_bpm: NDArray[np.int32]
+    notes: NDArray[np.void]  # (N,) of NOTE, sorted by (onset, program, pitch)
+    bars: NDArray[np.void]  # (M,) of BAR; each starts where the one before ends
+    tempo_bpm: NDArray[np.int32]  # (M,) one of TEMPO_LEVELS a bar, in quarter notes a minute
     grid: Grid
 
     def __eq__(self, other: object) -> bool:
@@ -119,7 +107,7 @@ class Score:
     @property
     def bar_starts(self) -> NDArray[np.int64]:
         """(M + 1,) first step of each bar; the last entry is the end of the last bar."""
-        return np.concatenate([[0], np.cumsum(self.bars["length"], dtype=np.int64)])
+        return offsets(self.bars["length"])
 
     @property
     def has_upbeat(self) -> bool:
@@ -159,22 +147,17 @@ class Score:
 
 @dataclass(frozen=True)
 class ScoreBatch:
-    """P pieces, canonical, end to end.
+    """P pieces on one grid, canonical, end to end.
 
-    Attributes:
-        notes: (N,) of NOTE; each piece's onsets count from its own beginning.
-        bars: (M,) of BAR.
-        tempo_bpm: (M,) int32.
-        note_offsets: (P + 1,) int64: piece i has notes[note_offsets[i] : note_offsets[i + 1]].
-        bar_offsets: (P + 1,) int64, likewise of bars and tempi.
-        grid: that of all pieces.
+    Piece i has notes[note_offsets[i] : note_offsets[i + 1]], and likewise bars and tempi. Its
+    onsets count from its own beginning.
     """
 
-    notes: NDArray[np.void]
-    bars: NDArray[np.void]
-    tempo_bpm: NDArray[np.int32]
-    note_offsets: NDArray[np.int64]
-    bar_offsets: NDArray[np.int64]
+    notes: NDArray[np.void]  # (N,) of NOTE
+    bars: NDArray[np.void]  # (M,) of BAR
+    tempo_bpm: NDArray[np.int32]  # (M,)
+    note_offsets: NDArray[np.int64]  # (P + 1,)
+    bar_offsets: NDArray[np.int64]  # (P + 1,)
     grid: Grid
 
     @classmethod
@@ -216,21 +199,13 @@ class ScoreBatch:
 
 @dataclass
 class GridChanges:
-    """What bringing a piece to the grid changed.
+    """What bringing a piece to the grid changed."""
 
-    Attributes:
-        merged: notes dropped because another began with the same onset, program and pitch.
-        cut: notes shortened because the same program and pitch began again.
-        moved: notes whose onset was not on the grid.
-        error_steps: sum over notes of how far the onset moved, in grid steps.
-        worst_error_steps: the largest of those moves.
-    """
-
-    merged: int = 0
-    cut: int = 0
-    moved: int = 0
-    error_steps: float = 0.0
-    worst_error_steps: float = 0.0
+    merged: int = 0  # notes dropped since another has the same onset, program and pitch
+    cut: int = 0  # notes shortened since the same program and pitch begins again
+    moved: int = 0  # notes whose onset was not on the grid
+    error_steps: float = 0.0  # sum over notes of how far the onset moved
+    worst_error_steps: float = 0.0  # the largest of those moves
 
 
 def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.int32]:

@@ -7,12 +7,13 @@ Python API takes and returns. Both ways in meet in `Events`, so both give the sa
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pretty_midi
 import symusic
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from common.files import write_atomically
 from data.midi.quantize import Events, MidiError, score_from_events
@@ -92,24 +93,24 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, G
     tracks = []
     for instrument in midi.instruments:
         pedal = [c for c in instrument.control_changes if c.number == SUSTAIN]
-        notes = instrument.notes
-        rows = np.empty((len(notes), 5), dtype=np.int64)
-        rows[:, 0] = ticks([note.start for note in notes])
-        rows[:, 1] = ticks([note.end for note in notes])
-        rows[:, 2] = [note.pitch for note in notes]
-        rows[:, 3] = [note.velocity for note in notes]
-        rows[:, 4] = DRUMS if instrument.is_drum else instrument.program
-        tracks.append(
-            _hold_pedal(rows, ticks([c.time for c in pedal]), np.array([c.value for c in pedal]))
+        rows = _track_rows(
+            ticks([note.start for note in instrument.notes]),
+            ticks([note.end for note in instrument.notes]),
+            [note.pitch for note in instrument.notes],
+            [note.velocity for note in instrument.notes],
+            DRUMS if instrument.is_drum else instrument.program,
+            ticks([change.time for change in pedal]),
+            np.array([change.value for change in pedal]),
         )
+        tracks.append((instrument.name, rows))
     signatures = midi.time_signature_changes
-    meters = np.empty((len(signatures), 3), dtype=np.int64)
-    meters[:, 0] = ticks([signature.time for signature in signatures])
-    meters[:, 1] = [signature.numerator for signature in signatures]
-    meters[:, 2] = [signature.denominator for signature in signatures]
+    meters = _columns(
+        ticks([signature.time for signature in signatures]),
+        [signature.numerator for signature in signatures],
+        [signature.denominator for signature in signatures],
+    )
     tempi = np.stack([ticks(times), bpm], axis=1)
-    named = _named([instrument.name for instrument in midi.instruments], tracks)
-    return score_from_events(Events(midi.resolution, _joined(tracks), meters, tempi, named), grid)
+    return score_from_events(_events(midi.resolution, tracks, meters, tempi), grid)
 
 
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
@@ -133,27 +134,17 @@ def midi_bytes(score: Score) -> bytes:
     ticks_per_step = max(1, 480 // steps_per_beat)
     file = symusic.Score(ticks_per_step * steps_per_beat)
     starts = score.bar_starts * ticks_per_step
-
-    bars = score.bars
-    numerator, denominator = bars["numerator"], bars["denominator"]
-    is_whole = bars["length"] * denominator == numerator * 4 * steps_per_beat
+    bars, meters = score.bars, score.bars[["numerator", "denominator"]]
+    is_whole = bars["length"] * bars["denominator"] == bars["numerator"] * 4 * steps_per_beat
     is_marked = np.ones(len(bars), dtype=bool)
-    is_marked[1:] = (
-        bars[["numerator", "denominator"]][1:] != bars[["numerator", "denominator"]][:-1]
-    ) | ~is_whole[:-1]
-    marks = np.flatnonzero(is_marked)
-    at, numerator, denominator = starts[marks], numerator[marks], denominator[marks]
+    is_marked[1:] = (meters[1:] != meters[:-1]) | ~is_whole[:-1]
+    bar = line = np.flatnonzero(is_marked)
     if len(bars) and not is_whole[-1]:  # the end of a short last bar is marked too
-        at, numerator, denominator = (
-            np.append(array, last)
-            for array, last in (
-                (at, starts[-1]),
-                (numerator, bars["numerator"][-1]),
-                (denominator, bars["denominator"][-1]),
-            )
-        )
+        bar, line = np.append(bar, len(bars) - 1), np.append(line, len(bars))
     file.time_signatures = symusic.TimeSignature.from_numpy(
-        at.astype(np.int32), numerator.astype(np.uint8), denominator.astype(np.uint8)
+        starts[line].astype(np.int32),
+        bars["numerator"][bar].astype(np.uint8),
+        bars["denominator"][bar].astype(np.uint8),
     )
     changes = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
     file.tempos = symusic.Tempo.from_numpy(
@@ -178,59 +169,61 @@ def midi_bytes(score: Score) -> bytes:
 def _events_from_symusic(file: symusic.Score) -> Events:
     tracks = []
     for track in file.tracks:
-        notes = track.notes.numpy()
-        rows = np.empty((len(notes["time"]), 5), dtype=np.int64)
-        rows[:, 0] = notes["time"]
-        rows[:, 1] = notes["time"].astype(np.int64) + notes["duration"]
-        rows[:, 2] = notes["pitch"]
-        rows[:, 3] = notes["velocity"]
-        rows[:, 4] = DRUMS if track.is_drum else track.program
-        if len(track.controls):
-            controls = track.controls.numpy()
-            is_pedal = controls["number"] == SUSTAIN
-            at, value = controls["time"][is_pedal].astype(np.int64), controls["value"][is_pedal]
-            rows = _hold_pedal(rows, at, value)
-        tracks.append(rows)
+        notes, controls = track.notes.numpy(), track.controls.numpy()
+        is_pedal = controls["number"] == SUSTAIN
+        rows = _track_rows(
+            notes["time"].astype(np.int64),
+            notes["time"].astype(np.int64) + notes["duration"],
+            notes["pitch"],
+            notes["velocity"],
+            DRUMS if track.is_drum else track.program,
+            controls["time"][is_pedal].astype(np.int64),
+            controls["value"][is_pedal],
+        )
+        tracks.append((track.name, rows))
     signatures, tempi = file.time_signatures.numpy(), file.tempos.numpy()
-    meters = np.empty((len(signatures["time"]), 3), dtype=np.int64)
-    for column, name in enumerate(("time", "numerator", "denominator")):
-        meters[:, column] = signatures[name]
-    tempo_map = np.empty((len(tempi["time"]), 2))
-    tempo_map[:, 0] = tempi["time"]
+    meters = _columns(signatures["time"], signatures["numerator"], signatures["denominator"])
     with np.errstate(divide="ignore"):
-        tempo_map[:, 1] = 60e6 / tempi["mspq"]
-    return Events(
-        file.ticks_per_quarter,
-        _joined(tracks),
-        meters,
-        tempo_map,
-        _named([track.name for track in file.tracks], tracks),
-    )
+        tempo_map = np.stack([tempi["time"], 60e6 / tempi["mspq"]], axis=1)
+    return _events(file.ticks_per_quarter, tracks, meters, tempo_map)
 
 
-def _hold_pedal(
-    notes: NDArray[np.int64], pedal_ticks: NDArray[np.int64], values: NDArray[np.integer]
+def _events(
+    ticks_per_beat: int,
+    tracks: Sequence[tuple[str, NDArray[np.int64]]],
+    meters: NDArray[np.int64],
+    tempi: NDArray[np.float64],
+) -> Events:
+    """Join the notes of tracks; those without notes have no number."""
+    notes = np.concatenate([np.empty((0, 5), dtype=np.int64), *(rows for _, rows in tracks)])
+    counts = tuple((name, len(rows)) for name, rows in tracks if len(rows))
+    return Events(ticks_per_beat, notes, meters, tempi, counts)
+
+
+def _track_rows(
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    pitch: ArrayLike,
+    velocity: ArrayLike,
+    program: int,
+    pedal_ticks: NDArray[np.int64],
+    pedal_values: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Hold a track's notes that are released with the sustain pedal down until it is up."""
-    if not len(notes) or not len(pedal_ticks) or notes[0, 4] == DRUMS:
-        return notes
-    order = np.argsort(pedal_ticks, kind="stable")
-    at, is_down = pedal_ticks[order], values[order] >= 64
-    end = notes[:, 1]
-    ups = np.append(np.flatnonzero(~is_down), len(at))
-    up_ticks = np.append(at, max(int(end.max()), int(at[-1])))  # never lifted: to the track's end
-    latest = np.searchsorted(at, end, side="right") - 1
-    is_held = (latest >= 0) & is_down[latest]
-    next_up = up_ticks[ups[np.searchsorted(ups, np.maximum(latest, 0))]]
-    held = notes.copy()
-    held[:, 1] = np.where(is_held, np.maximum(next_up, end), end)
-    return held
+    """Return a track's notes as `Events` has them.
+
+    Those that are released with the sustain pedal down are held until it is up.
+    """
+    if len(end) and len(pedal_ticks) and program != DRUMS:
+        order = np.argsort(pedal_ticks, kind="stable")
+        at, is_down = pedal_ticks[order], pedal_values[order] >= 64
+        ups = np.append(np.flatnonzero(~is_down), len(at))
+        up_ticks = np.append(at, max(int(end.max()), int(at[-1])))  # never lifted: the track's end
+        latest = np.searchsorted(at, end, side="right") - 1
+        is_held = (latest >= 0) & is_down[latest]
+        next_up = up_ticks[ups[np.searchsorted(ups, np.maximum(latest, 0))]]
+        end = np.where(is_held, np.maximum(next_up, end), end)
+    return _columns(start, end, pitch, velocity, np.full(len(end), program))
 
 
-def _joined(tracks: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty((0, 5), dtype=np.int64), *tracks])
-
-
-def _named(names: list[str], tracks: list[NDArray[np.int64]]) -> tuple[tuple[str, int], ...]:
-    """Return name and number of notes of each track that has any."""
-    return tuple((name, len(rows)) for name, rows in zip(names, tracks, strict=True) if len(rows))
+def _columns(*columns: ArrayLike) -> NDArray[np.int64]:
+    return np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)

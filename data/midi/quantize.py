@@ -30,20 +30,14 @@ class MidiError(ValueError):
 class Events:
     """What a MIDI file says, times in ticks, before anything is brought to a grid.
 
-    Attributes:
-        ticks_per_beat: ticks a quarter note.
-        notes: (N, 5) int64: start, end, pitch, velocity, program (128: drums); pedal folded in;
-            track after track.
-        meters: (M, 3) int64: tick, numerator, denominator.
-        tempi: (K, 2) float64: tick, a whole number; quarter notes a minute.
-        tracks: name and number of notes of each track that has any; none: not known.
+    Notes lie track after track, and are as long as the sustain pedal holds them.
     """
 
-    ticks_per_beat: int
-    notes: NDArray[np.int64]
-    meters: NDArray[np.int64]
-    tempi: NDArray[np.float64]
-    tracks: tuple[tuple[str, int], ...] = ()
+    ticks_per_beat: int  # a quarter note
+    notes: NDArray[np.int64]  # (N, 5) start, end, pitch, velocity, program (128: drums)
+    meters: NDArray[np.int64]  # (M, 3) tick, numerator, denominator
+    tempi: NDArray[np.float64]  # (K, 2) tick, a whole number; quarter notes a minute
+    tracks: tuple[tuple[str, int], ...] = ()  # name and notes of each that has any, where known
 
 
 def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:

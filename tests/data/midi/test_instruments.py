@@ -132,6 +132,6 @@ def test_a_name_that_is_not_utf_8_does_no_harm(tmp_path):
     ],
 )
 def test_a_wrong_choice_is_told_in_one_line(wrong):
-    with pytest.raises(ValueError, match="must be|to keep") as caught:
+    with pytest.raises(ValueError, match=r"must be|to keep") as caught:
         Instruments(**wrong)
     assert len(str(caught.value).splitlines()) == 1
