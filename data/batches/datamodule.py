@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Iterator
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,50 +19,21 @@ from data.batches.id_sequences import (
     IdSequences,
     IdVocabulary,
     SequenceBatches,
+    SequenceWindows,
     WholeSequences,
     is_id_file,
     open_id_sequences,
 )
 from data.batches.interface import TrainingBatch
-from data.batches.windows import MusicBatches, WholePieces
+from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.tokens.features import SideArrays, SideFeatures
+from data.tokens.features import SideArrays
 from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # for which a worker goes on after a signal to end
 
 
-class TrainingSource(Protocol):
-    """Where training windows come from; see `windows.TrainingWindows`."""
-
-    def batch(
-        self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays | None]:
-        """Draw the windows of a step: ids, targets and side input."""
-
-    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
-        """Say where each window of such a batch comes from."""
-
-
-class BatchSource(Protocol):
-    """Where all batches come from: music, or sequences of another kind."""
-
-    @property
-    def corpus(self) -> Corpus | IdSequences:
-        """The pieces or sequences."""
-
-    @property
-    def features(self) -> SideFeatures | None:
-        """What computes the side input, if there is one."""
-
-    def training(self) -> TrainingSource:
-        """Return the source of training windows."""
-
-    def whole_pieces(self, split: str, rank: int, ranks: int) -> WholePieces | WholeSequences:
-        """Return a rank's pieces of a split, whole."""
-
-    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the prompt with which a piece goes on where the context is full."""
+Batches = MusicBatches | SequenceBatches
 
 
 class MusicDataModule(LightningDataModule):
@@ -127,7 +100,7 @@ class MusicDataModule(LightningDataModule):
         self.seed, self.num_workers = seed, num_workers
         self.silence, self.misreading = silence, misreading
         self.options = CorpusOptions.from_settings(self.hparams)
-        self._source: BatchSource | None = None
+        self._source: Batches | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
 
     def prepare_data(self) -> None:
@@ -150,7 +123,7 @@ class MusicDataModule(LightningDataModule):
                 f"all have to see the same {self.path}"
             )
 
-    def _open(self, progress: bool) -> BatchSource:
+    def _open(self, progress: bool) -> Batches:
         if is_id_file(self.path):
             sequences = open_id_sequences(self.path, self.vocabulary_size or 0, self.options)
             return SequenceBatches(sequences, self.context_length)
@@ -159,7 +132,7 @@ class MusicDataModule(LightningDataModule):
         return MusicBatches(corpus, self.context_length, reach, self.silence, self.misreading)
 
     @property
-    def source(self) -> BatchSource:
+    def source(self) -> Batches:
         """Where batches come from, which is known once the datamodule is set up."""
         if self._source is None:
             raise RuntimeError("the datamodule is not set up: call setup() first")
@@ -216,25 +189,21 @@ class MusicDataModule(LightningDataModule):
         """The number of this process, and of how many."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
-    def next_step(self) -> int:
-        """Return the number of the next training batch; a resumed run goes on from there."""
-        if self.trainer is None:
-            return 0
-        return self.trainer.global_step * self.trainer.accumulate_grad_batches
 
-
+@dataclass(frozen=True)
 class _TrainingBatches:
     """The training batches from the step at which training is when an epoch begins."""
 
-    def __init__(self, data: MusicDataModule, source: TrainingSource) -> None:
-        self.data, self.source = data, source
+    data: MusicDataModule
+    source: TrainingWindows | SequenceWindows
 
     def __iter__(self) -> Iterator[TrainingBatch]:
-        data = self.data
-        first = data.next_step()
-        batches = _EndlessBatches(self.source, data.seed, data.batch_size, data.rank, first)
+        data, trainer = self.data, self.data.trainer
+        rank, ranks = data.rank
+        draw = partial(self.source.batch, data.seed, size=data.batch_size, rank=rank, ranks=ranks)
+        first = trainer.global_step * trainer.accumulate_grad_batches if trainer else 0
         loader = DataLoader(
-            batches,
+            _EndlessBatches(draw, first),
             batch_size=None,
             num_workers=data.num_workers,
             worker_init_fn=_leave_signals_to_training,
@@ -251,22 +220,14 @@ def _leave_signals_to_training(_: int) -> None:
 class _EndlessBatches(IterableDataset[TrainingBatch]):
     """The batches of step `first` and all that follow; each worker makes its share of them."""
 
-    def __init__(
-        self,
-        source: TrainingSource,
-        seed: int,
-        size: int,
-        rank: tuple[int, int],
-        first: int,
-    ) -> None:
-        self.source, self.seed, self.size = source, seed, size
-        self.rank, self.first = rank, first
+    def __init__(self, draw: Callable[..., Any], first: int) -> None:
+        self.draw, self.first = draw, first
 
     def __iter__(self) -> Iterator[TrainingBatch]:
         worker = get_worker_info()
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
         for step in itertools.count(self.first + number, count):
-            ids, targets, side = self.source.batch(self.seed, step, self.size, *self.rank)
+            ids, targets, side = self.draw(step)
             yield {
                 "ids": torch.from_numpy(ids),
                 "targets": torch.from_numpy(targets),

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
 
@@ -53,21 +54,13 @@ class IdVocabulary:
 
 @dataclass(frozen=True)
 class IdSequences:
-    """The sequences of a file; get one with `open_id_sequences`.
+    """The sequences of a file; get one with `open_id_sequences`."""
 
-    Attributes:
-        name: the path of the file.
-        vocabulary: of the ids.
-        ids: (N,) int32, the sequences end to end.
-        begins: (S + 1,) int64: sequence i is ids[begins[i] : begins[i + 1]].
-        members: the numbers of each split's sequences.
-    """
-
-    name: str
+    name: str  # the path of the file
     vocabulary: IdVocabulary
-    ids: NDArray[np.int32]
-    begins: NDArray[np.int64]
-    members: dict[str, list[int]]
+    ids: NDArray[np.int32]  # (N,) the sequences end to end
+    begins: NDArray[np.int64]  # (S + 1,) sequence i is ids[begins[i] : begins[i + 1]]
+    members: dict[str, list[int]]  # the numbers of each split's sequences
 
     def sequence(self, number: int) -> NDArray[np.int64]:
         """Return (T,) the ids of a sequence."""
@@ -93,12 +86,7 @@ def is_id_file(path: str | Path) -> bool:
 def open_id_sequences(
     path: str | Path, vocabulary_size: int, options: CorpusOptions
 ) -> IdSequences:
-    """Read the sequences in a file.
-
-    Args:
-        path: a file as described above.
-        vocabulary_size: V; ids are 0 to V - 1.
-        options: the shares that are held out, and the seed.
+    """Read the sequences in a file as described above; `options` say how they are split.
 
     Raises:
         FileNotFoundError: no such file.
@@ -120,7 +108,7 @@ def open_id_sequences(
     short = ids.astype(np.int32)
     marks = [
         hashlib.blake2b(short[begin:end].tobytes(), digest_size=16).digest()
-        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)
+        for begin, end in pairwise(begins.tolist())
     ]
     members = random_splits(marks, options)
     if not members:
