@@ -21,7 +21,7 @@ tokens at a time, so memory does not grow with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -187,7 +187,12 @@ def find_matches(
     """Find the longest run from each note that `train` has, in each of REPRESENTATIONS."""
     notes = {name: note_sequence(pieces, name) for name in REPRESENTATIONS}
     best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in REPRESENTATIONS}
-    for first, batch in _chunks(train, vocabulary):
+    chunk_of = train.piece_offsets[:-1] // CHUNK
+    for members in np.split(np.arange(len(train)), np.flatnonzero(np.diff(chunk_of)) + 1):
+        first, last = members[[0, -1]].tolist()
+        ends = train.piece_offsets[first : last + 2]
+        ids = train.tokens[ends[0] : ends[-1]].astype(np.int64)
+        batch = decode_batch(ids, np.diff(ends), vocabulary)
         for name in REPRESENTATIONS:
             chunk = note_sequence(batch, name)
             if not len(chunk.step):  # drums alone
@@ -200,16 +205,6 @@ def find_matches(
         name: LongestMatches(notes[name], length + 1, piece, bar, semitones)
         for name, (length, piece, bar, semitones) in best.items()
     }
-
-
-def _chunks(split: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, ScoreBatch]]:
-    """Yield the pieces of a split, CHUNK tokens at a time, each time with the first index."""
-    number = split.piece_offsets[:-1] // CHUNK
-    for members in np.split(np.arange(len(split)), np.flatnonzero(np.diff(number)) + 1):
-        first, last = members[[0, -1]].tolist()
-        ends = split.piece_offsets[first : last + 2]
-        ids = split.tokens[ends[0] : ends[-1]].astype(np.int64)
-        yield first, decode_batch(ids, np.diff(ends), vocabulary)
 
 
 def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
@@ -239,17 +234,14 @@ def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
 
 def _bar_numbers(batch: ScoreBatch) -> Integers:
     """Return (N,) the number of the bar that each note begins in."""
-    line, first = offsets(batch.bars["length"]), batch.bar_offsets[:-1]
-    begin = np.repeat(line[first], np.diff(batch.note_offsets))
-    bar = np.searchsorted(line, begin + batch.notes["onset"], side="right") - 1
-    number = bar - np.repeat(first, np.diff(batch.note_offsets))
+    first = batch.bar_offsets[segment_ids(batch.note_offsets)]  # bar of each note's piece
+    line = offsets(batch.bars["length"])
+    bar = np.searchsorted(line, line[first] + batch.notes["onset"], side="right") - 1
     if not batch.grid.has_meter:
-        return np.asarray(number)
+        return np.asarray(bar - first)
     numerator, denominator = (batch.bars[n].astype(np.int64) for n in ("numerator", "denominator"))
     is_short = batch.bars["length"] < batch.grid.bar_steps(numerator, denominator)
-    # a piece without notes has no bars either
-    has_upbeat = np.append(is_short, False)[first]
-    return np.asarray(number + 1 - np.repeat(has_upbeat, np.diff(batch.note_offsets)))
+    return np.asarray(bar - first + 1 - is_short[first])  # an upbeat is bar 0
 
 
 def _is_on_top(

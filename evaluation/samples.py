@@ -82,14 +82,10 @@ def sample_like_corpus(model: Model, corpus: Corpus, count: int, seed: int) -> l
 
 
 def compare_with_corpus(pieces: Sequence[Score], corpus: Corpus, seed: int) -> CorpusComparison:
-    """Compare pieces with held-out ones of a corpus by every musical statistic.
-
-    Raises:
-        CorpusError: no pieces are held out.
-    """
+    """Compare pieces with held-out ones of a corpus by every musical statistic."""
     held_out = "test" if len(corpus.split("test")) else "valid"
     real = {name: split_scores(corpus, name, MAX_PIECES, seed) for name in (held_out, "train")}
     if not real[held_out]:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
     result = compare(pieces, real[held_out], real["train"], seed)
-    return CorpusComparison(result.pieces, result.measures, result.histograms, held_out, seed)
+    return CorpusComparison(**vars(result), held_out=held_out, seed=seed)

@@ -115,11 +115,16 @@ class Checkpoints(Checkpoint):
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stop before a validation where that was asked for."""
         self.is_validating = trainer.state.fn == "fit" and not trainer.sanity_checking
-        self._leave_validation_if_asked(trainer)
+        self.on_validation_batch_end(trainer)
 
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop in the middle of a validation, which the resumed run makes again."""
-        self._leave_validation_if_asked(trainer)
+        # Other processes may be at another batch; and what ends here anyway comes to its end.
+        is_last = trainer.global_step >= trainer.max_steps > 0
+        can_leave = trainer.world_size == 1 and not is_last and _is_between_steps(trainer)
+        if self.signal_number and self.is_validating and can_leave:
+            self._save(trainer)
+            raise StopError(self.signal_number, trainer.global_step)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the model if its nats per note are the lowest so far."""
@@ -140,14 +145,6 @@ class Checkpoints(Checkpoint):
     def on_exception(self, trainer: Trainer, *_: Any) -> None:
         """End the workers that read batches, which Lightning leaves waiting in a validation."""
         trainer.fit_loop.teardown()
-
-    def _leave_validation_if_asked(self, trainer: Trainer) -> None:
-        # Other processes may be at another batch; and what ends here anyway comes to its end.
-        is_last = trainer.global_step >= trainer.max_steps > 0
-        can_leave = trainer.world_size == 1 and not is_last and _is_between_steps(trainer)
-        if self.signal_number and self.is_validating and can_leave:
-            self._save(trainer)
-            raise StopError(self.signal_number, trainer.global_step)
 
     def _save(self, trainer: Trainer) -> None:
         """Write best.ckpt, if this step is the best, before last.ckpt, which holds its figure."""

@@ -48,12 +48,11 @@ PASSED_OVER = (
     *(ArithmeticError, AttributeError, ImportError, LookupError, MemoryError),
     *(OSError, RuntimeError, TypeError, ValueError),
 )
-NEVER_PREDICTED = ("pad", "start")  # kinds of token
 SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
 SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those that are shown
 SAMPLE_BARS = 4
 PROMPT_BARS = 2  # of a held-out piece, which the model continues
-MOST_REAL_PIECES = 12  # of the held-out and of the training pieces that samples are compared with
+MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
 PROJECTOR_CONFIG = """embeddings {
   tensor_name: "tokens"
@@ -175,7 +174,7 @@ def _writer(trainer: Trainer) -> SummaryWriter | None:
 def chart_layout(vocabulary: Vocabulary | IdVocabulary, n_layer: int) -> dict[str, Any]:
     """Return charts that hold training and validation together, for the custom scalars tab."""
     kinds = [vocabulary.kind_names[kind] for kind in np.unique(vocabulary.kind_of).tolist()]
-    kinds = [kind for kind in kinds if kind not in NEVER_PREDICTED]
+    kinds = [kind for kind in kinds if kind not in ("pad", "start")]  # they are never predicted
     blocks = [f"layer_{number + 1}" for number in range(n_layer)]
     parts = ["all", "embedding", "side", *blocks, "head", "interval_head"]
     tags = {
@@ -191,14 +190,14 @@ def chart_layout(vocabulary: Vocabulary | IdVocabulary, n_layer: int) -> dict[st
         "music": {
             "overlap with held-out music": ["statistics/overlap", "statistics/overlap_real"],
             "intervals nearer than their neighbors": [
-                *("embedding/octaves_nearer", "embedding/fifths_nearer")
+                f"embedding/{name}_nearer" for name in ("octaves", "fifths")
             ],
         },
         "the machine": {
             "norm of gradients": [f"gradient_norm/{part}" for part in parts],
             "learning rates": ["learning_rate/muon", "learning_rate/adamw"],
             "tokens and notes a second": [
-                *("machine/tokens_per_second", "machine/notes_per_second")
+                f"machine/{what}_per_second" for what in ("tokens", "notes")
             ],
             "memory, GiB": ["machine/memory_gib"],
         },
@@ -268,11 +267,6 @@ class Snapshot:
         length = Length(bars=max(SAMPLE_BARS - given, 1))
         return compose(self.model, self.prompt, length, samples=SAMPLES)[0]
 
-    def real_pieces(self, split: str) -> list[Score]:
-        """Return pieces of a split, cut to the length of samples."""
-        pieces = split_scores(self.corpus, split, MOST_REAL_PIECES)
-        return [_first_bars(score, SAMPLE_BARS) for score in pieces]
-
     def log_figure(self, tag: str, figure: Any) -> None:
         """Add a matplotlib figure; pyplot does not know of it, so there is nothing to close."""
         self.writer.add_figure(tag, figure, self.step, close=False)
@@ -308,16 +302,14 @@ def log_sample_audio(snapshot: Snapshot) -> None:
 
 def log_attention(snapshot: Snapshot) -> None:
     """Draw which tokens of the first held-out piece each head attends to."""
-    model = snapshot.model
-    decoder, vocabulary = model.decoder, model.vocabulary
+    model, decoder = snapshot.model, snapshot.model.decoder
     longest = min(ATTENTION_TOKENS, decoder.config.context_length)
     ids = snapshot.corpus.split("valid").piece(0)[:longest]
     on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
     side = side_tensors(model.side(ids[None]), on_device.device)
-    maps = decoder.attention_maps(on_device, side=side)[:, 0]  # (L, H, T, T)
-    picture = draw_attention(
-        maps.float().cpu().numpy(), token_labels(ids, vocabulary), decoder.attention_names
-    )
+    maps = decoder.attention_maps(on_device, side=side)[:, 0].float().cpu()  # (L, H, T, T)
+    labels = token_labels(ids, model.vocabulary)
+    picture = draw_attention(maps.numpy(), labels, decoder.attention_names)
     snapshot.log_figure("attention/maps", picture)
 
 
@@ -332,8 +324,7 @@ def log_embeddings(snapshot: Snapshot) -> None:
     (folder / "projector").mkdir(exist_ok=True)
     np.savetxt(folder / "projector/embeddings.tsv", table, fmt="%.5g", delimiter="\t")
     rows = [embeddings.COLUMNS, *embeddings.labels(vocabulary)]
-    text = "".join("\t".join(row) + "\n" for row in rows)
-    (folder / "projector/labels.tsv").write_text(text, encoding="utf-8")
+    np.savetxt(folder / "projector/labels.tsv", rows, "%s", delimiter="\t", encoding="utf-8")
     (folder / "projector_config.pbtxt").write_text(PROJECTOR_CONFIG)
     for name, semitones in (("octaves", embeddings.OCTAVE), ("fifths", embeddings.FIFTH)):
         nearer = embeddings.interval_nearness(table, vocabulary, semitones)
@@ -347,15 +338,18 @@ def log_statistics(snapshot: Snapshot) -> None:
     Overlaps are those of evaluation/comparison.py, 1 where two sets are alike; `overlap` is the
     mean of all that are defined, `overlap_real` the same of training pieces in place of samples.
     """
-    held_out, train = snapshot.real_pieces("valid"), snapshot.real_pieces("train")
+    corpus = snapshot.corpus
+    held_out, train = (
+        [_first_bars(score, SAMPLE_BARS) for score in split_scores(corpus, split, MOST_REAL)]
+        for split in ("valid", "train")
+    )
     result = compare(snapshot.samples, held_out, train)
     snapshot.log_figure("statistics/samples", draw_statistics(result))
-    overlaps = {name: row.distance.overlap for name, row in result.rows.items()}
-    real = [row.real_distance.overlap.mean for row in result.rows.values()]
-    known = {f"overlap_{name}": value for name, value in overlaps.items() if np.isfinite(value)}
+    overlaps = {f"overlap_{name}": row.distance.overlap for name, row in result.rows.items()}
+    known = {name: value for name, value in overlaps.items() if np.isfinite(value)}
     if known:
-        mean = float(np.mean(list(known.values())))
-        scalars = {"overlap": mean, "overlap_real": float(np.nanmean(real)), **known}
+        real = np.nanmean([row.real_distance.overlap.mean for row in result.rows.values()])
+        scalars = {"overlap": np.mean(list(known.values())), "overlap_real": real, **known}
         for name, value in scalars.items():
             snapshot.writer.add_scalar(f"statistics/{name}", value, snapshot.step)
 
