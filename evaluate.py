@@ -10,8 +10,6 @@
 docs/evaluating.md says what each of them measures.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys
@@ -33,6 +31,7 @@ from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
 from data.tokens.context import bar_head_size, window_head
 from data.tokens.tokenizer import bar_indices, encode
+from evaluation import tables
 from evaluation.html_report import write_report
 from evaluation.likelihood import (
     EvaluationSet,
@@ -45,14 +44,6 @@ from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
-from evaluation.tables import (
-    file_lines,
-    headlines,
-    likelihood_lines,
-    originality_lines,
-    statistics_lines,
-    surprise_lines,
-)
 from generation.model import DEFAULT_CHECKPOINT, Model, load
 from model.decoding import side_tensors
 from model.serialization import ModelFileError
@@ -96,7 +87,7 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
             raise CorpusError(f"{corpus.folder}: no piece in {' or '.join(options.splits)}")
     results = [measure_likelihood(model, baselines, pieces) for pieces in sets]
     lines = [message for pieces in sets for message in pieces.messages]
-    lines += [*likelihood_lines(results), *(file_lines(results[0]) if files else ())]
+    lines += [*tables.likelihood_lines(results), *(tables.file_lines(results[0]) if files else ())]
     _print(lines)
     return {"likelihood": results}
 
@@ -108,7 +99,9 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     title = printable(Path(options.piece).name)
     labels = [(note.note, note.label) for note in notes]
     write_png(draw_surprise(score, total, labels, title), options.out)
-    _print([*(f"{options.piece}: {message}" for message in messages), *surprise_lines(notes)])
+    _print(
+        [*(f"{options.piece}: {message}" for message in messages), *tables.surprise_lines(notes)]
+    )
     surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
     return {"surprise": surprise}
 
@@ -118,7 +111,7 @@ def run_originality(model: Model, options: argparse.Namespace) -> dict[str, Any]
     corpus = corpus_of(model, options.path, options.datasets)
     files = read_files(model, options.midi)
     result = measure_originality(files.scores, files.names, corpus)
-    _print([*files.messages, *originality_lines(result)])
+    _print([*files.messages, *tables.originality_lines(result)])
     return {"originality": result}
 
 
@@ -132,7 +125,7 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     else:
         scores = sample_like_corpus(model, corpus, options.count, options.seed)
     result = compare_with_corpus(scores, corpus, options.seed)
-    _print(statistics_lines(result))
+    _print(tables.statistics_lines(result))
     return {"music": {"midi": options.midi, **vars(result)}}
 
 
@@ -142,7 +135,7 @@ def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         check_writable(path)
     corpus = corpus_of(model, options.path, options.datasets)
     summary, examples = summarize_model(model, corpus, options.midi, options.count, options.seed)
-    _print(f"{figure:>9}  {meaning}" for figure, meaning in headlines(summary))
+    _print(f"{figure:>9}  {meaning}" for figure, meaning in tables.headlines(summary))
     if options.html:
         command = shlex.join(["python", "evaluate.py", *options.command])
         write_report(summary, examples, options.checkpoint, command, options.html)

@@ -10,8 +10,6 @@ model.safetensors (to generate from: the weights that did best on the validation
 what TensorBoard shows. SIGTERM and Ctrl-C let the current step end, save it, and stop.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import platform

@@ -1,7 +1,5 @@
 """What all command lines share: errors of one line with exit code 2, and types of numbers."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

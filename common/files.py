@@ -1,7 +1,5 @@
 """Files and folders that are never half-written."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """Text that can be printed anywhere."""
 
-from __future__ import annotations
-
 import os
 
 

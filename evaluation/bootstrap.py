@@ -1,7 +1,5 @@
 """Bootstrap intervals: how far a ratio over pieces would vary if other pieces had been drawn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Charts of results: statistics, likelihood and histograms."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

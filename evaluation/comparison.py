@@ -1,11 +1,9 @@
 """Compare two sets of pieces by every musical statistic."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +65,7 @@ class PieceValues:
     tenths: list[float] = field(metadata=NOT_JSON)  # lowest and highest tenth
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> PieceValues:
+    def of(cls, values: NDArray[np.float64]) -> Self:
         """Summarize (P,) values, of which some may be NaN."""
         known = _defined(values)
         tenths = np.quantile(known, TENTHS).tolist() if len(known) else [float("nan")] * 2
@@ -85,7 +83,7 @@ class BinShares:
     undefined: ClassVar[int] = 0
 
     @classmethod
-    def of(cls, bins: NDArray[np.float64], counts: NDArray[np.int64]) -> BinShares:
+    def of(cls, bins: NDArray[np.float64], counts: NDArray[np.int64]) -> Self:
         """Summarize (B,) counts of these bins."""
         shares = counts / max(counts.sum(), 1)
         tenths, below = [float("nan")] * 2, np.cumsum(shares)

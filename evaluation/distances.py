@@ -5,8 +5,6 @@ evaluation of generative models in music"): the distances between pieces of two 
 distances among the pieces of the second.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Token embeddings as music: labels, and how near notes of an interval are to each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pretty_midi
 from numpy.typing import NDArray

@@ -4,8 +4,6 @@ The page needs nothing but itself: pictures and sound are in it as data: URIs. W
 templates/report.html; whatever a file is called is escaped there, never markup.
 """
 
-from __future__ import annotations
-
 import base64
 import shlex
 from pathlib import Path
@@ -16,18 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_atomically
 from common.text import printable
+from evaluation import tables
 from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import DRAWS
 from evaluation.originality import Originality
 from evaluation.summary import Example, Examples, ModelSummary
-from evaluation.tables import (
-    headlines,
-    likelihood_tables,
-    number,
-    originality_table,
-    statistics_table,
-    surprise_table,
-)
 from rendering.audio import mu_law_wav
 from rendering.piano_roll import draw_piano_roll, draw_surprise
 from rendering.png import png_bytes
@@ -48,7 +39,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters["number"] = number
+    templates.filters["number"] = tables.number
     templates.filters["printable"] = printable
     return templates
 
@@ -69,15 +60,15 @@ def write_report(
         .render(
             summary=summary,
             name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
-            headlines=headlines(summary),
+            headlines=tables.headlines(summary),
             players=_players(summary, examples),
             likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
-            likelihood_tables=likelihood_tables(summary.likelihood, digits=3),
+            likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
             statistics_chart=_svg_uri(svg(draw_statistics(music))),
-            statistics_table=statistics_table(music),
+            statistics_table=tables.statistics_table(music),
             histograms_chart=_svg_uri(svg(draw_histograms(music))),
             draws=DRAWS,
-            originality_table=originality_table(
+            originality_table=tables.originality_table(
                 {
                     f"generated, {originality.all.pieces:,}": originality.all,
                     f"held out, {originality.held_out.pieces:,}": originality.held_out,
@@ -85,7 +76,7 @@ def write_report(
             ),
             runs=_longest_runs(originality),
             surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
-            surprise_table=surprise_table(its.most),
+            surprise_table=tables.surprise_table(its.most),
             command=command,
             checkpoint=shlex.quote(checkpoint),
         )
@@ -116,7 +107,7 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
     duration = float(score.step_seconds(score.end_step))
     bars = f"{len(score.bars):,} bars" if score.grid.has_meter else "no bars"
     size = f"{bars}, {len(score.notes):,} notes, {duration:.0f} s"
-    facts = f"{size}, {number(example.likelihood.nats_per_note, 3)} nats per note"
+    facts = f"{size}, {tables.number(example.likelihood.nats_per_note, 3)} nats per note"
     if duration > seconds:
         ends = score.step_seconds(score.bar_starts)[1:]
         heard = score.excerpt(0, max(1, int((ends <= seconds).sum())))

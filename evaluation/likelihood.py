@@ -1,10 +1,9 @@
 """How likely a trained model finds whole pieces, and each note of a piece."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pretty_midi
@@ -45,7 +44,7 @@ class EvaluationSet:
     messages: Sequence[str] = ()  # for each piece that was changed, and each file left out
 
     @classmethod
-    def of_split(cls, corpus: Corpus, name: str) -> EvaluationSet:
+    def of_split(cls, corpus: Corpus, name: str) -> Self:
         """Return a split of a corpus."""
         split = corpus.split(name)
         return cls(name, split, [0] * len(split))
@@ -53,13 +52,13 @@ class EvaluationSet:
     @classmethod
     def of_scores(
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
-    ) -> EvaluationSet:
+    ) -> Self:
         """Return pieces, one name each, of which the vocabulary has every note."""
         ids, lengths = encode_batch(ScoreBatch.from_scores(scores), vocabulary)
         return cls(name, Split.of_ids(names, ids, lengths, vocabulary), [0] * len(scores))
 
     @classmethod
-    def of_files(cls, model: Model, files: MidiPieces) -> EvaluationSet:
+    def of_files(cls, model: Model, files: MidiPieces) -> Self:
         """Return the pieces in MIDI files as far as the model's vocabulary can represent them."""
         names, scores, notes_left_out, messages = [], [], [], list(files.messages)
         for index, name in enumerate(files.names):

@@ -6,8 +6,6 @@ MusPy" means as its version 0.5 defines a measure (Dong, Chen, McAuley & Berg-Ki
 "MusPy: a toolkit for symbolic music generation").
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

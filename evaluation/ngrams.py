@@ -16,8 +16,6 @@ discount depends on the count, and on how many h w of that length, nk, were coun
 Where these are not positive (too few counts, or too even ones) it is Y, or half a count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise

@@ -19,8 +19,6 @@ Notes are compared exactly, through the sorted suffixes of both sides (Manber an
 tokens at a time, so memory does not grow with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pieces that a model writes, measured beside real pieces."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

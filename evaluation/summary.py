@@ -1,7 +1,5 @@
 """Everything there is to say of a model: what `evaluate.py all` prints, keeps and shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

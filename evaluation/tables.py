@@ -3,8 +3,6 @@
 evaluate.py prints the tables; evaluation/templates shows the same on a page.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,9 +4,8 @@ A piece is in four parts if four programs, drums aside, play one note at a time 
 ordered by their mean pitch. For other pieces every measure is NaN.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ class Parts:
     begins: NDArray[np.bool_]  # (S, PARTS) whether that note begins with the slice
 
     @classmethod
-    def of(cls, score: Score) -> Parts | None:
+    def of(cls, score: Score) -> Self | None:
         """Return the voices of a piece; None if it is not in four parts."""
         notes = pitched_notes(score)
         notes = notes[np.lexsort((notes["onset"], notes["program"]))]

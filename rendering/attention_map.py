@@ -1,7 +1,5 @@
 """Pictures of attention: which tokens each head looks at."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Synthesize a Score with a sound font: as samples, and as WAV files."""
 
-from __future__ import annotations
-
 import struct
 import wave
 from pathlib import Path

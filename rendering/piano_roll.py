@@ -1,7 +1,5 @@
 """Piano rolls: a Score as a picture, colored by instrument or by surprise."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Matplotlib figures as PNG files."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

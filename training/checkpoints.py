@@ -9,8 +9,6 @@ A file is replaced only when the new one is whole and on the disk. What last.ckp
 the steps made alone, and so does all that follows from it.
 """
 
-from __future__ import annotations
-
 import io
 import signal
 import sys

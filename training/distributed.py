@@ -1,7 +1,5 @@
 """Several processes that train one model: they start and stop together, and one reports why."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal

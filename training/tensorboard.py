@@ -4,8 +4,6 @@ Each picture or sound is made by a function of its own, so that where one fails 
 still seen. A picture and a sound never share a tag: TensorBoard would show only one of the two.
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 import time
