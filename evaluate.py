@@ -99,9 +99,8 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     title = printable(Path(options.piece).name)
     labels = [(note.note, note.label) for note in notes]
     write_png(draw_surprise(score, total, labels, title), options.out)
-    _print(
-        [*(f"{options.piece}: {message}" for message in messages), *tables.surprise_lines(notes)]
-    )
+    _print(f"{options.piece}: {message}" for message in messages)
+    _print(tables.surprise_lines(notes))
     surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
     return {"surprise": surprise}
 

@@ -54,32 +54,29 @@ def write_report(
     music, originality, its = summary.music, summary.originality, summary.surprise
     listed = [(note.note, note.label) for note in its.most]
     surprise = draw_surprise(examples.held_out.score, np.array(its.nats), listed)
-    text = (
-        environment()
-        .get_template("report.html")
-        .render(
-            summary=summary,
-            name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
-            headlines=tables.headlines(summary),
-            players=_players(summary, examples),
-            likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
-            likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
-            statistics_chart=_svg_uri(svg(draw_statistics(music))),
-            statistics_table=tables.statistics_table(music),
-            histograms_chart=_svg_uri(svg(draw_histograms(music))),
-            draws=DRAWS,
-            originality_table=tables.originality_table(
-                {
-                    f"generated, {originality.all.pieces:,}": originality.all,
-                    f"held out, {originality.held_out.pieces:,}": originality.held_out,
-                }
-            ),
-            runs=_longest_runs(originality),
-            surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
-            surprise_table=tables.surprise_table(its.most),
-            command=command,
-            checkpoint=shlex.quote(checkpoint),
-        )
+    template = environment().get_template("report.html")
+    text = template.render(
+        summary=summary,
+        name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
+        headlines=tables.headlines(summary),
+        players=_players(summary, examples),
+        likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
+        likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
+        statistics_chart=_svg_uri(svg(draw_statistics(music))),
+        statistics_table=tables.statistics_table(music),
+        histograms_chart=_svg_uri(svg(draw_histograms(music))),
+        draws=DRAWS,
+        originality_table=tables.originality_table(
+            {
+                f"generated, {originality.all.pieces:,}": originality.all,
+                f"held out, {originality.held_out.pieces:,}": originality.held_out,
+            }
+        ),
+        runs=_longest_runs(originality),
+        surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
+        surprise_table=tables.surprise_table(its.most),
+        command=command,
+        checkpoint=shlex.quote(checkpoint),
     )
     with write_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -279,16 +279,13 @@ def _longest_matches(asked: Integers, there: Integers) -> tuple[Integers, Intege
         ranks.append(np.unique(ranks[-1] * (count + 1) + second, return_inverse=True)[1])
     # the longest match of a place is its neighbor in that order, on one side or the other
     order = np.argsort(ranks[-1], kind="stable")
-    number = np.arange(count)
     is_there = order >= n
-    before = np.maximum.accumulate(np.where(is_there, number, -1))
-    after = np.minimum.accumulate(np.where(is_there, number, count)[::-1])[::-1]
-    rows = np.flatnonzero(~is_there)
+    mine, theirs = order[~is_there], order[is_there]
+    after = np.cumsum(is_there)[~is_there]  # of each of mine, the first of theirs that follows
     length, at = np.zeros(n, dtype=np.int64), np.full(n, n)
-    place = order[rows]
-    for neighbor, is_any in ((before, before[rows] >= 0), (after, after[rows] < count)):
-        mine, other = place[is_any], order[neighbor[rows[is_any]]]
-        shared = np.zeros(len(mine), dtype=np.int64)
+    for neighbor in (after - 1, after):
+        other = theirs[neighbor.clip(0, len(theirs) - 1)]
+        shared = np.zeros(n, dtype=np.int64)
         for level in range(len(ranks) - 2, -1, -1):
             rank = ranks[level]
             shared += (rank[mine + shared] == rank[other + shared]) << level

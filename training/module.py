@@ -64,9 +64,6 @@ class MusicModule(LightningModule):
             mean of their probabilities, and not the tokens that follow.
         begin_with: path of a trained model of this shape, whose weights the run begins with;
             None: random weights.
-
-    Raises:
-        RunError: a value that no decoder can have, or that nothing can be learned with.
     """
 
     decoder: Decoder
