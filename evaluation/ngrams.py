@@ -107,10 +107,8 @@ class NGram:
 
 def _with_contexts(piece: NDArray[np.int64], order: int) -> NDArray[np.int64]:
     """Return (T - 1, n) each id after Start with the n - 1 before it; Pad before Start."""
-    padded = np.concatenate([np.zeros(max(order - 2, 0), dtype=np.int64), piece])
-    if order == 1:
-        return padded[1:, None]
-    return np.lib.stride_tricks.sliding_window_view(padded, order)
+    padded = np.concatenate([np.zeros(order - 1, dtype=np.int64), piece])
+    return np.lib.stride_tricks.sliding_window_view(padded, order)[1:]
 
 
 def _level(

@@ -40,8 +40,7 @@ class Teachers(nn.Module):
             rows = teacher == number
             if rows.any():
                 logits.append(decoder(ids[rows], side=side and side.map(itemgetter(rows))))
-        order = teacher.argsort(stable=True)
-        return torch.cat(logits)[order.argsort()]
+        return torch.cat(logits)[teacher.argsort(stable=True).argsort()]
 
 
 def read_teachers(

@@ -27,12 +27,6 @@ from training.optimizer import MuonAdamW, trapezoid
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 MOST_WINDOWS = 8  # of a batch that a message lists
-# The least that can be trained with; the most is 1: a higher rate takes a weight further than it
-# is large.
-LEAST = {
-    **{"learning_rate": 1e-12, "muon_learning_rate": 1e-12},
-    **{"weight_decay": 0, "warm_up": 0, "cool_down": 0},
-}
 
 
 class MusicModule(LightningModule):
@@ -99,8 +93,10 @@ class MusicModule(LightningModule):
         self.save_hyperparameters()
         # A mistake is reported before the data is read.
         self._config(vocabulary_size=1, side_shape={"side_blocks": (1,)})
-        for name, least in LEAST.items():
-            if not least <= self.hparams[name] <= 1:  # NaN is not, either
+        for name in ("learning_rate", "muon_learning_rate", "weight_decay", "warm_up", "cool_down"):
+            least = 1e-12 if name.endswith("rate") else 0
+            # A rate above 1 would take a weight further than it is large; NaN is in no range.
+            if not least <= self.hparams[name] <= 1:
                 raise RunError(f"model.{name} must be from {least} to 1, not {self.hparams[name]}")
         self.seed: int | None = None
         self.teachers: list[Teachers] = []  # one at most; in a list, its weights are not ours
