@@ -18,7 +18,7 @@ from data.midi.quantize import MidiError
 from data.score import DRUMS, Score, ScoreBatch
 from data.tokens.adapt import without_unknown
 from data.tokens.batch_tokenizer import encode_batch
-from data.tokens.tokenizer import decode, encode
+from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import SETTINGS, BootstrapSettings, Estimate, estimate_ratios
 from evaluation.ngrams import NGram
@@ -74,7 +74,11 @@ class EvaluationSet:
                 scores.append(score)
                 notes_left_out.append(missing)
         if not scores:
-            raise _nothing_known(files.names[0], model)
+            programs = " ".join(map(str, model.vocabulary.programs))
+            raise MidiError(
+                f"{files.names[0]}: none of its notes is in the model's vocabulary "
+                f"(programs {programs})"
+            )
         split = cls.of_scores("files", names, scores, model.vocabulary).split
         return cls("files", split, notes_left_out, messages)
 
@@ -83,13 +87,6 @@ def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
     """Read MIDI files, and folders of them, with the instruments that the model knows."""
     settings = CorpusOptions.from_settings(model.summary.get("data", {}))
     return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
-
-
-def _nothing_known(name: str, model: Model) -> MidiError:
-    programs = " ".join(map(str, model.vocabulary.programs))
-    return MidiError(
-        f"{name}: none of its notes is in the model's vocabulary (programs {programs})"
-    )
 
 
 @dataclass(frozen=True)
@@ -277,11 +274,9 @@ def measure_surprise(
         The piece; (N, 4) the nats of each of its notes by aspect (see `note_nats`), NaN
         for notes that the vocabulary has no token for; and a message for each change.
     """
-    whole = read_files(model, [str(path)]).scores[0]
-    score, is_known, messages = without_unknown(whole, model.vocabulary)
-    if not len(score.notes):
-        raise _nothing_known(str(path), model)
-    ids = encode(score, model.vocabulary)
+    files = read_files(model, [str(path)])
+    whole, ids = files.scores[0], EvaluationSet.of_files(model, files).split.piece(0)
+    _, is_known, messages = without_unknown(whole, model.vocabulary)
     nats = np.full((len(whole.notes), len(ASPECTS)), np.nan)
     nats[is_known] = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
     if not is_known.all():
