@@ -33,7 +33,7 @@ from data.corpus.find_files import find_midi_files
 ROUNDS = 3
 
 
-def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any]) -> dict[str, Any]:
+def etude(folder: Path, _: list[str], workers: int, options: dict[str, Any]) -> dict[str, Any]:
     """Build the corpus."""
     from data.corpus.corpus import CorpusOptions, open_corpus
 
@@ -43,8 +43,7 @@ def etude(folder: Path, names: list[str], workers: int, options: dict[str, Any])
         seconds = time.perf_counter() - began
         splits = corpus.splits.values()
         used = {what: sum(getattr(split, what) for split in splits) for what in ("notes", "tokens")}
-        copies = 0 if not options.get("deduplicate", True) else len(corpus.report().copies)
-    return {"seconds": seconds, "files": len(names) - copies, **used}
+    return {"seconds": seconds, "files": sum(split.pieces for split in splits), **used}
 
 
 def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:

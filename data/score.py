@@ -56,9 +56,11 @@ class Grid:
 
     def __post_init__(self) -> None:
         if self.kind not in ("beats", "seconds"):
-            raise ValueError(f"a grid is one of beats or of seconds, not {self.kind!r}")
+            raise ValueError(f"grid must be beats or seconds, not {self.kind!r}")
         if self.steps_per_beat < 1:
-            raise ValueError(f"a grid needs a step a beat or more, not {self.steps_per_beat}")
+            raise ValueError(
+                f"a grid's steps_per_beat must be 1 or more, not {self.steps_per_beat}"
+            )
 
     @property
     def has_meter(self) -> bool:

@@ -1,5 +1,6 @@
 """Small folders of MIDI files for the tests."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.corpus.corpus import Corpus
+from data.corpus.report import Copy, CorpusReport, LeftOut, SplitCounts
+from data.corpus.survey import MusicCounts
 from data.midi.io import write_midi
-from data.score import BAR, DRUMS, NOTE, Score, canonical
+from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Score, canonical
 from tests.music import GRID
 
 # Real files: the tunes of the Nottingham collection. Tests of them are skipped without them.
@@ -61,3 +65,20 @@ def enter_same_tunes(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch)
         (folder / name).symlink_to(whole / name)
     monkeypatch.chdir(folder)
     return folder
+
+
+def report_of(corpus: Corpus) -> CorpusReport:
+    """What the corpus's report.json says."""
+    data = json.loads((corpus.folder / "report.json").read_text())
+    music = data["music"]
+    for name in ("programs", "tempos"):
+        music[name] = {int(number): count for number, count in music[name].items()}
+    music["grid_changes"] = GridChanges(**music["grid_changes"])
+    parts = {
+        "grid": Grid(**data["grid"]),
+        "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
+        "music": MusicCounts(**music),
+        "copies": [Copy(**copy) for copy in data["copies"]],
+        "left_out": [LeftOut(**entry) for entry in data["left_out"]],
+    }
+    return CorpusReport(**data | parts)

@@ -55,17 +55,10 @@ class Source:
 def build(
     source: Source, out: Path, options: CorpusOptions, workers: int = 1, progress: bool = False
 ) -> None:
-    """Build a corpus in an empty folder.
+    """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
     A source with MIDI files in train/, valid/ or test/ is split so, and keeps its copies;
     otherwise the first of each group of copies is used and pieces are split by their content.
-
-    Args:
-        source: the MIDI files.
-        out: an empty folder, which is filled.
-        options: how.
-        workers: how many processes share the work.
-        progress: whether to show bars, where someone looks at them.
 
     Raises:
         CorpusError: nothing there to train on.
@@ -245,12 +238,8 @@ class _FirstPass:
 def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict[str, list[int]]:
     """Return the numbers of each split's pieces, drawn and ordered by what is in them.
 
-    Args:
-        fingerprints: of each piece; pieces with the same one go to the same split.
-        options: the shares, and the seed.
-
-    Returns:
-        By split; train and valid hold one at least. Nothing where all pieces are the same.
+    Pieces with one fingerprint go to one split. Train and valid hold one piece at least; where
+    all are the same, there are no splits.
     """
     groups: dict[bytes, list[int]] = {}
     for number, fingerprint in enumerate(fingerprints):

@@ -22,7 +22,7 @@ from common.text import printable
 from data.corpus.build import FORMAT, Source, build
 from data.corpus.find_files import find_midi_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.report import CorpusReport, SplitCounts, report_text, summary
+from data.corpus.report import SplitCounts
 from data.corpus.store import Split
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary, VocabularyError
@@ -61,7 +61,7 @@ class Corpus:
         except FileNotFoundError:
             raise FileNotFoundError(f"{folder}: no corpus in it") from None
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, VocabularyError):
-            raise CorpusError(f"{path}: damaged; delete its folder to build it anew") from None
+            raise _damaged(path) from None
 
     @property
     def name(self) -> str:
@@ -84,26 +84,44 @@ class Corpus:
         except (OSError, ValueError):
             raise CorpusError(f"{folder}: damaged; delete it to build the corpus anew") from None
 
-    def report(self) -> CorpusReport:
-        """Read how it came about: what report.json says.
+    def full_report(self) -> str:
+        """Read the page on the corpus and how it came about.
 
         Raises:
             CorpusError: it is damaged.
         """
-        path = self.folder / "report.json"
+        path = self.folder / "report.txt"
         try:
-            return CorpusReport.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError):
-            raise CorpusError(f"{path}: damaged; delete its folder to build it anew") from None
-
-    def full_report(self) -> str:
-        """Describe the corpus and how it came about, on a page."""
-        return report_text(self.report())
+            return path.read_text(encoding="utf-8").removesuffix("\n")
+        except (OSError, ValueError):
+            raise _damaged(path) from None
 
     def summary(self) -> str:
-        """Describe the corpus and what was left out, in a few lines."""
-        head = f"corpus {self.folder}: {self.vocabulary.size:,} different tokens"
-        return f"{printable(head)}\n{summary(self.report())}"
+        """Describe the corpus and what was left out, in a few lines.
+
+        Raises:
+            CorpusError: its report is damaged.
+        """
+        path = self.folder / "report.json"
+        try:
+            report = json.loads(path.read_text(encoding="utf-8"))
+            fate = "kept" if report["copies_kept"] else "left out"
+            copies, left_out = len(report["copies"]), len(report["left_out"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise _damaged(path) from None
+        lines = [
+            printable(f"corpus {self.folder}: {self.vocabulary.size:,} different tokens"),
+            *(
+                f"  {name}: {n.pieces:,} pieces, {n.notes:,} notes, {n.tokens:,} tokens"
+                for name, n in self.splits.items()
+            ),
+            f"  {copies} copies {fate}, {left_out} files left out",
+        ]
+        return "\n".join(lines)
+
+
+def _damaged(path: Path) -> CorpusError:
+    return CorpusError(f"{path}: damaged; delete its folder to build it anew")
 
 
 def open_corpus(

@@ -49,13 +49,9 @@ class CorpusOptions:
 
     def __post_init__(self) -> None:
         try:
-            self.kept_instruments  # noqa: B018  # it checks its values
+            self.time_grid, self.kept_instruments  # noqa: B018  # they check their values
         except ValueError as error:
             raise CorpusError(str(error)) from None
-        if self.grid not in ("beats", "seconds"):
-            raise CorpusError(f"grid must be beats or seconds, not {self.grid!r}")
-        if self.steps_per_beat < 1:
-            raise CorpusError(f"steps_per_beat must be 1 or more, not {self.steps_per_beat}")
         if not 0 <= self.transpose <= 127:
             raise CorpusError(f"transpose must be 0 to 127 semitones, not {self.transpose}")
         if self.valid < 0 or self.test < 0 or not self.valid + self.test < 1:
@@ -67,7 +63,7 @@ class CorpusOptions:
     @property
     def time_grid(self) -> Grid:
         """The grid that the pieces are brought to."""
-        return SECONDS if self.grid == "seconds" else Grid(self.steps_per_beat)
+        return SECONDS if self.grid == "seconds" else Grid(self.steps_per_beat, self.grid)
 
     @property
     def kept_instruments(self) -> Instruments:

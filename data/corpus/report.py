@@ -1,11 +1,10 @@
-"""The report on a corpus, for people: written while it is built, read before training."""
+"""The report on a corpus, for people."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pretty_midi
@@ -13,7 +12,7 @@ import pretty_midi
 from common.text import printable
 from data.corpus.options import SPLITS
 from data.corpus.survey import MusicCounts
-from data.score import DRUMS, Grid, GridChanges
+from data.score import DRUMS, Grid
 
 EXAMPLES = 3  # names beside a count
 LINES = 8  # of a list that is printed; report.json has all
@@ -62,41 +61,10 @@ class CorpusReport:
     copies: list[Copy]  # those found, in any key
     left_out: list[LeftOut]
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CorpusReport:
-        """Return the report that was written as JSON.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is something else.
-        """
-        music = dict(data["music"])
-        for name in ("programs", "tempos"):
-            music[name] = {int(number): count for number, count in music[name].items()}
-        music["grid_changes"] = GridChanges(**music["grid_changes"])
-        parts = {
-            "grid": Grid(**data["grid"]),
-            "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
-            "music": MusicCounts(**music),
-            "copies": [Copy(**copy) for copy in data["copies"]],
-            "left_out": [LeftOut(**entry) for entry in data["left_out"]],
-        }
-        return cls(**data | parts)
-
     @property
     def pieces(self) -> int:
         """The number of pieces that are used."""
         return sum(counts.pieces for counts in self.splits.values())
-
-
-def summary(report: CorpusReport) -> str:
-    """Return the splits, and how much was left out, in a few lines."""
-    lines = [
-        f"  {name}: {n.pieces:,} pieces, {n.notes:,} notes, {n.tokens:,} tokens"
-        for name, n in report.splits.items()
-    ]
-    fate, left_out = "kept" if report.copies_kept else "left out", len(report.left_out)
-    lines.append(f"  {len(report.copies)} copies {fate}, {left_out} files left out")
-    return "\n".join(lines)
 
 
 def report_text(report: CorpusReport) -> str:

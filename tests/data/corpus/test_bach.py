@@ -13,6 +13,7 @@ from data.corpus import bach, corpus
 from data.midi.io import midi_bytes, read_midi
 from data.score import Grid, Score
 from data.tokens.tokenizer import decode
+from tests.folders import report_of
 
 SOPRANO, ALTO, TENOR, BASS = 40, 41, 42, 43
 
@@ -303,7 +304,7 @@ def test_the_whole_corpus_as_make_music_builds_it(tmp_path):
     built = corpus.open_corpus("bach", tmp_path, progress=False)
     pieces = {name: len(built.split(name)) for name in corpus.SPLITS}
     assert pieces == {"train": 325, "valid": 40, "test": 40}
-    report = built.report()
+    report = report_of(built)
     assert report.left_out == []
     assert len(report.copies) == 2
     assert report.music.grid_changes.merged == report.music.grid_changes.cut == 0

@@ -1,7 +1,6 @@
 """Corpora: what is read, left out, split and written, and when it is written again."""
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
@@ -18,13 +17,13 @@ from data.corpus import reader
 from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.duplicates import fingerprints
-from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
+from data.corpus.report import Copy, LeftOut, report_text
 from data.midi.io import read_midi, write_midi
 from data.score import DRUMS, NOTE, Score, ScoreBatch
 from data.tokens.context import window_head
 from data.tokens.tokenizer import bar_indices, decode
 from data.tokens.vocabulary import Kind
-from tests.folders import NOTTINGHAM, transposed, tune, write_tunes
+from tests.folders import NOTTINGHAM, report_of, transposed, tune, write_tunes
 from tests.music import GRID, piece, scores
 
 ROOT = Path(__file__).parents[3]
@@ -85,10 +84,8 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     empty = tune(0)
     write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    report = corpus.report()
-    written = json.loads((corpus.folder / "report.json").read_text())
-    assert report == CorpusReport.from_json(written)
-    assert dataclasses.asdict(report) == dataclasses.asdict(CorpusReport.from_json(written))
+    report = report_of(corpus)
+    assert report_text(report) == corpus.full_report()
     assert report.files == 16
     assert [entry.file for entry in report.left_out] == ["a.mid", "b.mid", "c.mid"]
     assert report.left_out[0].reason == "not a MIDI file (it does not begin with MThd)"
@@ -133,7 +130,7 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
 
 
 def test_performances_without_beats_are_named(folder, tmp_path):
-    report = open_corpus(folder, tmp_path / "out", progress=False).report()
+    report = report_of(open_corpus(folder, tmp_path / "out", progress=False))
     assert "all pieces keep to a beat" in report_text(report)
     for count, advice in ((1, "beats suit the rest"), (7, "a grid of seconds suits")):
         without_beats = [f"tune{number}.mid" for number in range(count)]
@@ -187,7 +184,7 @@ def test_copies_never_cross_splits(folder, tmp_path, seed):
     corpus = open_corpus(folder, tmp_path / "out", CorpusOptions(seed=seed), progress=False)
     numbers = [int(Path(n).stem[4:]) for split in SPLITS for n in corpus.split(split).names]
     assert sorted(numbers) == list(range(12))
-    assert len(corpus.report().copies) == 12
+    assert len(report_of(corpus).copies) == 12
 
 
 def test_the_split_follows_content_and_seed_and_not_names(folder, tmp_path):
@@ -221,7 +218,7 @@ def test_copies_are_used_where_that_is_asked_for_and_still_never_cross_splits(fo
         write_midi(transposed(tune(number, bars=3 + number % 7), 2), folder / f"copy{number}.mid")
     options = CorpusOptions(deduplicate=False)
     corpus = open_corpus(folder, tmp_path / "out", options, progress=False)
-    assert len(corpus.report().copies) == 12
+    assert len(report_of(corpus).copies) == 12
     members = names(corpus)
     assert sum(map(len, members.values())) == 24
     for split in SPLITS:
@@ -253,8 +250,8 @@ def test_subfolders_are_taken_at_their_word(tmp_path):
         "valid": ("valid/tune2.mid", "valid/tune3.mid"),
         "test": (),
     }
-    assert corpus.report().copies == [Copy("valid/tune2.mid", "train/tune2.mid", 0)]
-    assert [entry.file for entry in corpus.report().left_out] == ["tune50.mid"]
+    assert report_of(corpus).copies == [Copy("valid/tune2.mid", "train/tune2.mid", 0)]
+    assert [entry.file for entry in report_of(corpus).left_out] == ["tune50.mid"]
 
 
 def test_a_second_call_reuses_and_a_change_builds_anew(folder, tmp_path, monkeypatch):
@@ -319,6 +316,10 @@ def test_damage_is_told(folder, tmp_path):
     tokens.write_bytes(tokens.read_bytes()[:-10])
     with pytest.raises(CorpusError, match="damaged"):
         corpus.split("train")
+    for name, read in (("report.txt", corpus.full_report), ("report.json", corpus.summary)):
+        (corpus.folder / name).write_bytes(b"\xff{}")
+        with pytest.raises(CorpusError, match=f"{name}: damaged"):
+            read()
     (corpus.folder / "corpus.json").write_text("{")
     with pytest.raises(CorpusError, match="damaged"):
         Corpus.open(corpus.folder)
@@ -343,7 +344,7 @@ def test_a_symbolic_link_loop_and_an_unreadable_entry_are_survived(folder, tmp_p
     (folder / "loop").symlink_to(folder)
     (folder / "gone.mid").symlink_to(folder / "nothing")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    assert corpus.report().left_out == [
+    assert report_of(corpus).left_out == [
         LeftOut("gone.mid", "cannot be opened (No such file or directory)"),
         LeftOut("loop", "a link to a folder that is listed already"),
     ]
@@ -352,7 +353,7 @@ def test_a_symbolic_link_loop_and_an_unreadable_entry_are_survived(folder, tmp_p
 @pytest.mark.skipif(not NOTTINGHAM.is_dir(), reason="the Nottingham corpus is not at hand")
 def test_nottingham_is_read_whole(tmp_path):
     corpus = open_corpus(NOTTINGHAM, tmp_path / "out", progress=False)
-    assert corpus.report().left_out == []
+    assert report_of(corpus).left_out == []
     assert sum(len(corpus.split(split)) for split in SPLITS) > 1000
     kind_of = corpus.vocabulary.kind_of
     split = corpus.split("train")
@@ -387,7 +388,7 @@ def test_a_file_that_cannot_be_opened_costs_itself_wherever_it_lies(folder, tmp_
         return read(path)
 
     monkeypatch.setattr(reader, "read_events", denied)  # workers are forked: they have it too
-    left_out = open_corpus(folder, tmp_path / "out", progress=False).report().left_out
+    left_out = report_of(open_corpus(folder, tmp_path / "out", progress=False)).left_out
     assert [entry.reason for entry in left_out] == ["cannot be read (Permission denied)"] * 2
 
 
@@ -395,7 +396,7 @@ def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path
     held = [(0, 90_000 * 12, pitch, 80, 0) for pitch in range(100)]  # 22,500 bars each
     write_midi(piece(held), folder / "held.mid")
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    (left_out,) = corpus.report().left_out
+    (left_out,) = report_of(corpus).left_out
     assert left_out.file == "held.mid"
     assert "held too long" in left_out.reason
     assert sum(len(corpus.split(split)) for split in SPLITS) == 12
