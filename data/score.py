@@ -58,9 +58,7 @@ class Grid:
         if self.kind not in ("beats", "seconds"):
             raise ValueError(f"grid must be beats or seconds, not {self.kind!r}")
         if self.steps_per_beat < 1:
-            raise ValueError(
-                f"a grid's steps_per_beat must be 1 or more, not {self.steps_per_beat}"
-            )
+            raise ValueError(f"grid: steps_per_beat must be 1 or more, not {self.steps_per_beat}")
 
     @property
     def has_meter(self) -> bool:

@@ -60,11 +60,6 @@ def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachRepor
     A folder that holds the same build already is left as it is. Otherwise the files are written
     beside it, and only a whole build takes its place.
 
-    Args:
-        folder: new, empty, or from an earlier build, which it replaces.
-        grid: the grid that onsets and ends are brought to.
-        progress: whether to show a progress bar.
-
     Raises:
         FileExistsError: `folder` holds something that no build made.
     """
@@ -134,12 +129,12 @@ def _built_before(folder: Path, settings: dict[str, int | str]) -> BachReport | 
     """Return the report of a whole build with these settings in `folder`, if there is one."""
     try:
         found = json.loads((folder / REPORT_NAME).read_text(encoding="utf-8"))
-        report = BachReport(found["entries"], found["kept"], found["left_out"])
-        is_same = found["settings"] == settings
-    except (OSError, ValueError, KeyError, TypeError):  # no file, or not one of ours
+        is_same = found.pop("settings") == settings
+        report = BachReport(**found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not one of ours
         return None
-    files = [folder / f"{name}.mid" for name in report.kept]
-    return report if is_same and all(file.is_file() for file in files) else None
+    is_whole = all((folder / f"{name}.mid").is_file() for name in report.kept)
+    return report if is_same and is_whole else None
 
 
 def _voices(piece: stream.Score) -> dict[str, stream.Part]:

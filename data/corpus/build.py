@@ -24,12 +24,12 @@ from tqdm import tqdm
 
 from common.files import write_json
 from common.text import printable
+from data.corpus import scratch
 from data.corpus.find_files import SUFFIXES
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MidiPieces, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
-from data.corpus.scratch import Place, ScoreWriter, read_scores
-from data.corpus.store import MOST_IDS, Split, SplitWriter
+from data.corpus.store import MOST_IDS, ArrayWriter, Split, SplitWriter
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
 from data.tokens.batch_tokenizer import encode_batch
@@ -65,9 +65,12 @@ def build(
         OSError: it cannot be written.
     """
     bar = partial(tqdm, unit="file", disable=None if progress else True, leave=False)
-    scratch = out / "scratch"
+    scratch_folder = out / "scratch"
     first_pass = _FirstPass(source, options)
-    with ScoreWriter(scratch) as writer, bar(total=len(source.files), desc="reading") as reading:
+    with (
+        ArrayWriter(scratch_folder, scratch.ARRAYS) as writer,
+        bar(total=len(source.files), desc="reading") as reading,
+    ):
         first_pass.run(writer, workers, reading)
     numbers = first_pass.split()
     vocabulary = first_pass.survey.vocabulary(options.time_grid, options.transpose)
@@ -77,7 +80,7 @@ def build(
         )
     chunks = {split: first_pass.chunks(numbers[split]) for split in SPLITS}
     encoded = guarded(
-        partial(encode_pieces, vocabulary=vocabulary, scratch=scratch),
+        partial(encode_pieces, vocabulary=vocabulary, folder=scratch_folder),
         (first_pass.place(chunk) for split in SPLITS for chunk in chunks[split]),
         workers,
         LIMIT_SECONDS * CHUNK_PIECES,
@@ -91,7 +94,7 @@ def build(
                         raise CorpusError(f"a piece could not be encoded: {pieces.reason}")
                     writers[split].add(pieces)
                     writing.update(len(pieces))
-    shutil.rmtree(scratch)
+    shutil.rmtree(scratch_folder)
     report = first_pass.report(writers, vocabulary)
     corpus = {
         "format": FORMAT,
@@ -124,7 +127,7 @@ class _FirstPass:
         self.bar_offsets = [0]
         self._first_with: dict[bytes, tuple[str, int]] = {}  # fingerprint: name, lowest pitch
 
-    def run(self, writer: ScoreWriter, workers: int, bar: tqdm) -> None:
+    def run(self, writer: ArrayWriter, workers: int, bar: tqdm) -> None:
         """Read the files and write the scores that are used."""
         files = self.source.files
         if self.splits_given:
@@ -148,7 +151,8 @@ class _FirstPass:
             self.note_offsets += (self.note_offsets[-1] + scores.note_offsets[1:]).tolist()
             self.bar_offsets += (self.bar_offsets[-1] + scores.bar_offsets[1:]).tolist()
             self.survey.add(scores)
-            writer.add(scores)
+            for name in scratch.ARRAYS:
+                writer.append(name, getattr(scores, name))
 
     def _is_used(self, pieces: MidiPieces, number: int) -> bool:
         """Count one of the pieces, unless it is a copy that is not kept."""
@@ -208,10 +212,10 @@ class _FirstPass:
                 begin, tokens, bars = at, 0, 0
         return chunks
 
-    def place(self, numbers: Sequence[int]) -> Place:
+    def place(self, numbers: Sequence[int]) -> scratch.Place:
         """Return where some pieces are on disk."""
         note, bar = self.note_offsets, self.bar_offsets
-        return Place(
+        return scratch.Place(
             [self.names[number] for number in numbers],
             [(note[number], note[number + 1]) for number in numbers],
             [(bar[number], bar[number + 1]) for number in numbers],
@@ -263,7 +267,8 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
     return numbers
 
 
-def encode_pieces(place: Place, vocabulary: Vocabulary, scratch: Path) -> Split:
-    """Encode the pieces that lie at a place in the scratch files."""
-    ids, lengths = encode_batch(read_scores(scratch, place, vocabulary.grid), vocabulary)
+def encode_pieces(place: scratch.Place, vocabulary: Vocabulary, folder: Path) -> Split:
+    """Encode the pieces that lie at a place in the scratch files of a folder."""
+    scores = scratch.read_scores(folder, place, vocabulary.grid)
+    ids, lengths = encode_batch(scores, vocabulary)
     return Split.of_ids(place.names, ids, lengths, vocabulary)

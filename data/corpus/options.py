@@ -42,10 +42,13 @@ class CorpusOptions:
         Raises:
             CorpusError: a value out of range.
         """
-        known = {f.name: settings[f.name] for f in fields(cls) if f.name in settings}
-        known.pop("seed", None)  # of a run: which windows it draws, not which pieces it holds out
-        listed = {name: value for name, value in known.items() if isinstance(value, list)}
-        return cls(**known | {name: tuple(value) for name, value in listed.items()})
+        # a run's seed says which windows it draws, not which pieces are held out
+        names = {field.name for field in fields(cls)} & settings.keys() - {"seed"}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value := settings[name], list) else value
+            for name in names
+        }
+        return cls(**values)
 
     def __post_init__(self) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,14 +42,12 @@ class MidiPieces:
 
 
 def read_pieces(
-    names: Iterable[str], folder: Path, grid: Grid, instruments: Instruments
+    names: Sequence[str], folder: Path, grid: Grid, instruments: Instruments
 ) -> MidiPieces:
     """Read MIDI files by their names in a folder; what is no piece is left out with a reason."""
     played: dict[str, Events] = {}
     reasons: dict[str, str] = {}
-    order = []
     for name in names:
-        order.append(name)
         try:
             played[name] = read_events(folder / name)
         except (MidiError, OSError) as error:
@@ -63,7 +61,7 @@ def read_pieces(
             reasons[name] = "it holds no notes"
         elif not len(kept[name].notes):
             reasons[name] = "it holds no notes of the instruments to keep"
-    pieces = [name for name in order if name not in reasons]
+    pieces = [name for name in names if name not in reasons]
     scores, grid_changes = batch_from_events([kept[name] for name in pieces], grid)
     sizes = least_tokens(scores)
     for number in np.flatnonzero(sizes > MOST_TOKENS).tolist():
@@ -82,7 +80,7 @@ def read_pieces(
         lowest_pitches(scores).tolist(),
         has_beats([played[name] for name in pieces]).tolist(),
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
-        [(name, reasons[name]) for name in order if name in reasons],
+        [(name, reasons[name]) for name in names if name in reasons],
     )
 
 
@@ -111,7 +109,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
             named.add(str(path))
     if len(names) > MOST_AT_ONCE:
         raise MidiError(f"{len(names):,} files: name at most {MOST_AT_ONCE:,} of them")
-    read = read_pieces(dict.fromkeys(names), Path(), grid, instruments)
+    read = read_pieces(list(dict.fromkeys(names)), Path(), grid, instruments)
     for name, reason in read.left_out:
         if name in named or not read.names:
             raise MidiError(f"{name}: {reason}")

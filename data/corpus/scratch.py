@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets
-from data.corpus.store import ArrayWriter
 from data.score import BAR, NOTE, Grid, ScoreBatch
 
 ARRAYS = {"notes": np.empty(0, NOTE), "bars": np.empty(0, BAR), "tempo_bpm": np.empty(0, np.int32)}
@@ -18,27 +17,15 @@ ARRAYS = {"notes": np.empty(0, NOTE), "bars": np.empty(0, BAR), "tempo_bpm": np.
 
 @dataclass(frozen=True)
 class Place:
-    """Where some pieces are among those that a `ScoreWriter` wrote."""
+    """Where the music of some pieces lies in ARRAYS."""
 
     names: list[str]  # of the pieces
     notes: list[tuple[int, int]]  # the numbers of each one's first note and of the first after it
     bars: list[tuple[int, int]]  # the same of its bars
 
 
-class ScoreWriter(ArrayWriter):
-    """Writes scores to a new folder, some at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, ARRAYS)
-
-    def add(self, scores: ScoreBatch) -> None:
-        """Append these pieces."""
-        for name in ARRAYS:
-            self.append(name, getattr(scores, name))
-
-
 def read_scores(folder: Path, place: Place, grid: Grid) -> ScoreBatch:
-    """Read some of the pieces that a `ScoreWriter` wrote to `folder`, all on this grid."""
+    """Read some of the pieces whose ARRAYS lie in `folder`, all on this grid."""
 
     def read(name: str, ranges: list[tuple[int, int]]) -> NDArray[Any]:
         array = np.load(folder / f"{name}.npy", mmap_mode="r")

@@ -154,26 +154,22 @@ class _Worker(Generic[Item, Result]):
         """Return the batch with its result, and how many seconds it took."""
         batch, self.batch = cast(_Batch[Item, Result], self.batch), None
         batch.is_done, seconds = True, self.limit_seconds
+        batch.result = Failed(f"took more than {self.limit_seconds:g} seconds")
+        process = self.process
         try:
             if self.pipe.poll():
                 seconds, batch.result = self.pipe.recv()
             else:
-                batch.result = Failed(f"took more than {self.limit_seconds:g} seconds")
+                self.stop()
         except (EOFError, OSError):
-            batch.result = Failed(f"the reader crashed on it ({self._cause_of_death()})")
-        if isinstance(batch.result, Failed):
+            process.join(1)
             self.stop()
+            status = process.exitcode
+            cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            if not self.has_begun.value:
+                raise RuntimeError(f"worker processes die as they start ({cause})") from None
+            batch.result = Failed(f"the reader crashed on it ({cause})")
         return batch, seconds
-
-    def _cause_of_death(self) -> str:
-        process = self.process
-        process.join(1)
-        self.stop()
-        status = process.exitcode
-        cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        if not self.has_begun.value:
-            raise RuntimeError(f"worker processes die as they start ({cause})")
-        return cause
 
     def stop(self) -> None:
         """End the process, if there is one."""

@@ -78,9 +78,7 @@ def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
 def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch, list[GridChanges]]:
     """Bring the events of many pieces to the grid at once, each as `score_from_events` does.
 
-    Args:
-        pieces: none that `refusals` names, fewer than 2^16.
-        grid: as there.
+    There are fewer than 2^16 pieces, and none that `refusals` names.
     """
     joined = _Joined.of(pieces)
     piece, times = joined.note_piece, joined.notes[:, :2]

@@ -15,7 +15,7 @@ from data.corpus import build as build_module
 from data.corpus import scratch, store, worker_pool
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.scratch import Place, ScoreWriter, read_scores
+from data.corpus.scratch import Place, read_scores
 from data.score import ScoreBatch
 from tests.folders import tune, write_tunes
 from tests.music import GRID
@@ -28,7 +28,6 @@ import os, random, shutil, signal, sys
 from pathlib import Path
 from data.corpus import build
 from data.corpus import corpus
-from data.corpus import scratch
 from common import files
 from data.corpus import store
 
@@ -47,7 +46,7 @@ def step():
 
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
-    (store.ArrayWriter, "append"), (scratch.ScoreWriter, "add"), (Path, "write_text"),
+    (store.ArrayWriter, "append"), (Path, "write_text"),
     (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
 ]:
     mortal(owner, name)
@@ -168,7 +167,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatc
 
         monkeypatch.setattr(owner, name, write)
 
-    places = [(store.ArrayWriter, "append"), (scratch.ScoreWriter, "add"), (os, "fsync")]
+    places = [(store.ArrayWriter, "append"), (os, "fsync")]
     for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
         fills_up(owner, name)
     room = 1
@@ -221,9 +220,10 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
 def test_scores_come_back_from_disk(tmp_path):
     scores = [tune(number, bars=1 + number) for number in range(4)]
     written = ScoreBatch.from_scores(scores)
-    with ScoreWriter(tmp_path / "scratch") as writer:
-        writer.add(ScoreBatch.from_scores(scores[:1]))
-        writer.add(ScoreBatch.from_scores(scores[1:]))
+    with store.ArrayWriter(tmp_path / "scratch", scratch.ARRAYS) as writer:
+        for some in (scores[:1], scores[1:]):
+            for name in scratch.ARRAYS:
+                writer.append(name, getattr(ScoreBatch.from_scores(some), name))
     notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
     bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
     order = [2, 0, 3]
