@@ -21,7 +21,8 @@ PROFILES: dict[Mode, NDArray[np.float64]] = {
 }
 
 LEAST_HEARD = 8  # notes, before they follow a key
-# (24, 12), of all keys, as whole numbers, so that equals are equal however they are added up
+# (24, 12), of all keys, standardized: what correlates best with one has the largest product with
+# it; as whole numbers, so that equals are equal however they are added up
 _STANDARD = [(profile - profile.mean()) / profile.std() for profile in PROFILES.values()]
 _KEYS = np.stack([np.roll(profile, tonic) for profile in _STANDARD for tonic in range(12)])
 _KEYS = np.rint(1000 * _KEYS).astype(np.int64)
@@ -81,10 +82,8 @@ def estimate_key(score: Score) -> Key:
     sounding = np.bincount(notes["pitch"] % 12, notes["duration"], 12)  # (12,) steps
     if np.ptp(sounding) == 0:
         raise ValueError("no key: no notes with a pitch, or all pitch classes equally")
-    keys = [Key(tonic, mode) for mode in PROFILES for tonic in range(12)]
-    profiles = [np.roll(PROFILES[key.mode], key.tonic) for key in keys]  # (24, 12)
-    correlation = np.corrcoef([sounding, *profiles])[0, 1:]
-    return keys[int(correlation.argmax())]
+    best = int((_KEYS @ sounding).argmax())  # greatest where the correlation is
+    return Key(best % 12, list(PROFILES)[best // 12])
 
 
 def follows_key(heard: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
