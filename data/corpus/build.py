@@ -13,25 +13,27 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from common.files import write_json
 from common.text import printable
-from data.corpus import scratch
 from data.corpus.find_files import SUFFIXES
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MidiPieces, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
+from data.corpus.scratch import ARRAYS, ScratchScores
 from data.corpus.store import MOST_IDS, ArrayWriter, Split, SplitWriter
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
+from data.score import ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
@@ -65,23 +67,26 @@ def build(
         OSError: it cannot be written.
     """
     bar = partial(tqdm, unit="file", disable=None if progress else True, leave=False)
-    scratch_folder = out / "scratch"
+    scratch = ScratchScores(out / "scratch", options.time_grid)
     first_pass = _FirstPass(source, options)
     with (
-        ArrayWriter(scratch_folder, scratch.ARRAYS) as writer,
+        ArrayWriter(scratch.folder, ARRAYS) as writer,
         bar(total=len(source.files), desc="reading") as reading,
     ):
-        first_pass.run(writer, workers, reading)
+        for scores in first_pass.scores(workers, reading):
+            scratch.append(scores, writer)
     numbers = first_pass.split()
     vocabulary = first_pass.survey.vocabulary(options.time_grid, options.transpose)
     if vocabulary.size > MOST_IDS:
         raise CorpusError(
             f"{source.folder}: needs {vocabulary.size:,} kinds of token, {MOST_IDS:,} at most"
         )
-    chunks = {split: first_pass.chunks(numbers[split]) for split in SPLITS}
+    chunks = {
+        split: _chunks(numbers[split], first_pass.tokens, scratch.bar_offsets) for split in SPLITS
+    }
     encoded = guarded(
-        partial(encode_pieces, vocabulary=vocabulary, folder=scratch_folder),
-        (first_pass.place(chunk) for split in SPLITS for chunk in chunks[split]),
+        partial(encode_pieces, scratch=scratch, names=first_pass.names, vocabulary=vocabulary),
+        (chunk for split in SPLITS for chunk in chunks[split]),
         workers,
         LIMIT_SECONDS * CHUNK_PIECES,
     )
@@ -94,7 +99,7 @@ def build(
                         raise CorpusError(f"a piece could not be encoded: {pieces.reason}")
                     writers[split].add(pieces)
                     writing.update(len(pieces))
-    shutil.rmtree(scratch_folder)
+    shutil.rmtree(scratch.folder)
     report = first_pass.report(writers, vocabulary)
     corpus = {
         "format": FORMAT,
@@ -123,12 +128,10 @@ class _FirstPass:
         self.names: list[str] = []
         self.fingerprints: list[bytes] = []
         self.tokens: list[int] = []  # at least
-        self.note_offsets = [0]
-        self.bar_offsets = [0]
         self._first_with: dict[bytes, tuple[str, int]] = {}  # fingerprint: name, lowest pitch
 
-    def run(self, writer: ArrayWriter, workers: int, bar: tqdm) -> None:
-        """Read the files and write the scores that are used."""
+    def scores(self, workers: int, bar: tqdm) -> Iterator[ScoreBatch]:
+        """Read the files; yield the scores that are used, some at a time."""
         files = self.source.files
         if self.splits_given:
             files = [file for file in files if file.split("/")[0] in SPLITS]
@@ -148,11 +151,8 @@ class _FirstPass:
             self.left_out += [LeftOut(name, reason) for name, reason in pieces.left_out]
             is_used = [self._is_used(pieces, number) for number in range(len(pieces.names))]
             scores = pieces.scores.select(np.array(is_used, dtype=bool))
-            self.note_offsets += (self.note_offsets[-1] + scores.note_offsets[1:]).tolist()
-            self.bar_offsets += (self.bar_offsets[-1] + scores.bar_offsets[1:]).tolist()
             self.survey.add(scores)
-            for name in scratch.ARRAYS:
-                writer.append(name, getattr(scores, name))
+            yield scores
 
     def _is_used(self, pieces: MidiPieces, number: int) -> bool:
         """Count one of the pieces, unless it is a copy that is not kept."""
@@ -198,28 +198,6 @@ class _FirstPass:
                     f"but no MIDI file in {name}/ can be used"
                 )
         return numbers
-
-    def chunks(self, numbers: Sequence[int]) -> list[Sequence[int]]:
-        """Cut the numbers of some pieces into those that are encoded together."""
-        chunks, begin = [], 0
-        tokens = bars = 0
-        for at, number in enumerate(numbers, start=1):
-            tokens += self.tokens[number]
-            bars += self.bar_offsets[number + 1] - self.bar_offsets[number]
-            is_full = at - begin == CHUNK_PIECES or tokens > CHUNK_TOKENS or bars > CHUNK_BARS
-            if is_full or at == len(numbers):
-                chunks.append(numbers[begin:at])
-                begin, tokens, bars = at, 0, 0
-        return chunks
-
-    def place(self, numbers: Sequence[int]) -> scratch.Place:
-        """Return where some pieces are on disk."""
-        note, bar = self.note_offsets, self.bar_offsets
-        return scratch.Place(
-            [self.names[number] for number in numbers],
-            [(note[number], note[number + 1]) for number in numbers],
-            [(bar[number], bar[number + 1]) for number in numbers],
-        )
 
     def report(self, writers: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
         """Return the report on the corpus, once it is written."""
@@ -267,8 +245,20 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
     return numbers
 
 
-def encode_pieces(place: scratch.Place, vocabulary: Vocabulary, folder: Path) -> Split:
-    """Encode the pieces that lie at a place in the scratch files of a folder."""
-    scores = scratch.read_scores(folder, place, vocabulary.grid)
-    ids, lengths = encode_batch(scores, vocabulary)
-    return Split.of_ids(place.names, ids, lengths, vocabulary)
+def _chunks(
+    numbers: Sequence[int], tokens: Sequence[int], bar_offsets: Sequence[int]
+) -> list[NDArray[np.int64]]:
+    """Cut the numbers of some pieces into those that are encoded together."""
+    if not numbers:
+        return []
+    share = np.maximum(np.array(tokens) / CHUNK_TOKENS, np.diff(bar_offsets) / CHUNK_BARS)
+    chunk = np.cumsum(np.maximum(share, 1 / CHUNK_PIECES)[numbers]).astype(np.int64)
+    return np.split(np.array(numbers), np.flatnonzero(np.diff(chunk)) + 1)
+
+
+def encode_pieces(
+    numbers: NDArray[np.int64], scratch: ScratchScores, names: Sequence[str], vocabulary: Vocabulary
+) -> Split:
+    """Encode the pieces with these numbers."""
+    ids, lengths = encode_batch(scratch.read(numbers), vocabulary)
+    return Split.of_ids([names[number] for number in numbers], ids, lengths, vocabulary)

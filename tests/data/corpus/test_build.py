@@ -12,10 +12,10 @@ import pytest
 
 from common import files
 from data.corpus import build as build_module
-from data.corpus import scratch, store, worker_pool
+from data.corpus import store, worker_pool
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.scratch import Place, read_scores
+from data.corpus.scratch import ARRAYS, ScratchScores
 from data.score import ScoreBatch
 from tests.folders import tune, write_tunes
 from tests.music import GRID
@@ -219,20 +219,12 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
 
 def test_scores_come_back_from_disk(tmp_path):
     scores = [tune(number, bars=1 + number) for number in range(4)]
-    written = ScoreBatch.from_scores(scores)
-    with store.ArrayWriter(tmp_path / "scratch", scratch.ARRAYS) as writer:
-        for some in (scores[:1], scores[1:]):
-            for name in scratch.ARRAYS:
-                writer.append(name, getattr(ScoreBatch.from_scores(some), name))
-    notes = list(zip(written.note_offsets[:-1], written.note_offsets[1:], strict=True))
-    bars = list(zip(written.bar_offsets[:-1], written.bar_offsets[1:], strict=True))
+    scratch = ScratchScores(tmp_path / "scratch", GRID)
+    with store.ArrayWriter(scratch.folder, ARRAYS) as writer:
+        scratch.append(ScoreBatch.from_scores(scores[:1]), writer)
+        scratch.append(ScoreBatch.from_scores(scores[1:]), writer)
     order = [2, 0, 3]
-    place = Place(
-        [str(number) for number in order],
-        [notes[number] for number in order],
-        [bars[number] for number in order],
-    )
-    read = read_scores(tmp_path / "scratch", place, GRID)
+    read = scratch.read(order)
     assert [read[index] for index in range(len(read))] == [scores[number] for number in order]
 
 
