@@ -1,7 +1,5 @@
 """Arrays of things that lie end to end: segments, each from one offset to the next."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Keys: by name ("D minor", "F#"), and as notes follow them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from typing import Literal, NamedTuple

@@ -4,11 +4,9 @@ Everything else rests on this: tokens, statistics and pictures all start from a 
 Scores are the same music exactly when they are equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,7 +135,7 @@ class Score:
         bar = np.clip(np.searchsorted(starts, steps, side="right") - 1, 0, len(self.bars) - 1)
         return np.asarray(seconds[bar] + (steps - starts[bar]) * seconds_per_step[bar])
 
-    def excerpt(self, begin: int, end: int) -> Score:
+    def excerpt(self, begin: int, end: int) -> "Score":
         """Return the bars number `begin` to `end` - 1, from 0, with the notes that begin there."""
         starts, onset, end = self.bar_starts, self.notes["onset"], min(end, len(self.bars))
         notes = self.notes[(onset >= starts[begin]) & (onset < starts[end])].copy()
@@ -161,7 +159,7 @@ class ScoreBatch:
     grid: Grid
 
     @classmethod
-    def from_scores(cls, scores: Sequence[Score]) -> ScoreBatch:
+    def from_scores(cls, scores: Sequence[Score]) -> Self:
         """Join pieces, one at least, which are all on the same grid."""
         return cls(
             np.concatenate([score.notes for score in scores]),
@@ -183,7 +181,7 @@ class ScoreBatch:
         bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
         return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
 
-    def select(self, is_chosen: NDArray[np.bool_]) -> ScoreBatch:
+    def select(self, is_chosen: NDArray[np.bool_]) -> "ScoreBatch":
         """Return the pieces that (P,) is true for."""
         note_counts, bar_counts = np.diff(self.note_offsets), np.diff(self.bar_offsets)
         bars = np.repeat(is_chosen, bar_counts)

@@ -1,7 +1,5 @@
 """A corpus as Lightning trains on it: endless windows to learn from, whole pieces to be scored."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 from collections.abc import Callable, Iterator
@@ -163,7 +161,7 @@ class MusicDataModule(LightningDataModule):
         """Return the prompt with which a piece goes on where the context is full."""
         return self.source.rebase(history)
 
-    def train_dataloader(self) -> _TrainingBatches:
+    def train_dataloader(self) -> "_TrainingBatches":
         """Return endless batches (`TrainingBatch`)."""
         return _TrainingBatches(self, self.source.training())
 

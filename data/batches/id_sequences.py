@@ -9,8 +9,6 @@ all of them with the same one. Sequences go to the splits by their content, as p
 and equal ones to the same split.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What batches hold, as `training` reads them."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 import numpy as np

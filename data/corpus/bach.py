@@ -5,8 +5,6 @@ sign inside is two, repeats are not played twice, and fermatas are not held. (mu
 export gives all voices one program, begins upbeats on the downbeat and unfolds repeats.)
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

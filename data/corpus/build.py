@@ -7,8 +7,6 @@ same bytes come of it however many there are; and of the music never more lies i
 some pieces at a time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -7,8 +7,6 @@ datasets/NAME-HASH/corpus.json       options, the names of the pieces, and the v
 datasets/NAME-HASH/train/*.npy       the arrays of a `Split`; likewise valid/ and test/
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json
@@ -16,6 +14,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from common.files import replace_folder
 from common.text import printable
@@ -42,7 +41,7 @@ class Corpus:
     vocabulary: Vocabulary
 
     @classmethod
-    def open(cls, folder: str | Path) -> Corpus:
+    def open(cls, folder: str | Path) -> Self:
         """Open the corpus that lies in this folder.
 
         Raises:

@@ -1,7 +1,5 @@
 """Copies of a piece, in any key."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import pairwise
 

@@ -6,8 +6,6 @@ surrogates (os.fsdecode). Such a name opens its file, sorts, and survives `json.
 `json.loads` as they are; to print one or write it as text, use `common.text.printable`.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections import deque

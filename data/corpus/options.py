@@ -1,10 +1,8 @@
 """The options of a corpus: how it is built from MIDI files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from data.midi.instruments import Instruments
 from data.score import SECONDS, Grid
@@ -36,7 +34,7 @@ class CorpusOptions:
     deduplicate: bool = True  # use one of several copies, in any key; else all, in one split
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> CorpusOptions:
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Return the options among the settings of a run, as they are kept with a model.
 
         Raises:

@@ -1,7 +1,5 @@
 """MIDI files -> canonical scores: read, checked and brought to the grid, many at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

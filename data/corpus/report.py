@@ -1,7 +1,5 @@
 """The report on a corpus, for people."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

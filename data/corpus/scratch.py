@@ -1,7 +1,5 @@
 """Scores on disk between the two passes of a build, so that they need not lie in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pieces as token arrays on disk, end to end: written some at a time, read memory-mapped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class Split:
     names: tuple[str, ...]  # of the P pieces
 
     @classmethod
-    def load(cls, folder: Path, names: tuple[str, ...]) -> Split:
+    def load(cls, folder: Path, names: tuple[str, ...]) -> Self:
         """Map the arrays that a `SplitWriter` wrote.
 
         Raises:
@@ -61,7 +59,7 @@ class Split:
         ids: NDArray[np.int64],
         lengths: NDArray[np.int64],
         vocabulary: Vocabulary,
-    ) -> Split:
+    ) -> Self:
         """Return pieces in memory, from their ids (N,), end to end, and their lengths (P,)."""
         piece_offsets = offsets(lengths)
         note_offsets = offsets(vocabulary.kind_of[ids] == Kind.NOTE)

@@ -1,7 +1,5 @@
 """Survey the pieces of a corpus: what they hold, and which vocabulary holds all of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

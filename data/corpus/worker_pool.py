@@ -1,7 +1,5 @@
 """Work on many items, in other processes, that no single item can stop."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

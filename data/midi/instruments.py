@@ -1,7 +1,5 @@
 """Which instruments a piece keeps: some programs or tracks, families of programs, a piano."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 

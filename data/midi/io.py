@@ -4,8 +4,6 @@ symusic reads and writes the bytes (100 times faster than pretty_midi); pretty_m
 Python API takes and returns. Both ways in meet in `Events`, so both give the same Score.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,10 +1,9 @@
 """Events of a MIDI file to a Score: notes, bar lines and tempi brought to the grid."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +147,7 @@ class _Joined:
     note_piece: NDArray[np.int64]
 
     @classmethod
-    def of(cls, pieces: Sequence[Events]) -> _Joined:
+    def of(cls, pieces: Sequence[Events]) -> Self:
         note_offsets = offsets([len(events.notes) for events in pieces])
         heard = [events if len(events.notes) else _SILENCE for events in pieces]
         return cls(

@@ -4,8 +4,6 @@ symusic pairs the beginnings and ends of a pitch first come, first served. So be
 without an end each later note of that pitch would get the end of the one after it.
 """
 
-from __future__ import annotations
-
 import io
 
 import mido
