@@ -27,7 +27,6 @@ from generation.compose import (
     Piece,
     compose,
     continue_midi,
-    harmonize,
     harmonize_midi,
     rank_by_likelihood,
     stream,
@@ -51,7 +50,7 @@ from model.serialization import ModelFileError
 # The Python API.
 __all__ = ["Constraints", "Length", "Model", "Piece", "SamplingOptions", "Seed"]
 __all__ += ["given_from_midi", "load", "no_seed", "seed_from_midi", "seed_from_notes"]
-__all__ += ["compose", "continue_midi", "harmonize", "harmonize_midi", "stream"]
+__all__ += ["compose", "continue_midi", "harmonize_midi", "stream"]
 __all__ += ["rank_by_likelihood", "write_piece"]
 
 DEFAULT_SEED_BARS = 2
@@ -294,7 +293,11 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
 def _write(options: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
     """Write the files of the first pieces, one a stem, and print a line about each."""
     for piece, stem in zip(pieces, stems, strict=False):
-        written = piece.without_seed() if options.no_seed_in_output else piece
+        written = (
+            dataclasses.replace(piece, score=piece.new_notes())
+            if options.no_seed_in_output
+            else piece
+        )
         midi, wav, picture = write_piece(written, stem)
         score = written.score
         print(
@@ -331,7 +334,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "progress": True,
         }
         if options.harmonize is not None:
-            pieces = harmonize(model, seed, constraints, **how)
+            pieces = compose(model, seed, None, constraints, **how)
         else:
             length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
             length = DEFAULT_LENGTH if length == Length() else length

@@ -6,7 +6,7 @@ An array is NumPy's where `data` makes it, and torch's where `model` reads it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Array = TypeVar("Array")
 Other = TypeVar("Other")
@@ -32,6 +32,10 @@ class SideInput(NamedTuple, Generic[Array]):
     # of a program; 0: it has not.
     moves: Array
     time: Array  # int64 (B, T), grid steps since the first bar of the window
+
+    def window(self: SideInput[Any], number: int) -> SideInput[Any]:
+        """Return what stands beside one of the windows, alone: views with B = 1."""
+        return self.map(lambda array: array[number : number + 1])
 
     def map(self, function: Callable[[Array], Other]) -> SideInput[Other]:
         """Apply a function to each of the arrays."""

@@ -18,10 +18,11 @@ from tqdm import tqdm
 
 from data.midi.io import to_pretty_midi, write_midi
 from data.score import Score
-from data.tokens.tokenizer import decode, encode
+from data.tokens.tokenizer import decode
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, Constraints
+from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote
@@ -42,42 +43,39 @@ PROGRESS_EVERY = 16  # tokens
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece that a model wrote, and which of its notes were given.
+    """A piece that a model wrote, and what it was given.
 
     Attributes:
         ids: (T,) its tokens, from Start to End.
         score: the music that they encode.
-        prompt_tokens: how many of the ids were given.
-        seed_steps: notes with an onset before this grid step are the seed's.
-        given_program: notes of this program were given too; None: there are none.
+        seed: what was given, all of which is in it.
         nats_per_note: how unlikely the model finds the new notes, in nats per note; nan before
             `rank_by_likelihood`.
     """
 
     ids: NDArray[np.int64]
     score: Score
-    prompt_tokens: int
-    seed_steps: int = 0
-    given_program: int | None = None
+    seed: Seed
     nats_per_note: float = float("nan")
 
-    def without_seed(self) -> Piece:
-        """Return the piece with the model's own notes alone, from the bar in which they begin."""
+    @property
+    def is_given(self) -> NDArray[np.bool_]:
+        """Whether each note of the score, (N,), was given."""
+        names = ["onset", "program", "pitch"]
+        return np.isin(self.score.notes[names], self.seed.score.notes[names])
+
+    def new_notes(self) -> Score:
+        """Return the model's own notes alone, from the bar in which they may begin."""
         score = self.score
-        if self.given_program is None:
-            is_new = score.notes["onset"] >= self.seed_steps
-        else:
-            is_new = score.notes["program"] != self.given_program
-        bar = np.searchsorted(score.bar_starts, self.seed_steps, side="right") - 1
-        new = dataclasses.replace(score, notes=score.notes[is_new])
-        new = new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
-        return dataclasses.replace(self, score=new, seed_steps=0, given_program=None)
+        new = dataclasses.replace(score, notes=score.notes[~self.is_given])
+        bar = np.searchsorted(score.bar_starts, self.seed.first_open_step, side="right") - 1
+        return new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
 
 
 def compose(
     model: Model,
     seed: Seed | None = None,
-    length: Length = DEFAULT_LENGTH,
+    length: Length | None = DEFAULT_LENGTH,
     constraints: Constraints = UNCONSTRAINED,
     *,
     sampling: SamplingOptions = DEFAULT_SAMPLING,
@@ -85,12 +83,13 @@ def compose(
     random_seed: int = 0,
     progress: bool = False,
 ) -> list[Piece]:
-    """Write pieces, side by side, that begin with a seed and go on as asked.
+    """Write pieces, side by side, that keep what is given and go on as asked.
 
     Args:
         model: from `load`.
-        seed: the beginning of every piece (see generation/seeds.py); None: the model begins.
-        length: of what is written after the seed.
+        seed: notes that every piece keeps, and where new ones may begin (see generation/seeds.py);
+            None: the model begins.
+        length: of what is written after the seed; None: the piece ends with the seed's bars.
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters.
         samples: how many pieces, at least 1.
@@ -104,44 +103,21 @@ def compose(
     return _write(model, seed, grammar, sampling, samples, random_seed, progress)
 
 
-def harmonize(
-    model: Model,
-    given: Seed,
-    constraints: Constraints = UNCONSTRAINED,
-    *,
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
-    samples: int = 1,
-    random_seed: int = 0,
-    progress: bool = False,
-) -> list[Piece]:
-    """Write pieces that keep every given note, with other voices around them.
-
-    Args:
-        given: the notes of one voice (`given_from_midi`, or `voice_of` in generation/seeds.py).
-        model, constraints, sampling, samples, random_seed, progress: as in `compose`.
-
-    Raises:
-        ConstraintError: something that can never be; before anything is written.
-    """
-    model = model.retimed(constraints)
-    grammar = ConstrainedGrammar(model.vocabulary, constraints=constraints, given=given.score)
-    nothing = no_seed(model.vocabulary)
-    pieces = _write(model, nothing, grammar, sampling, samples, random_seed, progress)
-    program = int(given.score.notes["program"][0])
-    return [dataclasses.replace(piece, given_program=program) for piece in pieces]
-
-
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
     """Return the pieces, the likeliest first, each with its nats per note.
 
-    The likelihood is the model's own of what follows the prompt, as model/scoring.py defines it:
-    under the grammar alone, whatever was asked for.
+    The likelihood is the model's own of what is new, as model/scoring.py defines it, with what is
+    given certain: under the grammar alone, whatever else was asked for.
     """
-    nats = model.token_nats([piece.ids for piece in pieces])
+    vocabulary = model.vocabulary
+    given = [
+        GivenTokens(piece.seed.score, piece.seed.is_open, vocabulary, UNCONSTRAINED)
+        for piece in pieces
+    ]
+    nats = model.token_nats([piece.ids for piece in pieces], given=given)
     scored = []
     for piece, each in zip(pieces, nats, strict=True):
-        notes = int((piece.score.notes["onset"] >= piece.seed_steps).sum())
-        per_note = float(each[piece.prompt_tokens - 1 :].sum()) / notes
+        per_note = float(each.sum()) / max(int((~piece.is_given).sum()), 1)
         scored.append(dataclasses.replace(piece, nats_per_note=per_note))
     return sorted(scored, key=lambda piece: piece.nats_per_note)
 
@@ -168,10 +144,9 @@ def stream(
     """
     model, seed, grammar = _prepare(model, seed, length, constraints)
     notes = NoteStream(model.vocabulary)
-    prompt, state = _begin(model, seed, grammar, samples=1)
-    for token in prompt.tolist():
+    for token in grammar.given.prompt.tolist():
         notes.add(token)
-    for ids in _sample(model, prompt, grammar, state, sampling, random_seed):
+    for ids in _sample(model, grammar, grammar.start(1), sampling, random_seed):
         note = notes.add(int(ids[0]))
         if note is not None:
             yield note
@@ -236,9 +211,14 @@ def harmonize_midi(
         MidiError: no such voice in it.
         ConstraintError: something that can never be.
     """
-    given = given_from_midi(midi, model.vocabulary, voice=voice)
-    pieces = harmonize(
-        model, given, constraints, sampling=sampling, samples=best_of, random_seed=random_seed
+    pieces = compose(
+        model,
+        given_from_midi(midi, model.vocabulary, voice=voice),
+        None,
+        constraints,
+        sampling=sampling,
+        samples=best_of,
+        random_seed=random_seed,
     )
     return to_pretty_midi(rank_by_likelihood(model, pieces)[0].score)
 
@@ -249,40 +229,34 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
-    write_png(draw_piano_roll(piece.score, piece.seed_steps, piece.given_program), picture)
+    write_png(draw_piano_roll(piece.score, piece.seed.first_open_step), picture)
     return [midi, wav, picture]
 
 
 def _prepare(
-    model: Model, seed: Seed | None, length: Length, constraints: Constraints
+    model: Model, seed: Seed | None, length: Length | None, constraints: Constraints
 ) -> tuple[Model, Seed, ConstrainedGrammar]:
-    """Return model and seed at the tempo asked for, and the grammar of what follows the seed."""
+    """Return model and seed at the tempo asked for, and the grammar of the piece."""
     model = model.retimed(constraints)
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
     if tempo is not None:
         seed = seed.at_tempo(vocabulary.tempos[tempo])
-    bars, seconds = length.bars, length.seconds  # of the whole piece; notes are the new ones
-    if bars is not None:
-        bars += len(seed.score.bars)
-    if seconds is not None:
-        seconds += float(seed.score.step_seconds(seed.end_step))
-    length = dataclasses.replace(length, bars=bars, seconds=seconds)
-    return model, seed, ConstrainedGrammar(vocabulary, length, constraints)
-
-
-def _begin(
-    model: Model, seed: Seed, grammar: ConstrainedGrammar, samples: int
-) -> tuple[NDArray[np.int64], ConstrainedState]:
-    """Return the prompt, (T,), and the state after it."""
-    prompt = encode(seed.score, model.vocabulary)[:-1]  # the music goes on where End stood
-    return prompt, grammar.begin(prompt, samples, seed.end_step)
+    if length is None:
+        length = Length(bars=len(seed.score.bars))
+    else:  # of the whole piece; notes are the new ones
+        bars, seconds = length.bars, length.seconds
+        if bars is not None:
+            bars += len(seed.score.bars)
+        if seconds is not None:
+            seconds += float(seed.score.step_seconds(seed.end_step))
+        length = dataclasses.replace(length, bars=bars, seconds=seconds)
+    return model, seed, ConstrainedGrammar(vocabulary, length, constraints, seed)
 
 
 def _sample(
     model: Model,
-    prompt: NDArray[np.int64],
     grammar: ConstrainedGrammar,
     state: ConstrainedState,
     sampling: SamplingOptions,
@@ -291,7 +265,7 @@ def _sample(
     """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
     return sample(
         model.decoder,
-        [prompt] * len(state.kind),
+        [grammar.given.prompt] * len(state.kind),
         grammar,
         state,
         generator=torch.Generator().manual_seed(random_seed),
@@ -313,18 +287,18 @@ def _write(
     """Write pieces side by side."""
     if samples < 1:
         raise ValueError(f"samples must be 1 or more, not {samples}")
-    prompt, state = _begin(model, seed, grammar, samples)
+    state, prompt = grammar.start(samples), grammar.given.prompt
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(
         total=1.0, desc="Writing ", bar_format=layout, disable=None if progress else True
     ) as line:  # None: shown on a terminal alone
-        for column in _sample(model, prompt, grammar, state, sampling, random_seed):
+        for column in _sample(model, grammar, state, sampling, random_seed):
             columns.append(column)
             if len(columns) % PROGRESS_EVERY == 0:
                 line.update(grammar.plan.progress(state) - line.n)
     pieces = []
     for row in np.stack(columns, axis=1):  # (B, T)
-        ids = np.concatenate([prompt, grammar.ending(row)])
-        pieces.append(Piece(ids, decode(ids, model.vocabulary), len(prompt), seed.end_step))
+        ids = grammar.whole(np.concatenate([prompt, row]))
+        pieces.append(Piece(ids, decode(ids, model.vocabulary), seed))
     return pieces

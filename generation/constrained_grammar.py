@@ -12,22 +12,22 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.score import Score
-from data.tokens.features import SideArrays, SideFeatures
+from data.tokens.cursor import latest_notes
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.spans import NEVER
+from data.tokens.spans import NEVER, SideArrays
 from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
-from generation.given import GivenNotes
+from generation.given import GivenTokens, check_given
 from generation.length import Length, LengthPlan
+from generation.seeds import Seed, no_seed
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
 
 # The kinds of the latest id after which a rule has something to mask; after others it is skipped.
-_ANY = set(Kind)
 _BAR_HEAD = {Kind.BAR, Kind.LENGTH}
 _NOTE_END = {Kind.DURATION, Kind.VELOCITY}
 _BEFORE_POSITION = {Kind.START, Kind.BAR, Kind.LENGTH, Kind.TEMPO, *_NOTE_END}
@@ -44,23 +44,23 @@ class ConstrainedGrammar:
     As long as its last bar has no note, every note ends by the deadline, and some note that the
     model may play can still begin before it; durations and bars that would break this are masked.
     So the last bar always gets a note. Where the model begins a bar after the last, the piece is
-    over: that Bar stands for End (`ending` replaces it). So a bar is full when the model finds it
+    over: that Bar stands for End (`whole` replaces it). So a bar is full when the model finds it
     full, not when it happens to think of the end.
 
     Args:
         vocabulary: of the model.
-        length: how long the piece is; None: the model ends it.
+        length: how long the piece is, with what is given; None: the model ends it.
         constraints: what the model may play; None: anything.
-        given: notes of one program that are kept. The piece has their bars and tempi and ends
-            with them; the model plays the other programs.
+        seed: the notes that are kept, and where the model may write others; None: it begins.
 
     Attributes:
         grammar: the grammar that is narrowed.
+        given: what is given, as tokens.
         plan: where the piece may end.
 
     Raises:
         ConstraintError: no piece can be as it is asked for.
-        VocabularyError: the vocabulary has no token for something in the given notes.
+        VocabularyError: the vocabulary has no token for something that is given.
     """
 
     def __init__(
@@ -68,9 +68,10 @@ class ConstrainedGrammar:
         vocabulary: Vocabulary,
         length: Length | None = None,
         constraints: Constraints | None = None,
-        given: Score | None = None,
+        seed: Seed | None = None,
     ) -> None:
         constraints = constraints or UNCONSTRAINED
+        seed = seed or no_seed(vocabulary)
         self.vocabulary = vocabulary
         self.length = length or Length()
         self.grammar = Grammar(vocabulary)
@@ -78,31 +79,32 @@ class ConstrainedGrammar:
         self._stepper = FeatureStepper(self.features)
         self._tempo = constraints.tempo_number(vocabulary)
         self._meter = constraints.meter_number(vocabulary)
-        if given is not None and self.length != Length():
-            raise ConstraintError("the piece is as long as the given notes: ask for no length")
-        self._given = None if given is None else GivenNotes(given, vocabulary, constraints)
-        given_program = self._given.program if self._given else None
-        self._is_barred = ~constraints.candidates(vocabulary, given_program)  # (N,)
+        self.given = GivenTokens(seed.score, seed.is_open, vocabulary, constraints)
+        self._of_given = self.features.of_given(self.given.notes)
+        self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
         whole_bars = vocabulary.whole_bars
         self.plan = LengthPlan(
             vocabulary=vocabulary,
             length=self.length,
-            last_bar=len(given.bars) if given is not None else self.length.bars or NEVER,
+            last_bar=self.length.bars or NEVER,
             longest_bar=int(whole_bars.max() if self._meter is None else whole_bars[self._meter]),
-            given_end=self._given.end if self._given else None,
+            given=self.given,
         )
         self._numbers = np.arange(vocabulary.size)
+        self._program_of = self.features.program_of
+        self._needs_last_note, self._last_chance = True, NEVER
+        self._check_given(constraints)
         self._rules = self._rules_in_force()
 
     def _rules_in_force(self) -> list[tuple[set[Kind], Rule]]:
         """Return the rules that narrow the mask, in order, each with the kinds it comes after."""
         rules: list[tuple[set[Kind], Rule]] = []
-        length, given = self.length, self._given
-        if not given and (self._tempo is not None or length.seconds):
+        length = self.length
+        if self._tempo is not None or length.seconds:
             rules.append((_BAR_HEAD, self._mask_tempos))
-        if not given and self._meter is not None:
+        if self._meter is not None:
             rules.append((_BEFORE_POSITION, self._mask_meters))
         if length.seconds:
             rules.append((_BEFORE_POSITION, self._mask_positions_after_limit))
@@ -114,89 +116,86 @@ class ConstrainedGrammar:
             rules.append((_BEFORE_POSITION, self._mask_short_bars))
         if length.bars or length.seconds:
             rules.append((_BEFORE_POSITION, self._mask_end_before_last_bar))
-        elif not given:
+        else:
             if length.notes or length.endless:
                 rules.append((_BEFORE_POSITION, self._mask_end_before_last_note))
             rules.append((_BEFORE_POSITION, self._mask_empty_bars))
-        if given:
-            rules.append((_ANY, given.narrow))
+        if self.given.notes.is_open.any():
+            rules.append((_BEFORE_POSITION, self._mask_positions_of_closed))
         rules.append(({Kind.BAR}, self._mask_all_after_end))
         return rules
 
     def start(self, batch: int) -> ConstrainedState:
-        """Return the state of `batch` rows after Start."""
-        return self.begin([self.vocabulary.first(Kind.START)], batch)
-
-    def begin(self, prompt: ArrayLike, batch: int, end_step: int = 0) -> ConstrainedState:
-        """Return the state of `batch` rows after a prompt.
-
-        Args:
-            prompt: (T,) ids of a piece without its End; with given notes it is Start alone.
-            batch: how many rows.
-            end_step: nothing new begins before this step, counted from the prompt's beginning.
-
-        Raises:
-            ConstraintError: after this prompt no piece can be as it is asked for.
-            ValueError: a prompt before given notes.
-        """
-        prompt = np.asarray(prompt, dtype=np.int64)
-        if self._given and len(prompt) > 1:
-            raise ValueError("a piece begins with its given notes: there can be no other prompt")
+        """Return the state of `batch` rows after the prompt: what is given before any choice."""
+        given = self.given
         start = self.grammar.start(batch)
         rows = np.zeros(batch, dtype=np.int64)
-        sounding = self._given.sounding if self._given else np.zeros(0, dtype=np.int16)
         state = ConstrainedState(
             **vars(start),
             note_ends=start.free_at,  # one array for both, as long as the model may play all notes
-            last_end=rows.copy(),
+            last_end=rows + given.last_ends.max(initial=0),
             whole_bar=rows.copy(),
-            limit=rows + NEVER,
+            limit=rows + (self.plan.limit if self.length.seconds else NEVER),
             new_notes=rows.copy(),
             bar_notes=rows.copy(),
             past_notes=rows.copy(),
-            next_given=rows + 1,  # after Start
-            sounding=np.tile(sounding, (batch, 1)),
+            next_given=rows.copy(),
+            sounding=np.tile(given.sounding, (batch, 1)),
         )
-        for token in prompt[1:]:
-            self._follow(state, np.full(batch, token))
-        self.grammar.wait(state, end_step)
-        state.new_notes[:] = 0
-        if self.length.seconds:
-            tempo = None if self._tempo is None else self.vocabulary.tempos[self._tempo]
-            state.limit[:] = self.plan.limit_after(prompt, tempo)
         if self._is_barred.any():
             state.note_ends = state.free_at.copy()
             state.free_at[:, self._is_barred] = NEVER
-        if len(prompt) > 1:
-            self._check_prompt(state)
+        given.advance(state.next_given, np.full(batch, given.prompt[0]))
+        for token in given.prompt[1:]:
+            self.advance(state, np.full(batch, token))
         return state
 
     def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
         mask = self.grammar.allowed(state)
         latest = set(state.kind.tolist())
+        is_due = ~self.given.is_done(state.next_given)
+        bars = slice(self.vocabulary.first(Kind.END), self.vocabulary.first(Kind.POSITION))
+        of_grammar = mask[is_due, bars]  # a copy: given bars are as they are
         for kinds, narrow in self._rules:
             if latest & kinds:
                 narrow(mask, state)
+        mask[is_due, bars] = of_grammar
+        self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
         return mask
 
     def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
         """Take each row's next id, (B,), into the state; the ids must be allowed."""
         ids = np.asarray(ids, dtype=np.int64)
-        self._follow(state, ids)
-        if self._given:
-            self._given.advance(state, ids)
+        before = state.next_given.copy()
+        self.given.advance(state.next_given, ids)
+        self.grammar.advance(state, ids)
+        latest = set(state.kind.tolist())
+        self.plan.advance(state, latest)
+        if Kind.DURATION not in latest:
+            return
+        rows = np.flatnonzero(state.kind == Kind.DURATION)
+        note, end = state.note[rows], state.note_end[rows]
+        state.last_end[rows] = np.maximum(state.last_end[rows], end)
+        is_new = state.next_given[rows] == before[rows]  # what is given sounds already
+        step = np.arange(state.sounding.shape[1])
+        now = state.now[rows, None]
+        state.sounding[rows] += (step >= now) & (step < end[:, None]) & is_new[:, None]
+        if state.note_ends is not state.free_at:
+            state.note_ends[rows, note] = end
+            is_barred = self._is_barred[note]
+            state.free_at[rows[is_barred], note[is_barred]] = NEVER
 
-    def ending(self, ids: ArrayLike) -> NDArray[np.int64]:
-        """Return the new ids of a row as far as its last whole note, and End.
+    def whole(self, ids: ArrayLike) -> NDArray[np.int64]:
+        """Return the ids (T,) of a piece as far as its last whole note, and End.
 
         This drops Pad, the Bar that stands for End, and what was begun where sampling stopped.
         """
         ids = np.asarray(ids, dtype=np.int64)
         kinds = self.vocabulary.kind_of[ids]
-        whole = Kind.VELOCITY if len(self.vocabulary.velocities) > 1 else Kind.DURATION
-        notes = np.flatnonzero(kinds == whole)
-        size = int(notes[-1]) + 1 if len(notes) else 0
+        last = Kind.VELOCITY if len(self.vocabulary.velocities) > 1 else Kind.DURATION
+        notes = np.flatnonzero(kinds == last)
+        size = int(notes[-1]) + 1 if len(notes) else 1
         return np.append(ids[:size], self.vocabulary.first(Kind.END))
 
     def side(self, state: ConstrainedState, ids: ArrayLike) -> SideArrays:
@@ -221,73 +220,85 @@ class ConstrainedGrammar:
             self._stepper.advance(state.step_state, ids[:, 0])
             side = self._stepper.compute(state.step_state)
         self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
+        if self.given.is_told:
+            note = state.note[:, None] if ids.shape[1] == 1 else latest_notes(ids, self.vocabulary)
+            now = side.time + (state.now - side.time[:, -1])[:, None]
+            self._of_given.set(side, now, note, ids != 0)
         return side
 
-    def _follow(self, state: ConstrainedState, ids: NDArray[np.int64]) -> None:
-        """Take ids (B,) into the grammar's state, the length so far, and when notes end."""
-        self.grammar.advance(state, ids)
-        latest = set(state.kind.tolist())
-        self.plan.advance(state, latest)
-        if Kind.DURATION not in latest:
+    def _check_given(self, constraints: Constraints) -> None:
+        """Refuse given notes with which no piece can be as it is asked for."""
+        given, length = self.given, self.length
+        check_given(given, constraints)
+        if not given.bars:
             return
-        rows = np.flatnonzero(state.kind == Kind.DURATION)
-        note = state.note[rows]
-        end = state.free_at[rows, note]
-        state.last_end[rows] = np.maximum(state.last_end[rows], end)
-        if state.note_ends is state.free_at:
-            return
-        state.note_ends[rows, note] = end
-        is_barred = self._is_barred[note]
-        state.free_at[rows[is_barred], note[is_barred]] = NEVER
-        if self._given:
-            begin = state.now[rows]
-            its = ~is_barred  # what is given sounds already
-            self._given.add_sounding(state, rows[its], begin[its], end[its])
-
-    def _check_prompt(self, state: ConstrainedState) -> None:
-        """Refuse a prompt, the same in all rows, from which no way leads to the end asked for."""
-        bar_end = int(state.bar_start[0] + state.bar_length[0])
-        limit, is_over = int(state.limit[0]), bool(self.plan.is_over(state)[0])
-        if is_over:
+        is_last = (length.bars or NEVER) == given.bars
+        meters = {*map(tuple, given.score.bars[["numerator", "denominator"]].tolist())}
+        if is_last and constraints.time_signature and meters != {constraints.time_signature}:
+            raise ConstraintError(
+                "the given notes have bars of their own: ask for no time signature"
+            )
+        last_end = int(given.last_ends.max(initial=0))
+        limit = self.plan.limit if length.seconds else NEVER
+        last_onset = max(given.last_bar_start, int(given.notes.onset.max(initial=0)))
+        if given.bars > self.plan.last_bar or last_onset >= limit:
             raise ConstraintError("the seed is already longer than the piece that is asked for")
-        deadline = self._deadline(state)[0]
-        is_last = state.bar_count[0] == self.plan.last_bar or bar_end >= limit
-        if state.last_end[0] > deadline or (
-            not is_last and self._earliest_end(state)[0] > deadline
-        ):
+        rest = (length.bars or given.bars) - given.bars
+        most = given.end + rest * self.plan.longest_bar
+        if not is_last and last_end > (most if length.bars else max(given.end, limit)):
             raise ConstraintError(
                 "the notes of the seed sound on past the end that is asked for: ask for a longer "
                 "piece or keep less of the seed"
             )
-        first_free = max(self._first_free(state)[0], state.bar_start[0] + state.position[0] + 1)
-        if is_last and first_free >= min(bar_end, limit):
+        is_last |= given.end >= limit
+        step = np.arange(given.end)
+        room = given.may_begin(step)  # (S, P)
+        room &= np.isin(np.arange(room.shape[1]), self._program_of[~self._is_barred])
+        sounding = np.pad(given.sounding, (0, given.end))[: given.end]
+        room &= (sounding < self._max_polyphony)[:, None]
+        if is_last and not room.any():
             raise ConstraintError(
-                "the seed leaves no room for a note before the end that is asked for: ask for "
-                "a longer piece or keep less of the seed"
+                "the given notes leave no room for others: ask for a higher polyphony, or for more "
+                "instruments or bars"
             )
+        self._needs_last_note = not (is_last and given.has_note_in_last_bar)
+        if is_last and self._needs_last_note:
+            self._last_chance = int(np.flatnonzero(room.any(axis=1))[-1])
+            if self._last_chance < given.last_bar_start:
+                raise ConstraintError("no note can begin in the last bar: open more of the piece")
+        elif not is_last and (length.bars or length.seconds):
+            end = most if length.bars else limit
+            is_good = (given.last_ends < end) & ~self._is_barred
+            if not is_good.any() or (given.sounding[end - 1 :] >= self._max_polyphony).any():
+                raise ConstraintError(
+                    "the seed leaves no room for a note before the end that is asked for: ask for "
+                    "a longer piece or keep less of the seed"
+                )
 
     # What the rules ask.
 
-    def _voice_free(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the step (B,) from which fewer notes sound than may, if none begins before it."""
-        nth = state.note_ends.shape[1] - self._max_polyphony
-        return np.asarray(np.partition(state.note_ends, nth, axis=1)[:, nth])
+    def _nth_end(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the step (B,) from which fewer notes sound than may, if they end so, (B, N)."""
+        nth = ends.shape[1] - self._max_polyphony
+        return np.asarray(np.partition(ends, nth, axis=1)[:, nth])
 
     def _is_voice_free(
         self, state: ConstrainedState, steps: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return whether fewer notes sound than may, at steps (B, K), none before the latest."""
-        if not self._given:
-            return np.asarray(steps >= self._voice_free(state)[:, None])
-        steps = np.minimum(steps, state.sounding.shape[1] - 1)
-        sounding = np.take_along_axis(state.sounding, steps, axis=1)
-        return np.asarray(sounding < self._max_polyphony)
+        is_free = steps >= self._nth_end(state.note_ends)[:, None]
+        size = state.sounding.shape[1]
+        if not size:
+            return np.asarray(is_free)
+        sounding = np.take_along_axis(state.sounding, np.minimum(steps, size - 1), axis=1)
+        return np.where(steps < size, sounding < self._max_polyphony, is_free)
 
     def _first_free(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the step (B,) from which the model could begin a note, as things stand."""
-        free = state.free_at.min(axis=1)
+        """Return the step (B,) from which the model could begin a note, all that is given over."""
+        free = np.maximum(state.free_at, self.given.last_ends).min(axis=1)
         if self._max_polyphony < NEVER:
-            free = np.maximum(free, self._voice_free(state))
+            ends = np.maximum(state.note_ends, self.given.last_ends)
+            free = np.maximum(free, self._nth_end(ends))
         return np.asarray(free)
 
     def _earliest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
@@ -305,26 +316,33 @@ class ConstrainedGrammar:
         is_enough = expected >= self._earliest_end(state)
         return np.where(is_enough, expected, self.plan.latest_end(state))
 
-    def _note_deadline(self, state: ConstrainedState, now: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the step (B,) by which the note that begins `now`, (B,), has to end.
+    def _note_deadline(self, state: ConstrainedState) -> NDArray[np.int64]:
+        """Return the step (B,) by which the latest note, which begins now, has to end.
 
-        One step is left at the end of the piece for a note of its last bar, unless another note
-        can begin there. Given notes need their voice from where they begin.
+        At the last chance for a note of the last bar another must be free to begin. Given notes
+        need their place in the polyphony from where they begin.
         """
+        now, note, rows = state.now, state.note, np.arange(len(state.now))
         deadline = self._deadline(state)
         has_limit = self._max_polyphony < NEVER
-        if not self._given:
-            # the note that begins now will be free too, so one more is needed
-            is_other_free = (state.free_at < deadline[:, None]).sum(axis=1) > 1
+        size = state.sounding.shape[1]
+        if self._needs_last_note:
+            chance = np.minimum(deadline - 1, self._last_chance).clip(0)
+            is_free = np.maximum(state.free_at, self.given.last_ends) <= chance[:, None]
+            is_free &= self.given.may_begin(chance)[:, self._program_of]
+            is_other_free = is_free.sum(axis=1) > is_free[rows, note]
             if has_limit:
-                sounding = (state.note_ends >= deadline[:, None]).sum(axis=1)
+                sounding = (state.note_ends > chance[:, None]).sum(axis=1)
+                if size:
+                    of_piece = state.sounding[rows, np.minimum(chance, size - 1)]
+                    sounding = np.where(chance < size, of_piece, sounding)
                 is_other_free &= sounding < self._max_polyphony - 1
-            deadline = deadline - ~(is_other_free | self.plan.is_last_bar(state))
-        elif has_limit:
-            step = np.arange(state.sounding.shape[1])
-            is_full = (state.sounding >= self._max_polyphony) & (step > now[:, None])
-            deadline = np.where(is_full.any(axis=1), is_full.argmax(axis=1), deadline)
-        return deadline
+            deadline = np.where(is_other_free | self.plan.is_last_bar(state), deadline, chance)
+        if has_limit and size:
+            is_full = (state.sounding >= self._max_polyphony) & (np.arange(size) > now[:, None])
+            full = np.where(is_full.any(axis=1), is_full.argmax(axis=1), NEVER)
+            deadline = np.minimum(deadline, full)
+        return np.minimum(deadline, self.given.note_deadline(note, now))
 
     # The rules. Each takes ids away from the mask (B, V).
 
@@ -368,11 +386,11 @@ class ConstrainedGrammar:
         longest = self.vocabulary.longest_duration
         now = state.now
         extended = state.extends * longest
-        if not self._given or self._max_polyphony == NEVER:  # far from the end: nothing to mask
+        if now.min() >= self.given.reach:  # and far from the end: nothing to mask
             room = self.plan.expected_end(state) - now - extended
             if room.min() > longest + 1 and state.extends.max() < LONGEST_NOTE:
                 return
-        room = self._note_deadline(state, now) - now - extended
+        room = self._note_deadline(state) - now - extended
         durations = self.vocabulary.ids(Kind.DURATION)
         mask[:, durations] &= self._numbers[:longest] < room[:, None]
         is_extendable = (room > longest) & (state.extends < LONGEST_NOTE)
@@ -412,6 +430,7 @@ class ConstrainedGrammar:
             return
         # the grammar offers End only after a whole note
         is_done = mask[:, end] & (state.new_notes >= self.length.notes)
+        is_done &= self.given.is_done(state.next_given)
         mask[is_done] = False
         mask[:, end] = is_done
 
@@ -421,6 +440,17 @@ class ConstrainedGrammar:
         if is_empty.any():
             is_empty &= mask[:, self.vocabulary.ids(Kind.POSITION)].any(axis=1)
             mask[is_empty, self.vocabulary.ids(Kind.BAR)] = False
+
+    def _mask_positions_of_closed(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Mask positions at which no note that may begin is free."""
+        if state.bar_start.min() >= self.given.reach:
+            return
+        positions = self.vocabulary.ids(Kind.POSITION)
+        steps = self._numbers[: positions.stop - positions.start]
+        steps = (state.bar_start[:, None] + steps)[..., None]  # (B, steps, 1)
+        free_at = state.free_at.reshape(len(mask), -1, self.vocabulary.pitch_count).min(axis=2)
+        is_free = self.given.may_begin(steps[..., 0]) & (free_at[:, None] <= steps)
+        mask[:, positions] &= is_free.any(axis=2)
 
     def _mask_all_after_end(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask all but Pad where a bar after the last has begun."""

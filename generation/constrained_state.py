@@ -22,11 +22,11 @@ class ConstrainedState(GrammarState):
         last_end: (B,) the latest of them.
         whole_bar: (B,) length of a whole bar of the meter in force.
         limit: (B,) no note begins from this step on; NEVER: there is no limit, or not yet.
-        new_notes: (B,) notes begun after the prompt.
+        new_notes: (B,) notes begun after the seed.
         bar_notes, past_notes: (B,) notes begun in this bar, and in the bars before it.
-        next_given: (B,) index of the next id of the given notes.
-        sounding: (B, S) how many notes sound in each step of the piece: the given notes, known in
-            advance, and the model's so far. S is 0 where nothing is given.
+        next_given: (B,) place of the next id of what is given.
+        sounding: (B, S) how many notes sound in each step until the given notes are over: they,
+            known in advance, and the model's so far.
         step_state: where each row stands in what the decoder has read; None before it reads.
     """
 

@@ -1,129 +1,286 @@
-"""Given notes: notes that are kept as they are while the model writes others around them."""
+"""Given notes as tokens: forced through the grammar where they are due, in a region that is closed.
+
+What is given is a Score whose notes are kept, and a table of where new ones may begin. Between the
+ids of the given notes the model writes its own, where its region is open.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.interface import PAD
 from data.score import Score
+from data.tokens.cursor import Cursor, latest_notes, read_windows
+from data.tokens.features import SideFeatures
+from data.tokens.given import GivenNotes
+from data.tokens.spans import NEVER, Ints, SideArrays
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError, Constraints
 
 # What the given notes alone decide: lengths and tempi of bars, and how their notes go on.
 _GIVEN_ALONE = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
 
 
-class GivenNotes:
-    """Notes of one program that are forced through the grammar, one id after the other.
-
-    Between their ids the model writes its own. The bars and tempi are theirs, and the piece ends
-    with their last bar.
+class GivenTokens:
+    """The tokens of given notes, and the region in which the model may write others.
 
     Args:
-        score: the notes, of one program that the vocabulary has; there may be chords.
+        score: the given notes, in bars that are kept with their tempi, empty ones at the end too.
+        is_open: bool (P, S), whether notes of each of the vocabulary's programs may begin at each
+            step; later they may. Their notes end where the region does.
         vocabulary: of the model.
         constraints: of the piece; the tempo holds for the given notes too.
 
     Attributes:
         score: the notes, at that tempo.
-        program: who plays them.
-        end: the step at which the last bar ends.
-        sounding: (S,) how many of them sound in each step.
+        bars: how many bars it has.
+        end: the step at which the last of them ends.
+        ids: (T,) its tokens without End.
+        prompt: the ids before the first place at which there is a choice.
 
     Raises:
-        ConstraintError: no note, more than one program, or notes that the constraints rule out.
+        ConstraintError: notes that the constraints rule out.
         VocabularyError: the vocabulary has no token for something in the score.
     """
 
-    def __init__(self, score: Score, vocabulary: Vocabulary, constraints: Constraints) -> None:
-        programs = np.unique(score.notes["program"]).tolist()
-        if not programs:
-            raise ConstraintError("there are no given notes to keep")
-        if len(programs) > 1:
-            raise ConstraintError(
-                f"the given notes must be one voice: they have {len(programs)} programs, "
-                f"{programs}; choose one of them"
-            )
+    def __init__(
+        self,
+        score: Score,
+        is_open: NDArray[np.bool_],
+        vocabulary: Vocabulary,
+        constraints: Constraints,
+    ) -> None:
         tempo = constraints.tempo_number(vocabulary)
         if tempo is not None:
             tempi = np.full_like(score.tempo_bpm, vocabulary.tempos[tempo])
             score = replace(score, tempo_bpm=tempi)
-        self.score = score
-        self.program: int = programs[0]
-        self.end = int(score.bar_starts[-1])
-        self._vocabulary = vocabulary
-        self._ids = encode(score, vocabulary)
+        self.score, self.vocabulary = score, vocabulary
+        self.bars, self.end = len(score.bars), int(score.bar_starts[-1])
+        self.ids = encode(score, vocabulary)[:-1]
+        self.notes = GivenNotes.of(score, is_open, vocabulary)
+        self.prompt = self.ids[: self._choice_at()]
+        self._note_ends = self.notes.onset + score.notes["duration"]
+        self._run_ends = _run_ends(is_open)
+        self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
         kinds = np.arange(len(Kind))
         inside_note = [Kind.NOTE, Kind.EXTEND]  # after which the same note goes on
         if len(vocabulary.velocities) > 1:
             inside_note.append(Kind.DURATION)
         self._takes_note = ~np.isin(kinds, inside_note)  # (kind,)
         self._takes_position = self._takes_note & (kinds != Kind.POSITION)
-        steps = np.arange(self.end)
-        onset, duration = score.notes["onset"].astype(np.int64), score.notes["duration"]
-        begun = np.searchsorted(np.sort(onset), steps, side="right")
-        ended = np.searchsorted(np.sort(onset + duration), steps, side="right")
-        self.sounding = (begun - ended).astype(np.int16)
-        self._check(constraints)
 
-    def _check(self, constraints: Constraints) -> None:
-        """Refuse constraints that the given notes break, or that leave no room beside them."""
-        meters = {*map(tuple, self.score.bars[["numerator", "denominator"]].tolist())}
-        if constraints.time_signature and meters != {constraints.time_signature}:
-            raise ConstraintError(
-                "the given notes have bars of their own: ask for no time signature"
-            )
-        limit = constraints.max_polyphony
-        if limit and self.sounding.max() > limit:
-            raise ConstraintError(
-                f"of the given notes {self.sounding.max()} sound at once: "
-                f"a polyphony of {limit} is too few"
-            )
-        if limit and self.sounding.min() >= limit:
-            raise ConstraintError(
-                f"a polyphony of {limit} leaves no room beside the given notes: ask for more"
-            )
+    def _choice_at(self) -> int:
+        """Return the place of the first id before which the model may write."""
+        is_open = self.notes.is_open
+        first = int(is_open.any(axis=0).argmax()) if is_open.any() else is_open.shape[1]
+        cursor = Cursor.at_start(self.vocabulary, 1)
+        for place, token in enumerate(self.ids[1:].tolist(), start=1):
+            cursor.advance(np.array([token]))
+            is_head = cursor.kind[0] in (Kind.BAR, Kind.LENGTH, Kind.TEMPO)
+            if cursor.now[0] >= first + is_head:
+                return place
+        return len(self.ids)
 
-    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Mask what would pass over the next given id; force that id where it is due."""
-        vocabulary = self._vocabulary
-        token = self._ids[state.next_given]  # (B,)
-        kind = vocabulary.kind_of[token]
-        rows, ids = np.arange(len(token)), np.arange(vocabulary.size)
+    @property
+    def last_bar_start(self) -> int:
+        """The step at which the last of its bars begins; 0 without bars."""
+        return int(self.score.bar_starts[-2]) if self.bars else 0
 
-        for own in (Kind.LENGTH, Kind.TEMPO):
-            mask[:, vocabulary.ids(own)] = False
+    @property
+    def whole_bar(self) -> int:
+        """Steps of a whole bar of its last meter; 0 without bars."""
+        if not self.bars:
+            return 0
+        meter = self.score.bars[["numerator", "denominator"]][-1].tolist()
+        return int(self.score.grid.bar_steps(*meter))
+
+    @cached_property
+    def reach(self) -> int:
+        """The first step from which nothing of it matters to new notes."""
+        return int(max(self.end, self.notes.is_open.shape[1], len(self.sounding)))
+
+    @cached_property
+    def is_told(self) -> bool:
+        """Whether the model has to know the notes in advance: some come after its first choice."""
+        return len(self.prompt) < len(self.ids)
+
+    @cached_property
+    def last_ends(self) -> Ints:
+        """(N,) when the last given note of each number ends; 0: there is none."""
+        ends = np.zeros(self.vocabulary.counts[Kind.NOTE], dtype=np.int64)
+        np.maximum.at(ends, self.notes.note, self._note_ends)
+        return ends
+
+    @cached_property
+    def sounding(self) -> NDArray[np.int16]:
+        """(S,) how many given notes sound in each step; after these steps none does."""
+        steps = np.arange(int(self.last_ends.max(initial=0)))
+        begun = np.searchsorted(np.sort(self.notes.onset), steps, side="right")
+        ended = np.searchsorted(np.sort(self._note_ends), steps, side="right")
+        return (begun - ended).astype(np.int16)
+
+    @cached_property
+    def has_note_in_last_bar(self) -> bool:
+        """Whether a given note begins in the last of its bars."""
+        return bool(np.any(self.notes.onset >= self.last_bar_start))
+
+    def is_done(self, next_given: Ints) -> NDArray[np.bool_]:
+        """Return whether rows have read all ids; (B,) `next_given` is the place of the next."""
+        return next_given >= len(self.ids)
+
+    def may_begin(self, step: Ints) -> NDArray[np.bool_]:
+        """Return (..., P), whether new notes of a program may begin at steps (...)."""
+        return ~self.notes.is_closed(step)
+
+    def narrow(
+        self,
+        mask: NDArray[np.bool_],
+        latest: Ints,
+        now: Ints,
+        bar_start: Ints,
+        next_given: Ints,
+    ) -> None:
+        """Mask new notes outside the region, and what would pass over the next given id.
+
+        Where that id is due, it is allowed whatever the mask was.
+
+        Args:
+            mask: (B, V), what may come next.
+            latest: (B,) the Kind of the latest id.
+            now: (B,) time of the latest Position or Bar.
+            bar_start: (B,) time of the latest Bar.
+            next_given: (B,) place of the next given id.
+        """
+        vocabulary = self.vocabulary
+        first_position = vocabulary.first(Kind.POSITION)
+        is_soon = bar_start < self.notes.is_open.shape[1]
+        if is_soon.any():
+            step = bar_start[:, None] + np.arange(vocabulary.longest_bar)
+            positions = mask[:, first_position : first_position + vocabulary.longest_bar]
+            positions &= self.may_begin(step).any(axis=-1)
+            notes = mask[:, vocabulary.ids(Kind.NOTE)]
+            notes &= self.may_begin(now)[:, self._program_of]
+        for head in (Kind.LENGTH, Kind.TEMPO):  # given bars are as they are
+            mask[:, vocabulary.ids(head)] &= (bar_start >= self.end)[:, None]
+        rows = np.flatnonzero(next_given < len(self.ids))
+        if not len(rows):
+            return
+        token, latest = self.ids[next_given[rows]], latest[rows]
+        kind, ids, due = vocabulary.kind_of[token], np.arange(vocabulary.size), mask[rows]
         for rising in (Kind.POSITION, Kind.NOTE):
             among = vocabulary.ids(rising)
-            mask[:, among] &= (ids[among] <= token[:, None]) | (kind != rising)[:, None]
+            due[:, among] &= (ids[among] <= token[:, None]) | (kind != rising)[:, None]
         bars = vocabulary.ids(Kind.BAR)
-        mask[:, bars] &= (ids[bars] == token[:, None]) | (kind == Kind.END)[:, None]
-        mask[:, vocabulary.first(Kind.END)] &= kind == Kind.END
+        due[:, bars] &= ids[bars] == token[:, None]
+        due[:, vocabulary.first(Kind.END)] = False
         is_note = kind == Kind.NOTE
-        mask[is_note, vocabulary.ids(Kind.POSITION)] = False
-
-        is_due = is_note & self._takes_note[state.kind]
-        is_due |= (kind == Kind.POSITION) & self._takes_position[state.kind]
-        mask[rows[is_due], token[is_due]] = True
+        due[is_note, vocabulary.ids(Kind.POSITION)] = False
+        is_due = is_note & self._takes_note[latest]
+        is_due |= (kind == Kind.POSITION) & self._takes_position[latest]
+        due[is_due, token[is_due]] = True
         is_forced = np.isin(kind, _GIVEN_ALONE)
-        mask[is_forced] = ids == token[is_forced, None]
+        due[is_forced] = ids == token[is_forced, None]
+        mask[rows] = due
 
-    def advance(self, state: ConstrainedState, ids: NDArray[np.int64]) -> None:
-        """Take each row's next id, (B,), which may be the next given one."""
-        state.next_given += ids == self._ids[state.next_given]
-        np.minimum(state.next_given, len(self._ids) - 1, out=state.next_given)
+    def advance(self, next_given: Ints, ids: Ints) -> None:
+        """Take each row's next id, (B,), which may be the next given one, in place."""
+        rows = np.flatnonzero(next_given < len(self.ids))
+        next_given[rows] += ids[rows] == self.ids[next_given[rows]]
 
-    def add_sounding(
+    def note_deadline(self, note: Ints, now: Ints) -> Ints:
+        """Return the step (B,) by which new notes that begin now have to end.
+
+        There their region ends, or a given note of the same program and pitch begins.
+        """
+        last = self._run_ends.shape[1] - 1
+        ends = self._run_ends[self._program_of[note], np.minimum(now, last)]
+        for row in np.flatnonzero(now < self.end):
+            again = self.notes.onset[(self.notes.note == note[row]) & (self.notes.onset > now[row])]
+            ends[row] = min(ends[row], again.min(initial=NEVER))
+        return np.asarray(ends)
+
+
+def _run_ends(is_open: NDArray[np.bool_]) -> Ints:
+    """Return (P, S + 1), the step at which the open run ends that each step belongs to."""
+    programs, size = is_open.shape
+    padded = np.hstack([is_open, np.ones((programs, 1), dtype=bool)])
+    closed = np.where(padded, NEVER, np.arange(size + 1))
+    return np.asarray(np.minimum.accumulate(closed[:, ::-1], axis=1)[:, ::-1])
+
+
+class GivenPieces:
+    """Pieces of which some notes are given, as they are scored: what is given is certain.
+
+    Args:
+        pieces: ids (T,) each, from Start to End.
+        given: what each of them is given, all of which is in it.
+        features: what computes the side input.
+    """
+
+    def __init__(
         self,
-        state: ConstrainedState,
-        rows: NDArray[np.int64],
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
+        pieces: Sequence[NDArray[np.integer[Any]]],
+        given: Sequence[GivenTokens],
+        features: SideFeatures,
     ) -> None:
-        """Count one more note of the model's in these rows, (R,), from its begin to its end."""
-        step = np.arange(self.end)
-        state.sounding[rows] += (step >= begin[:, None]) & (step < end[:, None])
+        self._given, self._features = given, features
+        self._vocabulary = features.vocabulary
+        self._of_given = [features.of_given(each.notes) for each in given]
+        self._windows = [
+            read_windows(np.asarray(piece)[None], self._vocabulary) for piece in pieces
+        ]
+        self._pieces = pieces
+
+    def narrow(self, allowed: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
+        """Return what may stand in the place of each id after Start, (T - 1, V) for each piece.
+
+        Args:
+            allowed: what the grammar admits there.
+        """
+        narrowed = []
+        for ids, given, windows, mask in zip(
+            self._pieces, self._given, self._windows, allowed, strict=True
+        ):
+            next_given = np.zeros(len(ids), dtype=np.int64)
+            for place, token in enumerate(ids.tolist()):
+                next_given[place] = next_given[place - 1]
+                given.advance(next_given[place : place + 1], np.array([token]))
+            kind, now = windows.kind[0, :-1], windows.now[0, :-1]
+            narrowed.append(mask.copy())
+            given.narrow(narrowed[-1], kind, now, now - windows.position[0, :-1], next_given[:-1])
+        return narrowed
+
+    def side(self, ids: NDArray[np.integer[Any]], rows: Sequence[tuple[int, int]]) -> SideArrays:
+        """Return the side input of windows (B, T), with what is given.
+
+        Args:
+            ids: the latest ids of pieces, Pad at their right end.
+            rows: of each the piece, and the place in it after the last id.
+        """
+        side = self._features.compute(ids)
+        note = latest_notes(ids, self._vocabulary)
+        for row, (piece, end) in enumerate(rows):
+            part, is_token = side.window(row), ids[row : row + 1] != PAD
+            begin = self._windows[piece].now[0, end - 1] - part.time[0, is_token.sum() - 1]
+            self._of_given[piece].set(part, part.time + begin, note[row : row + 1], is_token)
+        return side
+
+
+def check_given(given: GivenTokens, constraints: Constraints) -> None:
+    """Refuse constraints that the given notes break.
+
+    Raises:
+        ConstraintError: more of them sound at once than may.
+    """
+    limit, most = constraints.max_polyphony, int(given.sounding.max(initial=0))
+    if given.is_told and limit and most > limit:
+        raise ConstraintError(
+            f"of the given notes {most} sound at once: a polyphony of {limit} is too few"
+        )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.spans import NEVER
-from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError
+from generation.given import GivenTokens
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,20 @@ class LengthPlan:
         length: how long the piece shall be.
         last_bar: number of the last bar, from 1; NEVER where it is not known.
         longest_bar: steps of the longest bar that may begin.
-        given_end: the step with which given notes end the piece; None: nothing is given.
+        given: what the piece is given, with its bars.
     """
 
     vocabulary: Vocabulary
     length: Length
     last_bar: int
     longest_bar: int
-    given_end: int | None = None
+    given: GivenTokens
 
     def advance(self, state: ConstrainedState, latest: set[int]) -> None:
         """Count what the ids that were taken last, of these kinds, add to the length so far."""
         if Kind.NOTE in latest and self.length.notes:
             is_note = state.kind == Kind.NOTE
-            state.new_notes += is_note
+            state.new_notes += is_note & (state.now >= self.given.notes.is_open.shape[1])
             state.bar_notes += is_note
         if Kind.BAR in latest:
             rows = np.flatnonzero(state.kind == Kind.BAR)
@@ -86,20 +87,25 @@ class LengthPlan:
 
     def expected_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the step (B,) at which the piece ends if the meter stays as it is."""
-        bar_end = state.bar_start + state.bar_length
-        if self.given_end is not None:
-            return np.full(len(bar_end), self.given_end)
+        bar_end, bars_left = self._known(state)
         if self.length.seconds:
             return np.asarray(np.maximum(bar_end, state.limit))
         if not self.length.bars:
             return np.full(len(bar_end), NEVER)
-        whole = np.minimum(state.whole_bar, self.longest_bar)
-        return np.asarray(bar_end + (self.last_bar - state.bar_count) * whole)
+        is_given = state.bar_count < self.given.bars
+        whole = np.where(is_given, self.given.whole_bar, state.whole_bar)
+        return np.asarray(bar_end + bars_left * np.minimum(whole, self.longest_bar))
 
     def latest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the last step (B,) that the piece can reach, if the longest bars follow."""
-        follow = self.last_bar - state.bar_count
-        return np.asarray(state.bar_start + state.bar_length + follow * self.longest_bar)
+        bar_end, bars_left = self._known(state)
+        return np.asarray(bar_end + bars_left * self.longest_bar)
+
+    def _known(self, state: ConstrainedState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the step (B,) at which the last bar ends that is known, and how many follow."""
+        is_given = state.bar_count < self.given.bars
+        bar_end = np.where(is_given, self.given.end, state.bar_start + state.bar_length)
+        return bar_end, self.last_bar - np.maximum(state.bar_count, self.given.bars)
 
     def is_last_bar(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) is in the last bar of its piece."""
@@ -141,25 +147,18 @@ class LengthPlan:
             done = (state.bar_count - 1) / self.last_bar
         return float(done.clip(0, 1).min())
 
-    def limit_after(self, prompt: NDArray[np.int64], tempo_bpm: int | None) -> int:
-        """Return the step at which `length.seconds` are over; NEVER: the tempo is still open.
-
-        Args:
-            prompt: (T,) ids of a piece without its End.
-            tempo_bpm: of what follows the prompt; None: as the prompt ends.
-        """
+    @cached_property
+    def limit(self) -> int:
+        """The step at which `length.seconds` are over; NEVER: the tempo is still open."""
         assert self.length.seconds is not None
-        vocabulary = self.vocabulary
-        steps_per_beat = vocabulary.grid.steps_per_beat
-        if len(prompt) == 1:
-            if vocabulary.grid.has_meter:
+        score, grid = self.given.score, self.vocabulary.grid
+        if not self.given.bars:
+            if grid.has_meter:
                 return NEVER
-            return max(1, round(self.length.seconds * steps_per_beat))
-        score = decode(np.append(prompt, vocabulary.first(Kind.END)), vocabulary)
+            return max(1, round(self.length.seconds * grid.steps_per_beat))
         lines = score.bar_starts
         seconds = score.step_seconds(lines)
         left = self.length.seconds - seconds[-1]
         if left <= 0:
             return max(1, round(float(np.interp(self.length.seconds, seconds, lines))))
-        bpm = score.tempo_bpm[-1] if tempo_bpm is None else tempo_bpm
-        return round(float(lines[-1] + left * bpm * steps_per_beat / 60))
+        return round(float(lines[-1] + left * score.tempo_bpm[-1] * grid.steps_per_beat / 60))

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from data.batches.windows import masks_of_pieces, unpacked
 from data.tokens.context import rebase
-from data.tokens.features import SideArrays, SideFeatures
+from data.tokens.features import SideFeatures
+from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from generation.constraints import Constraints
+from generation.given import GivenPieces, GivenTokens
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import Ids, Step
-from model.scoring import token_nats
+from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
 
 DEFAULT_CHECKPOINT = "runs/bach/model.safetensors"
@@ -43,7 +45,7 @@ class Model:
         """What computes the decoder's side input from ids."""
         return SideFeatures(self.vocabulary)
 
-    def side(self, ids: Ids) -> SideArrays:
+    def side(self, ids: Ids, rows: object = ()) -> SideArrays:
         """Return the side input of windows of ids (B, T), the piece's end unknown."""
         return self.features.compute(ids)
 
@@ -57,13 +59,19 @@ class Model:
         return self if vocabulary == self.vocabulary else replace(self, vocabulary=vocabulary)
 
     def token_nats(
-        self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
+        self,
+        pieces: Sequence[Ids],
+        allowed: Sequence[NDArray[np.bool_]] | None = None,
+        given: Sequence[GivenTokens] | None = None,
+        is_told: bool = True,
     ) -> list[NDArray[np.float64]]:
         """Return the negative log-likelihood of each token of whole pieces, in nats.
 
         Args:
             pieces: ids (T,) each, from Start to End.
             allowed: the grammar's masks (T - 1, V), one a piece; None: computed here.
+            given: what each piece is given, which then has probability 1; None: nothing.
+            is_told: whether the model is told of given notes in advance.
 
         Returns:
             (T - 1,) for each piece: of each token but Start (see model/scoring.py).
@@ -71,7 +79,12 @@ class Model:
         if allowed is None:
             masks = masks_of_pieces(pieces, self.vocabulary)
             allowed = [unpacked(mask, self.vocabulary) for mask in masks]
-        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=self.side)
+        side: MakeSide = self.side
+        if given is not None:
+            of_pieces = GivenPieces(pieces, given, self.features)
+            allowed = of_pieces.narrow(allowed)
+            side = of_pieces.side if is_told else side
+        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=side)
 
 
 def load(path: str | Path) -> Model:

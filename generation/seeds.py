@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pretty_midi
+from numpy.typing import NDArray
 
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
@@ -23,17 +24,28 @@ Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in t
 
 @dataclass(frozen=True)
 class Seed:
-    """The beginning of a piece, or notes to keep, with tokens for everything in it.
+    """What a piece is given: notes that are kept, and where new ones may begin.
 
     Attributes:
-        score: the notes; it may be empty.
-        end_step: the grid step at which new music begins, in the seed's last bar or at its end.
+        score: the notes, with tokens for everything in it; it may be empty.
+        is_open: bool (P, S), whether new notes of each of the vocabulary's programs may begin at
+            each grid step; later they may.
         changes: a clause for each thing that was changed to fit the vocabulary.
     """
 
     score: Score
-    end_step: int
+    is_open: NDArray[np.bool_]
     changes: tuple[str, ...] = ()
+
+    @property
+    def end_step(self) -> int:
+        """The step from which on everything is open: S."""
+        return int(self.is_open.shape[1])
+
+    @property
+    def first_open_step(self) -> int:
+        """The first step at which something new may begin."""
+        return int(np.append(self.is_open.any(axis=0), True).argmax())
 
     def at_tempo(self, tempo_bpm: int) -> Seed:
         """Return the seed at another tempo, which the vocabulary must have."""
@@ -43,7 +55,46 @@ class Seed:
 
 def no_seed(vocabulary: Vocabulary) -> Seed:
     """Return an empty seed: the model begins."""
-    return Seed(canonical(np.empty(0, NOTE), np.empty(0, BAR), [], vocabulary.grid)[0], 0)
+    empty = canonical(np.empty(0, NOTE), np.empty(0, BAR), [], vocabulary.grid)[0]
+    return Seed(empty, _closed(vocabulary, 0))
+
+
+def continued(score: Score, vocabulary: Vocabulary, changes: Sequence[str] = ()) -> Seed:
+    """Return a seed after whose bars the model goes on."""
+    return Seed(score, _closed(vocabulary, int(score.bar_starts[-1])), tuple(changes))
+
+
+def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
+    """Return a region (P, S) in which nothing new begins before a step."""
+    return np.zeros((len(vocabulary.programs), end_step), dtype=bool)
+
+
+def accompanied(seed: Seed, vocabulary: Vocabulary) -> Seed:
+    """Return a seed whose instruments are joined by all others from its first note on."""
+    is_open = seed.is_open.copy()
+    others = ~np.isin(vocabulary.programs, seed.score.notes["program"])
+    is_open[others, int(seed.score.notes["onset"].min(initial=0)) :] = True
+    return replace(seed, is_open=is_open)
+
+
+def rewritten(
+    score: Score, vocabulary: Vocabulary, bars: range, programs: Sequence[int] = ()
+) -> Seed:
+    """Return a piece as a seed, some bars of which are to be written anew.
+
+    Args:
+        score: the piece, fitted to the vocabulary.
+        vocabulary: of the model.
+        bars: their indices, from 0.
+        programs: whose notes they are; none: everyone's.
+    """
+    is_open = _closed(vocabulary, int(score.bar_starts[-1]))
+    begin, end = score.bar_starts[[bars.start, bars.stop]]
+    whose = np.isin(vocabulary.programs, programs or vocabulary.programs)
+    is_open[whose, begin:end] = True
+    program = np.searchsorted(vocabulary.programs, score.notes["program"])
+    kept = score.notes[~is_open[program, score.notes["onset"]]]
+    return Seed(replace(score, notes=kept), is_open)
 
 
 def seed_from_notes(
@@ -81,7 +132,8 @@ def seed_from_notes(
     if not len(score.notes):
         raise SeedError("the seed holds no notes that the model has an instrument for")
     ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]
-    return Seed(score, min(int(ends.max()), int(score.bar_starts[-1])), tuple(changes))
+    end_step = min(int(ends.max()), int(score.bar_starts[-1]))
+    return Seed(score, _closed(vocabulary, end_step), tuple(changes))
 
 
 def seed_from_midi(
@@ -115,7 +167,7 @@ def seed_from_midi(
         changes.append(f"it ends with bar {end}, the last with a note")
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
-    return Seed(fitted, int(fitted.bar_starts[-1]), tuple(changes))
+    return continued(fitted, vocabulary, changes)
 
 
 def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voice: int = 1) -> Seed:
@@ -157,7 +209,9 @@ def voice_of(score: Score, vocabulary: Vocabulary, voice: int = 1) -> Seed:
     notes["program"] = program
     alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
     fitted, changes = adapt_score(alone, vocabulary)
-    return Seed(fitted, fitted.end_step, tuple(changes))
+    is_open = _closed(vocabulary, int(fitted.bar_starts[-1]))
+    is_open[~np.isin(vocabulary.programs, program)] = True
+    return Seed(fitted, is_open, tuple(changes))
 
 
 def _pitched(programs: Sequence[int]) -> list[int]:

@@ -26,7 +26,17 @@ from model.decoding import Ids, SideArrays, side_tensors
 from model.sampling import Rebase
 
 Nats = NDArray[np.float64]
-MakeSide = Callable[[Ids], SideArrays | None]  # ids that are read -> the side input beside them
+
+
+class Row(NamedTuple):
+    """Where a row of ids that are read stands: its last id is `end` - 1 of a piece."""
+
+    piece: int
+    end: int
+
+
+# ids (B, T) that are read, Pad at their right end, and where -> the side input beside them
+MakeSide = Callable[[Ids, Sequence[Row]], SideArrays | None]
 
 
 class Scores(NamedTuple):
@@ -68,8 +78,7 @@ def score_tokens(
             1 .. T-1.
         rebase: from all ids before a place, 1-D, to the prompt from which its window is read:
             at least half the context and shorter than it.
-        side: from ids (B, T), windows with Pad at their right end, to the side input beside
-            them; None for decoders that have none.
+        side: computes the side input; None for decoders that have none.
         temperatures: by which the decoder's logits are divided, one after the other.
         batch_tokens: the most ids, padding included, that one pass of the decoder reads.
 
@@ -177,7 +186,8 @@ def _forward(decoder: Decoder, batch: list[_Window], side: MakeSide | None) -> T
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
     device = decoder.head.weight.device
-    side_input = None if side is None else side_tensors(side(ids), device)
+    rows = [Row(window.piece, window.end - 1) for window in batch]
+    side_input = None if side is None else side_tensors(side(ids, rows), device)
     logits: Tensor = decoder(torch.from_numpy(ids).to(device), side=side_input)
     return logits
 

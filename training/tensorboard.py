@@ -33,7 +33,7 @@ from evaluation.samples import split_scores
 from generation.compose import Piece, compose
 from generation.length import Length
 from generation.model import Model
-from generation.seeds import Seed
+from generation.seeds import Seed, continued
 from model.decoding import side_tensors
 from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
@@ -252,8 +252,7 @@ class Snapshot:
     @cached_property
     def prompt(self) -> Seed:
         """The first bars of the reference."""
-        score = _first_bars(self.reference, PROMPT_BARS)
-        return Seed(score, int(score.bar_starts[-1]))
+        return continued(_first_bars(self.reference, PROMPT_BARS), self.corpus.vocabulary)
 
     @cached_property
     def continuation(self) -> Piece:

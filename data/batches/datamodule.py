@@ -25,7 +25,7 @@ from data.batches.id_sequences import (
 from data.batches.interface import TrainingBatch
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.tokens.features import SideArrays
+from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # for which a worker goes on after a signal to end
@@ -46,6 +46,7 @@ class MusicDataModule(LightningDataModule):
         transpose: training windows are moved by up to so many semitones, up or down.
         silence: share of the training windows in which some instruments are silent, but not all.
         misreading: share of the notes that are moved by a few semitones in training windows.
+        given: share of the training windows in which some notes are given: known in advance.
         seed: of the choice of training windows.
         num_workers: processes that prepare training windows; 0 means none beside training.
         vocabulary_size: how many ids there are in other sequences; music knows by itself.
@@ -68,6 +69,7 @@ class MusicDataModule(LightningDataModule):
         transpose: int = 6,
         silence: float = 0.0,
         misreading: float = 0.0,
+        given: float = 0.0,
         seed: int = 0,
         num_workers: int = 0,
         vocabulary_size: int | None = None,
@@ -86,7 +88,7 @@ class MusicDataModule(LightningDataModule):
         ):
             if value < least:
                 raise CorpusError(f"{name} must be {least} or more, not {value}")
-        for name, share in (("silence", silence), ("misreading", misreading)):
+        for name, share in (("silence", silence), ("misreading", misreading), ("given", given)):
             if not 0 <= share <= 1:
                 raise CorpusError(f"{name} must be from 0 to 1, not {share}")
         if vocabulary_size is not None and not is_id_file(path):
@@ -96,7 +98,7 @@ class MusicDataModule(LightningDataModule):
         self.path, self.datasets = path, datasets
         self.context_length, self.batch_size = context_length, batch_size
         self.seed, self.num_workers = seed, num_workers
-        self.silence, self.misreading = silence, misreading
+        self.silence, self.misreading, self.given = silence, misreading, given
         self.options = CorpusOptions.from_settings(self.hparams)
         self._source: Batches | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
@@ -127,7 +129,8 @@ class MusicDataModule(LightningDataModule):
             return SequenceBatches(sequences, self.context_length)
         corpus = open_corpus(self.path, self.datasets, self.options, progress)
         reach = self.options.transpose
-        return MusicBatches(corpus, self.context_length, reach, self.silence, self.misreading)
+        shares = self.silence, self.misreading, self.given
+        return MusicBatches(corpus, self.context_length, reach, *shares)
 
     @property
     def source(self) -> Batches:
@@ -152,7 +155,7 @@ class MusicDataModule(LightningDataModule):
         features = self.source.features
         return {} if features is None else features.shape
 
-    def side(self, ids: NDArray[np.integer[Any]]) -> SideArrays | None:
+    def side(self, ids: NDArray[np.integer[Any]], rows: object = ()) -> SideArrays | None:
         """Return the side input of windows (B, T), if there is one; the end is unknown in it."""
         features = self.source.features
         return None if features is None else features.compute(ids)

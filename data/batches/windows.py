@@ -13,10 +13,20 @@ from common.interface import NOT_SCORED
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
-from data.tokens.augment import ids_left, misread, programs_of, silent_programs, transpositions
+from data.tokens.augment import (
+    WAYS,
+    choose_given,
+    ids_left,
+    misread,
+    programs_of,
+    silent_programs,
+    transpositions,
+)
 from data.tokens.context import bar_head_sizes, rebase
-from data.tokens.features import SideArrays, SideFeatures
+from data.tokens.cursor import latest_notes
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
+from data.tokens.spans import Ints, SideArrays
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
@@ -42,6 +52,7 @@ class TrainingWindows:
         reach: the most semitones by which a window is moved, as far as its piece can.
         silence: share of the windows in which some programs are silent, any but all of them.
         misreading: share of the notes in `ids` that are moved by a few semitones; targets are not.
+        given: share of the windows in which some notes are given; their tokens are not scored.
 
     Attributes:
         features: what computes the side input.
@@ -55,7 +66,9 @@ class TrainingWindows:
         reach: int,
         silence: float = 0.0,
         misreading: float = 0.0,
+        given: float = 0.0,
     ) -> None:
+        self._given = given
         self._split, self._vocabulary = split, vocabulary
         self._kind_of = vocabulary.kind_of
         self._length = context_length + 1
@@ -89,8 +102,9 @@ class TrainingWindows:
         """
         drawn = self._choose(seed, step, size, rank, ranks)
         ids, targets, silent = self._cut(drawn)
-        ids = misread(ids, drawn.slip, self._slips)
+        true_ids, ids = ids, misread(ids, drawn.slip, self._slips)
         side = self.features.compute(ids)
+        self._give(drawn, true_ids, targets, side)
         self.features.set_augmentation(side, ids, silent, drawn.shift)
         follow = np.where(drawn.has_known_length[:, None], self._follow(ids, drawn), -1)
         self.features.set_bars_to_follow(side, follow)
@@ -118,7 +132,10 @@ class TrainingWindows:
         shape = (size * ranks, self._length - 1)
         has_slipped = rng.random(shape) < self._misreading
         slip = rng.integers(LEAST_SLIP, MOST_SLIP + 1, shape) * rng.choice((-1, 1), shape)
-        drawn = _Drawn(piece, bar, shift, has_known_length, silence, order, slip * has_slipped)
+        is_giving = rng.random(size * ranks) < self._given
+        giving = np.where(is_giving, rng.integers(2**32, size=size * ranks), -1)
+        slip *= has_slipped
+        drawn = _Drawn(piece, bar, shift, has_known_length, silence, order, slip, giving)
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
     def _draw(
@@ -165,6 +182,18 @@ class TrainingWindows:
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
         return ids, targets, silent
 
+    def _give(self, drawn: _Drawn, ids: Ints, targets: Ints, side: SideArrays) -> None:
+        """Give notes of some windows (B, T): tell of them beside the ids, and score them not."""
+        note = latest_notes(ids, self._vocabulary)
+        for row, seed in enumerate(drawn.giving):
+            if seed < 0 or not (self._kind_of[ids[row]] == Kind.NOTE).any():
+                continue
+            rng = np.random.default_rng(seed)
+            given, is_given = choose_given(ids[row], rng.choice(WAYS), rng, self._vocabulary)
+            one, part = slice(row, row + 1), side.window(row)
+            self.features.of_given(given).set(part, part.time, note[one], ids[one] != 0)
+            targets[row, :-1][is_given[1:]] = NOT_SCORED
+
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
         """Return (B, P), which programs of windows (B, W) fall silent."""
         present = np.zeros_like(drawn.order, dtype=bool)
@@ -190,6 +219,7 @@ class _Drawn:
     silence: NDArray[np.float64]  # (B,) `share` of `silent_programs`
     order: NDArray[np.float64]  # (B, P) its `order`
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
+    giving: NDArray[np.int64]  # (B,) the random seed of what is given; -1: nothing
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:
@@ -269,7 +299,7 @@ class MusicBatches:
 
     Args:
         corpus: where the pieces are.
-        context_length, reach, silence, misreading: as `TrainingWindows` takes them.
+        context_length, reach, silence, misreading, given: as `TrainingWindows` takes them.
     """
 
     corpus: Corpus
@@ -277,6 +307,7 @@ class MusicBatches:
     reach: int
     silence: float
     misreading: float
+    given: float
 
     @cached_property
     def features(self) -> SideFeatures:
@@ -292,6 +323,7 @@ class MusicBatches:
             self.reach,
             self.silence,
             self.misreading,
+            self.given,
         )
 
     def whole_pieces(self, split: str, rank: int, ranks: int) -> WholePieces:

@@ -1,11 +1,13 @@
-"""Augmentation: pieces in other keys, with some instruments silent, with notes misread."""
+"""Augmentation: pieces in other keys, some instruments silent, notes misread or given."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.tokens.spans import latest, take
+from data.tokens.cursor import read_windows
+from data.tokens.given import GivenNotes
+from data.tokens.spans import NO_PITCH, latest, take
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
@@ -113,3 +115,67 @@ def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.in
     """Return the number of each Note's program in the vocabulary; anything for others."""
     number = (ids - vocabulary.first(Kind.NOTE)) // vocabulary.pitch_count
     return number.clip(0, len(vocabulary.programs) - 1)
+
+
+# How notes of a training window are given, and in how many of 20 windows.
+VOICE, VOICES, GAPS, OPENING, SCATTERED = range(5)
+WAYS = np.repeat(np.arange(5), (8, 2, 6, 3, 1))
+LONGEST_GAP = 4  # bars, and the longest between two gaps
+
+
+def choose_given(
+    ids: NDArray[np.int64], way: int, rng: np.random.Generator, vocabulary: Vocabulary
+) -> tuple[GivenNotes, NDArray[np.bool_]]:
+    """Choose notes of a training window that are given, as people give them.
+
+    Args:
+        ids: (T,) a window with at least one note, Pad at the right end.
+        way: VOICE, one instrument, the highest half of the time; VOICES, several but not all;
+            GAPS, all but some bars, of all instruments or some; OPENING, the first bars of one;
+            SCATTERED, notes at random. Of one instrument alone its highest notes are a voice.
+        rng: what chooses.
+        vocabulary: of the ids.
+
+    Returns:
+        The notes, timed from the window's first bar; and (T,) whether an id belongs to one
+        beside which others may begin, so that nothing is to be learned of it.
+    """
+    windows = read_windows(ids[None], vocabulary)
+    kind, now, note_at = windows.kind[0], windows.now[0], windows.note_at[0]
+    places = np.flatnonzero(kind == Kind.NOTE)
+    number, onset = windows.value[0, places], now[places]
+    program, pitch = np.divmod(number, vocabulary.pitch_count)
+    present = np.unique(program)
+    end = int(now.max()) + 1
+    bars = np.append(now[kind == Kind.BAR], end)  # where they begin, and the end
+    is_open = np.ones((len(vocabulary.programs), end), dtype=bool)
+    is_given = np.zeros(len(places), dtype=bool)
+    if way == SCATTERED:
+        is_given = rng.random(len(places)) < rng.random()
+    elif way == GAPS:
+        sizes = rng.integers(1, LONGEST_GAP + 1, len(bars))
+        in_gap = np.repeat(np.arange(len(bars)) % 2 == rng.integers(2), sizes)[: len(bars) - 1]
+        whose = present if rng.random() < 0.5 else _some(present, len(present), rng)
+        is_open[:] = False
+        is_open[whose] = np.repeat(in_gap, np.diff(bars))
+        is_given = ~is_open[program, onset]
+    else:
+        stop = rng.choice(bars[1:]) if way == OPENING else end
+        if len(present) == 1:
+            highest = np.full(end, NO_PITCH)
+            np.maximum.at(highest, onset, pitch)
+            is_given = (pitch == highest[onset]) & (onset < stop)
+        else:
+            means = [pitch[program == its].mean() for its in present]
+            one = present[np.argmax(means)] if rng.random() < 0.5 else rng.choice(present)
+            whose = _some(present, len(present) - 1, rng) if way == VOICES else np.array([one])
+            is_open[whose, :stop] = False
+            is_given = ~is_open[program, onset]
+    is_its = np.zeros(len(kind), dtype=bool)
+    is_its[places] = is_given & is_open[:, onset].any(axis=0)
+    return GivenNotes(onset[is_given], number[is_given], is_open), is_its[note_at] & (note_at >= 0)
+
+
+def _some(programs: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Choose one of the programs or more, up to `most`."""
+    return rng.permutation(programs)[: rng.integers(1, most + 1)]

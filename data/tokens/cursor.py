@@ -163,3 +163,10 @@ def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> Windows:
     return Windows(
         kind, value, bar_length, position, now, onset_before, note_at, duration_at, note_end
     )
+
+
+def latest_notes(ids: ArrayLike, vocabulary: Vocabulary) -> Ints:
+    """Return (B, T), the number of the latest Note since the latest Bar or Position; -1: none."""
+    windows = read_windows(ids, vocabulary)
+    number = take(windows.value, windows.note_at)
+    return np.where(windows.note_at >= 0, number, -1)

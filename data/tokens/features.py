@@ -16,7 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from data.keys import follows_key
 from data.tokens.cursor import Windows, read_windows
-from data.tokens.spans import NO_PITCH, Ints, Sounds, first_reaching, spread, take
+from data.tokens.given import GivenFeatures, GivenNotes, given_width
+from data.tokens.spans import (
+    NO_PITCH,
+    Ints,
+    SideArrays,
+    Sounds,
+    first_reaching,
+    set_bits,
+    spread,
+    take,
+)
 from data.tokens.vocabulary import Kind, Vocabulary
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
@@ -30,8 +40,6 @@ INTERVALS = {
     "motion": ("over", "lowest"),
     "degrees": ("sounding", "tonic"),
 }
-
-SideArrays = SideInput[NDArray[np.integer[Any]]]
 
 
 class SideFeatures:
@@ -65,6 +73,11 @@ class SideFeatures:
                     not of more than FEW programs
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
+
+    From outside again, all 0 where nothing is given:
+
+        given       the given notes that are still to come, by program, or of more than FEW all
+                    together (`GivenFeatures`)
 
     and beside the bits, as numbers
 
@@ -143,6 +156,7 @@ class SideFeatures:
             "between": OCTAVE * few,
             "degrees": OCTAVE,
             "mode": 2,
+            "given": given_width(few or 1),
         }
 
     def _note_columns(
@@ -200,7 +214,7 @@ class SideFeatures:
         latest_note = np.where(windows.note_at >= 0, take(windows.value, windows.note_at), -1)
         tonic, mode = self._keys(windows)
         rows, places = np.nonzero(tonic != NO_PITCH)
-        _set_bits(side.bits, rows, places, self.blocks["mode"].start + mode[rows, places, None])
+        set_bits(side.bits, rows, places, self.blocks["mode"].start + mode[rows, places, None])
         roots = {
             "latest": np.where(latest_note >= 0, self.pitch_of[latest_note], NO_PITCH),
             "lowest": sounding.lowest,
@@ -212,7 +226,7 @@ class SideFeatures:
             chosen, above = notes[which].above(roots[root])
             columns = self.blocks[name].start + above % OCTAVE
             rows, places = notes[which].rows[chosen], notes[which].places[chosen]
-            _set_bits(side.bits, rows, places, columns[:, None])
+            set_bits(side.bits, rows, places, columns[:, None])
         self._set_steps(side.bits, over, latest_note, roots["latest"])
         if self.reference_programs:
             self._set_references(side, over, begun, latest_note, roots, is_token)
@@ -222,12 +236,12 @@ class SideFeatures:
         """Set where in its bar each id stands, and what the id itself is or belongs to."""
         rows, places = np.nonzero(is_token)
         position = windows.position[rows, places, None]
-        _set_bits(bits, rows, places, self.blocks["position"].start + position)
+        set_bits(bits, rows, places, self.blocks["position"].start + position)
         rows, places = np.nonzero((windows.note_at >= 0) & is_token)
         number = windows.value[rows, windows.note_at[rows, places]]
-        _set_bits(bits, rows, places, self.columns["program"][number])
+        set_bits(bits, rows, places, self.columns["program"][number])
         rows, places = np.nonzero(windows.kind == Kind.NOTE)
-        _set_bits(bits, rows, places, self.columns["itself"][windows.value[rows, places]])
+        set_bits(bits, rows, places, self.columns["itself"][windows.value[rows, places]])
 
     def _set_notes(
         self, bits: NDArray[Any], windows: Windows, is_token: NDArray[np.bool_]
@@ -251,14 +265,14 @@ class SideFeatures:
             return Sounds(rows[which], place, number[which], self.pitch_of, now.shape)
 
         which, place = spread(begin, silent)
-        _set_bits(bits, rows[which], place, self.columns["sounding"][number[which]])
+        set_bits(bits, rows[which], place, self.columns["sounding"][number[which]])
         steps = np.minimum(end[which] - now[rows[which], place], self.longest_left)
         steps *= place >= duration_at[which]
-        _set_bits(bits, rows[which], place, self.columns["left"][number[which]] + steps[:, None])
+        set_bits(bits, rows[which], place, self.columns["left"][number[which]] + steps[:, None])
         is_new = now[rows[which], place] == now[rows[which], begin[which]]
         sounding, begun = sounds(which, place), sounds(which[is_new], place[is_new])
         which, place = spread(silent, gone)
-        _set_bits(bits, rows[which], place, self.columns["over"][number[which]])
+        set_bits(bits, rows[which], place, self.columns["over"][number[which]])
         return sounding, sounds(which, place), begun
 
     def _set_steps(
@@ -269,7 +283,7 @@ class SideFeatures:
         rows, places = over.rows[chosen], over.places[chosen]
         is_own = self.program_of[over.number[chosen]] == self.program_of[latest_note[rows, places]]
         columns = self.no_step + np.clip(-above, -OCTAVE, OCTAVE)
-        _set_bits(bits, rows[is_own], places[is_own], columns[is_own, None])
+        set_bits(bits, rows[is_own], places[is_own], columns[is_own, None])
 
     def _set_references(
         self,
@@ -289,7 +303,7 @@ class SideFeatures:
         chosen, above = over.above(np.where(has_latest, its_own, NO_PITCH))
         columns = OCTAVE * self.program_of[over.number[chosen]] + above % OCTAVE
         columns += self.blocks["between"].start
-        _set_bits(side.bits, over.rows[chosen], over.places[chosen], columns[:, None])
+        set_bits(side.bits, over.rows[chosen], over.places[chosen], columns[:, None])
         shared = np.stack([*roots.values()], axis=-1)  # (B, T, SHARED_REFERENCES)
         pitches = np.concatenate([own, shared], axis=-1)
         side.references[:] = (pitches + 1) * is_token[..., None]
@@ -318,6 +332,13 @@ class SideFeatures:
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
         side.bits[rows, places, columns] = 1
 
+    def of_given(self, given: GivenNotes) -> GivenFeatures:
+        """Return what sets the block `given` beside ids of a piece with these given notes."""
+        few, at = self.reference_programs, self.blocks["given"].start
+        voice_of = self.program_of if few else np.zeros_like(self.program_of)
+        pitches = self.pitch_of, self.vocabulary.lowest_pitch
+        return GivenFeatures(given, voice_of, *pitches, at, has_references=few > 0)
+
     def set_augmentation(
         self,
         side: SideArrays,
@@ -339,10 +360,3 @@ class SideFeatures:
         columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
         side.bits[..., self.blocks["silent"]] = silent[:, None] & is_token
         side.bits[..., self.blocks["moved"]] = columns[:, None] & is_token
-
-
-def _set_bits(bits: NDArray[Any], rows: Ints, places: Ints, columns: Ints) -> None:
-    """Set the columns (N, C) of bits (B, T, S) beside N ids, each in a row and place."""
-    _, length, size = bits.shape
-    cells = rows * length + places
-    bits.reshape(-1)[cells[:, None] * size + columns] = 1

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from common.interface import SideInput
 
 NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
 NO_PITCH = -1
 
 Ints = NDArray[np.int64]
+SideArrays = SideInput[NDArray[np.integer[Any]]]
 
 
 class Sounds:
@@ -74,3 +79,10 @@ def spread(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
     which = np.repeat(np.arange(len(first)), count)
     before = np.cumsum(count) - count
     return which, np.arange(len(which)) - before[which] + first[which]
+
+
+def set_bits(bits: NDArray[Any], rows: Ints, places: Ints, columns: Ints) -> None:
+    """Set the columns (N, C) of bits (B, T, S) beside N ids, each in a row and place."""
+    _, length, size = bits.shape
+    cells = rows * length + places
+    bits.reshape(-1)[cells[:, None] * size + columns] = 1

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.interface import OCTAVE, SHARED_REFERENCES
 from data.tokens.cursor import Cursor
-from data.tokens.features import INTERVALS, SideArrays, SideFeatures
-from data.tokens.spans import NEVER, NO_PITCH
+from data.tokens.features import INTERVALS, SideFeatures
+from data.tokens.spans import NEVER, NO_PITCH, SideArrays
 from data.tokens.vocabulary import Kind
 
 

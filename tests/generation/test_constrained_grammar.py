@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.keys import key_pitch_classes
-from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
+from data.score import BAR, DRUMS, NOTE, Grid, canonical
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
@@ -18,11 +18,11 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
+from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.sampling import SamplingOptions, sample
 from tests.data.batches.test_windows import follow
-from tests.music import EMPTY
 
 COARSE = Grid(3)
 VOCABULARIES = (
@@ -110,16 +110,10 @@ class Case:
     vocabulary: Vocabulary
     length: Length
     constraints: Constraints
-    tune: Score | None
-    seed: Score
-    end_step: int
+    seed: Seed
 
     def grammar(self):
-        return ConstrainedGrammar(self.vocabulary, self.length, self.constraints, self.tune)
-
-    @property
-    def prompt(self):
-        return encode(self.seed, self.vocabulary)[:-1]
+        return ConstrainedGrammar(self.vocabulary, self.length, self.constraints, self.seed)
 
 
 def some(rng, value, chance=0.35):
@@ -144,23 +138,40 @@ def a_case(seed):
         if grid.has_meter
         else None,
     )
-    has_seed = rng.random() < 0.5
     length = [
         Length(bars=int(rng.integers(1, 8))),
         Length(bars=int(rng.integers(1, 4))),
         Length(seconds=float(rng.uniform(0.1, 6))),
         Length(notes=int(rng.integers(1, 12))),
     ][rng.integers(4)]
-    tune, score = None, replace(EMPTY, grid=grid)
-    if rng.random() < 0.3:
-        length = Length()
-        program = int(rng.choice(vocabulary.programs))
-        tune = a_score(rng, vocabulary, int(rng.integers(1, 5)), [program], rng.uniform(0.1, 1))
-    elif has_seed:
-        score = a_score(rng, vocabulary, int(rng.integers(1, 4)))
+    seed = a_seed(rng, vocabulary)
+    if len(seed.score.bars) and rng.random() < 0.5:
+        length = Length(bars=len(seed.score.bars))
+    return Case(vocabulary, length, constraints, seed)
+
+
+def a_seed(rng, vocabulary):
+    """Nothing, or notes as people give them: a beginning, a tune, a piece with a gap, anything."""
+    way = rng.integers(6)
+    if way == 0:
+        return no_seed(vocabulary)
+    programs = [p for p in vocabulary.programs if rng.random() < 0.5] if way < 4 else None
+    score = a_score(rng, vocabulary, int(rng.integers(1, 5)), programs, rng.uniform(0.1, 1))
     ends = score.notes["onset"] + score.notes["duration"]
-    end_step = min(int(ends.max(initial=0)), int(score.bar_starts[-1]))
-    return Case(vocabulary, length, constraints, tune, score, end_step)
+    size = min(int(ends.max(initial=0)), int(score.bar_starts[-1]))
+    closed = Seed(score, np.zeros((len(vocabulary.programs), size), bool))
+    if way == 1:
+        return closed
+    if way == 2:
+        return accompanied(closed, vocabulary)
+    if way == 3:
+        return accompanied(continued(score, vocabulary), vocabulary)
+    if way == 4:
+        first, last = sorted(rng.integers(len(score.bars), size=2).tolist())
+        whose = [p for p in vocabulary.programs if rng.random() < 0.7]
+        return rewritten(score, vocabulary, range(first, last + 1), whose)
+    runs = rng.random((len(vocabulary.programs), size // 5 + 1)) < rng.random()
+    return replace(closed, is_open=np.repeat(runs, 5, axis=1)[:, :size])
 
 
 def polyphony(notes, steps):
@@ -176,24 +187,30 @@ def seconds_limit(case, score):
     return max(1, int(np.argmin(np.abs(seconds - case.length.seconds))))
 
 
+def names(notes):
+    return [*map(tuple, notes[["onset", "program", "pitch"]].tolist())]
+
+
 def check(case, ids):
     """That a finished piece is what was asked for."""
     vocabulary, constraints, length = case.vocabulary, case.constraints, case.length
+    given, is_open = case.seed.score, case.seed.is_open
     score = decode(ids, vocabulary)  # raises where the ids are not encode(score)
     assert len(score.notes)
-    old = len(case.seed.notes)
-    before = score.notes[:old]
-    assert np.array_equal(before, case.seed.notes)
-    new = score.notes[old:]
-    assert (new["onset"] >= case.end_step).all()
-    kept = np.zeros(len(new), bool)
-    if case.tune is not None:
-        kept = new["program"] == case.tune.notes["program"][0]
-        assert np.array_equal(new[kept], case.tune.notes)
-        assert np.array_equal(score.bars, case.tune.bars)
-        if constraints.tempo_bpm is None:
-            assert np.array_equal(score.tempo_bpm, case.tune.tempo_bpm)
-    free = new[~kept]
+    is_given = np.array([name in set(names(given.notes)) for name in names(score.notes)])
+    assert np.array_equal(score.notes[is_given], given.notes)
+    free = score.notes[~is_given]
+    size, kept = is_open.shape[1], len(given.bars)
+    for onset, duration, _, _, program in free.tolist():
+        where = is_open[vocabulary.programs.index(program), onset : onset + duration]
+        assert where.all(), "a new note outside of its region"
+    if len(score.bars) < kept:  # the last have no note
+        assert length == Length()
+    assert np.array_equal(score.bars[:kept], given.bars[: len(score.bars)])
+    if constraints.tempo_bpm is None:
+        assert np.array_equal(score.tempo_bpm[:kept], given.tempo_bpm[: len(score.bars)])
+    else:
+        assert (score.tempo_bpm == constraints.tempo_bpm).all()
     pitched = free[free["program"] != DRUMS]
     if constraints.key:
         assert key_pitch_classes(constraints.key)[pitched["pitch"] % 12].all()
@@ -202,31 +219,28 @@ def check(case, ids):
         assert ((low <= pitched["pitch"]) & (pitched["pitch"] <= high)).all()
     if constraints.programs:
         assert np.isin(free["program"], constraints.programs).all()
-    if constraints.max_polyphony:
-        steps = range(score.end_step) if not old else np.unique(free["onset"])
-        assert max(polyphony(score.notes, steps), default=0) <= constraints.max_polyphony
-    new_bars = slice(len(case.seed.bars), None)
-    if constraints.tempo_bpm:
-        assert (score.tempo_bpm[new_bars] == constraints.tempo_bpm).all()
-    if constraints.time_signature and case.tune is None:
-        whole = vocabulary.grid.bar_steps(*constraints.time_signature)
-        assert all(
-            bar == (*constraints.time_signature, whole) for bar in score.bars[new_bars].tolist()
-        )
     ends = free["onset"] + free["duration"]
-    if case.tune is not None or length.bars or length.seconds:
-        assert (ends <= score.bar_starts[-1]).all()
-        assert (before["onset"] + before["duration"] <= score.bar_starts[-1]).all()
+    if constraints.max_polyphony:
+        steps = [*map(range, free["onset"].tolist(), ends.tolist())]
+        steps = np.unique(np.concatenate([*map(np.array, steps), []])).tolist()
+        assert max(polyphony(score.notes, steps), default=0) <= constraints.max_polyphony
+    if constraints.time_signature:
+        whole = vocabulary.grid.bar_steps(*constraints.time_signature)
+        new_bars = score.bars[kept:].tolist()
+        assert all(bar == (*constraints.time_signature, whole) for bar in new_bars)
+    if length.bars or length.seconds:
+        all_ends = score.notes["onset"] + score.notes["duration"]
+        assert ((ends if length.bars == kept else all_ends) <= score.bar_starts[-1]).all()
     if length.bars:
         assert len(score.bars) == length.bars
     if length.seconds:
         limit = seconds_limit(case, score)
         assert (free["onset"] < limit).all()
         assert score.bar_starts[-2] < limit <= score.bar_starts[-1]
-        from_tempo = max(len(case.seed.bars), 1) - (constraints.tempo_bpm is None)
+        from_tempo = max(kept, 1) - (constraints.tempo_bpm is None)
         assert len(np.unique(score.tempo_bpm[from_tempo:])) <= 1
     if length.notes:
-        assert len(new) == length.notes
+        assert (free["onset"] >= size).sum() == length.notes
     return score
 
 
@@ -234,9 +248,9 @@ def begun(case):
     """The constrained grammar and its state after the prompt, or None where the case is refused."""
     try:
         constrained = case.grammar()
-        return constrained, constrained.begin(case.prompt, len(CHOOSERS), case.end_step)
     except ConstraintError:
         return None
+    return constrained, constrained.start(len(CHOOSERS))
 
 
 def choosers(vocabulary, seed):
@@ -253,7 +267,7 @@ def run_case(seed):
     rows = write(constrained, state, choosers(case.vocabulary, seed))
     assert rows.shape[1] < MOST_TOKENS, "no end"
     for row in rows:
-        check(case, np.concatenate([case.prompt, constrained.ending(row)]))
+        check(case, constrained.whole(np.concatenate([constrained.given.prompt, row])))
     return True
 
 
@@ -272,7 +286,7 @@ def test_a_row_is_as_it_would_be_alone(seed):
     constrained, state = ready
     together = write(constrained, state, choosers(case.vocabulary, seed))
     for row, choose in zip(together, choosers(case.vocabulary, seed), strict=True):
-        alone = write(constrained, constrained.begin(case.prompt, 1, case.end_step), [choose])[0]
+        alone = write(constrained, constrained.start(1), [choose])[0]
         assert np.array_equal(row[: len(alone)], alone)
         assert not row[len(alone) :].any(), "nothing but Pad after the end"
 
@@ -281,13 +295,19 @@ QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (0, 40, 128), 48, 72, (80,)
 PIANIST = VOCABULARIES[3]
 
 
-def pieces(constraints=None, length=None, tune=None, vocabulary=QUARTET, count=4, seed=None):
+def pieces(constraints=None, length=None, seed=None, vocabulary=QUARTET, count=4):
     """What choosers make of it, as Scores."""
-    constrained = ConstrainedGrammar(vocabulary, length or Length(bars=3), constraints, tune)
-    prompt = encode(seed, vocabulary)[:-1] if seed else [vocabulary.first(Kind.START)]
-    state = constrained.begin(prompt, count, int(seed.bar_starts[-1]) if seed else 0)
+    length = length or Length(bars=3)
+    constrained = ConstrainedGrammar(vocabulary, length, constraints, seed)
+    state, prompt = constrained.start(count), constrained.given.prompt
     rows = write(constrained, state, [by_kind(vocabulary, number) for number in range(count)])
-    return [decode(np.concatenate([prompt, constrained.ending(row)]), vocabulary) for row in rows]
+    wholes = [constrained.whole(np.concatenate([prompt, row])) for row in rows]
+    return [decode(whole, vocabulary) for whole in wholes]
+
+
+def harmonized(tune):
+    """The tune as a seed under which all others may play, and its length."""
+    return accompanied(continued(tune, QUARTET), QUARTET), Length(bars=len(tune.bars))
 
 
 def tune_of(pitches, duration=3, program=40, bars=((4, 4, 12),), tempo=80):
@@ -366,7 +386,9 @@ def test_seconds_go_on_from_the_time_of_the_seed():
     vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
     seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
     for constraints, bpm in ((None, 120), (Constraints(tempo_bpm=80), 80)):
-        for score in pieces(constraints, Length(seconds=10), vocabulary=vocabulary, seed=seed):
+        for score in pieces(
+            constraints, Length(seconds=10), continued(seed, vocabulary), vocabulary
+        ):
             assert (score.tempo_bpm[2:] == bpm).all()
             assert (
                 score.step_seconds(score.bar_starts[-2])
@@ -377,7 +399,7 @@ def test_seconds_go_on_from_the_time_of_the_seed():
 
 @pytest.mark.parametrize("notes", [1, 2, 9])
 def test_a_piece_ends_with_the_note_asked_for(notes):
-    seed = tune_of([60, 62, 64])
+    seed = continued(tune_of([60, 62, 64]), QUARTET)
     assert all(
         len(score.notes) == notes + 3 for score in pieces(length=Length(notes=notes), seed=seed)
     )
@@ -391,7 +413,8 @@ def test_without_end_there_is_always_more(vocabulary, name):
     constrained = ConstrainedGrammar(vocabulary, Length(endless=True))
     rows = write(constrained, constrained.start(1), [CHOOSERS[name](vocabulary, 3)], most=3000)
     assert rows.shape == (1, 3000)
-    score = decode(np.append(vocabulary.first(Kind.START), constrained.ending(rows[0])), vocabulary)
+    start = vocabulary.first(Kind.START)
+    score = decode(constrained.whole(np.append(start, rows[0])), vocabulary)
     assert len(score.notes) > 20
 
 
@@ -411,7 +434,8 @@ def test_where_nothing_is_asked_for_the_grammar_alone_decides():
 
 def test_a_tune_is_kept_and_others_play_under_it():
     tune = tune_of([60, 62, 64, 65, 67, 65, 64, 60], bars=((4, 4, 12), (4, 4, 6), (3, 4, 9)))
-    for score in pieces(tune=tune, length=Length(), count=8):
+    seed, length = harmonized(tune)
+    for score in pieces(None, length, seed, count=8):
         is_kept = score.notes["program"] == 40
         assert np.array_equal(score.notes[is_kept], tune.notes)
         assert np.array_equal(score.bars, tune.bars)
@@ -420,16 +444,18 @@ def test_a_tune_is_kept_and_others_play_under_it():
 
 def test_others_make_room_for_the_notes_of_the_tune():
     tune = tune_of([60, 60, 67], duration=2)
-    for score in pieces(Constraints(max_polyphony=1), Length(), tune, count=8):
+    seed, length = harmonized(tune)
+    for score in pieces(Constraints(max_polyphony=1), length, seed, count=8):
         assert np.array_equal(score.notes[score.notes["program"] == 40], tune.notes)
         assert max(polyphony(score.notes, range(score.end_step))) == 1
     assert any(
-        len(s.notes) > 3 for s in pieces(Constraints(max_polyphony=1), Length(), tune, count=8)
+        len(s.notes) > 3 for s in pieces(Constraints(max_polyphony=1), length, seed, count=8)
     )
 
 
 def test_a_tune_takes_the_tempo_asked_for():
-    (score,) = pieces(Constraints(tempo_bpm=96), Length(), tune_of([60, 62, 64]), count=1)
+    seed, length = harmonized(tune_of([60, 62, 64]))
+    (score,) = pieces(Constraints(tempo_bpm=96), length, seed, count=1)
     assert (score.tempo_bpm == 96).all()
 
 
@@ -476,11 +502,11 @@ def test_the_bars_of_other_lengths_are_reckoned():
 
 def test_what_was_begun_when_sampling_stopped_is_left_out():
     constrained = ConstrainedGrammar(QUARTET, Length(endless=True))
-    ids = encode(tune_of([60, 62, 64]), QUARTET)[1:-1]
-    for size in range(len(ids) + 1):
-        ended = constrained.ending(ids[:size])
-        assert ended[-1] == QUARTET.first(Kind.END)
-        score = decode(np.append(QUARTET.first(Kind.START), ended), QUARTET)
+    ids = encode(tune_of([60, 62, 64]), QUARTET)[:-1]
+    for size in range(1, len(ids) + 1):
+        whole = constrained.whole(ids[:size])
+        assert whole[-1] == QUARTET.first(Kind.END)
+        score = decode(whole, QUARTET)
         assert len(score.notes) == (QUARTET.kind_of[ids[:size]] == Kind.DURATION).sum()
 
 
@@ -499,42 +525,23 @@ LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two b
     ],
 )
 def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, constraints, seed, words):
-    constrained = ConstrainedGrammar(QUARTET, length, Constraints(**constraints))
     with pytest.raises(ConstraintError, match=words):
-        constrained.begin(encode(seed, QUARTET)[:-1], 2, int(seed.bar_starts[-1]))
+        ConstrainedGrammar(QUARTET, length, Constraints(**constraints), continued(seed, QUARTET))
 
 
 @pytest.mark.parametrize(
-    ("tune", "constraints", "length", "words"),
+    ("tune", "constraints", "words"),
     [
-        (EMPTY, {}, Length(), "no given notes"),
-        (tune_of([60, 62]), {}, Length(bars=2), "no length"),
-        (tune_of([60, 62]), {"programs": (40,)}, Length(), "no other is left"),
-        (tune_of([60, 62], duration=6), {"max_polyphony": 1}, Length(), "2 sound at once"),
-        (tune_of([60, 62, 64, 65]), {"max_polyphony": 1}, Length(), "no room"),
-        (tune_of([60, 62]), {"time_signature": (3, 4)}, Length(), "bars of their own"),
+        (tune_of([60, 62]), {"programs": (40,)}, "no room"),
+        (tune_of([60, 62], duration=6), {"max_polyphony": 1}, "2 sound at once"),
+        (tune_of([60, 62, 64, 65]), {"max_polyphony": 1}, "no room"),
+        (tune_of([60, 62]), {"time_signature": (3, 4)}, "bars of their own"),
     ],
 )
-def test_a_tune_that_cannot_be_kept_is_refused(tune, constraints, length, words):
+def test_a_tune_that_cannot_be_kept_is_refused(tune, constraints, words):
+    seed, length = harmonized(tune)
     with pytest.raises(ConstraintError, match=words):
-        ConstrainedGrammar(QUARTET, length, Constraints(**constraints), replace(tune, grid=COARSE))
-
-
-def test_a_tune_of_two_programs_is_refused():
-    two = canonical(
-        np.array([(0, 3, 60, 80, 0), (0, 3, 60, 80, 40)], NOTE),
-        np.array([(4, 4, 12)], BAR),
-        [80],
-        COARSE,
-    )[0]
-    with pytest.raises(ConstraintError, match="one voice"):
-        ConstrainedGrammar(QUARTET, given=two)
-
-
-def test_a_tune_has_no_other_beginning():
-    tune = tune_of([60])
-    with pytest.raises(ValueError, match="no other prompt"):
-        ConstrainedGrammar(QUARTET, given=tune).begin(encode(tune, QUARTET)[:-1], 1)
+        ConstrainedGrammar(QUARTET, length, Constraints(**constraints), seed)
 
 
 @pytest.mark.parametrize(
@@ -576,7 +583,7 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
             rebase=partial(rebase, context_length=context, vocabulary=vocabulary),
         )
         for row in np.stack(list(steps), axis=1):
-            score = decode(np.append(start, constrained.ending(row)), vocabulary)
+            score = decode(constrained.whole(np.append(start, row)), vocabulary)
             canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
             assert canon == score
             assert (losses.merged, losses.cut) == (0, 0)

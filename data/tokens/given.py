@@ -1,0 +1,173 @@
+"""Given notes: notes that a piece keeps, where others may begin, and what is told of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from common.interface import OCTAVE, SHARED_REFERENCES
+from data.keys import follows_key
+from data.score import Score
+from data.tokens.spans import NO_PITCH, Ints, SideArrays, set_bits
+from data.tokens.vocabulary import Vocabulary
+
+_NOTES = 2**20  # more than any vocabulary has
+SOON = np.array([1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192])  # steps until a note is due
+
+# Widths of what is told of a voice: whether it is closed; of its next given note the pitch class,
+# how soon it is due, the step to it from the given note before, and where it lies above the tonic,
+# the latest note and the lowest that sounds; of the note after, the first two and the tonic.
+_OF_NEXT = (OCTAVE, len(SOON) + 1, 2 * OCTAVE + 1, OCTAVE, OCTAVE, OCTAVE)
+_OF_AFTER = (OCTAVE, len(SOON) + 1, OCTAVE)
+_VOICE_WIDTH = 1 + sum(_OF_NEXT) + sum(_OF_AFTER)
+_KEY_WIDTH = OCTAVE + 2
+
+
+def given_width(voices: int) -> int:
+    """Return the number of columns that tell of given notes in so many voices, and of their key."""
+    return voices * _VOICE_WIDTH + _KEY_WIDTH
+
+
+@dataclass(frozen=True)
+class GivenNotes:
+    """G given notes of a piece, in the order of their tokens, and where others may begin.
+
+    Times are in grid steps from the piece's beginning.
+    """
+
+    onset: Ints  # (G,)
+    note: Ints  # (G,) the number of each note, by program and pitch
+    is_open: NDArray[np.bool_]  # (P, S) whether others of a program may begin at a step; later: yes
+
+    @classmethod
+    def of(cls, score: Score, is_open: NDArray[np.bool_], vocabulary: Vocabulary) -> GivenNotes:
+        """Return the notes of a score, for all of which the vocabulary has tokens."""
+        notes = score.notes
+        program = np.searchsorted(vocabulary.programs, notes["program"])
+        number = program * vocabulary.pitch_count + notes["pitch"] - vocabulary.lowest_pitch
+        return cls(notes["onset"].astype(np.int64), number.astype(np.int64), is_open)
+
+    @cached_property
+    def keys(self) -> Ints:
+        """(G,) numbers that rise with the order of the tokens: one for each onset and note."""
+        return self.onset * _NOTES + self.note + 1
+
+    def count_read(self, now: Ints, note: Ints) -> Ints:
+        """Count the given notes that were read where ids stand.
+
+        Args:
+            now: time of each id, of any shape.
+            note: number of the latest note that begins there; -1: none has.
+        """
+        return np.searchsorted(self.keys, now * _NOTES + note + 1, side="right")
+
+    def is_closed(self, now: ArrayLike) -> NDArray[np.bool_]:
+        """Return (..., P), whether no other note of a program may begin at times now (...)."""
+        now = np.asarray(now)
+        size = self.is_open.shape[1]
+        padded = np.hstack([self.is_open, np.ones((len(self.is_open), 1), dtype=bool)])
+        return ~np.moveaxis(padded[:, np.minimum(now, size)], 0, -1)
+
+
+class GivenFeatures:
+    """The block of side input that tells of given notes still to come.
+
+    Args:
+        given: the notes.
+        voice_of: (N,) the voice, from 0, of each note number.
+        pitch_of: (N,) the pitch of each, counted from the vocabulary's lowest; NO_PITCH of drums.
+        lowest_pitch: of the vocabulary.
+        first_column: of the block.
+        has_references: whether the side input has references to count from.
+    """
+
+    def __init__(
+        self,
+        given: GivenNotes,
+        voice_of: Ints,
+        pitch_of: Ints,
+        lowest_pitch: int,
+        first_column: int,
+        has_references: bool,
+    ) -> None:
+        self.given, self._lowest_pitch = given, lowest_pitch
+        self._first_column, self._has_references = first_column, has_references
+        self._voices = int(voice_of.max()) + 1
+        voice, size = voice_of[given.note], len(given.note)
+        # of each note, and of none at the end
+        self._onset = np.append(given.onset, 0)
+        self._pitch = np.append(pitch_of[given.note], NO_PITCH)
+        self._before = np.full(size + 1, NO_PITCH)  # pitch of the given note before, in its voice
+        self._following = np.full((size + 1, self._voices, 2), size)  # by how many were read
+        for number in range(self._voices):
+            own = np.flatnonzero(voice == number)
+            self._before[own[1:]] = self._pitch[own[:-1]]
+            first = np.searchsorted(own, np.arange(size + 1))[:, None] + np.arange(2)
+            self._following[:, number] = np.append(own, (size, size))[first]
+        pitches = self._pitch[self._pitch != NO_PITCH] + lowest_pitch
+        self._key = follows_key(np.bincount(pitches % OCTAVE, minlength=OCTAVE))
+
+    def set(self, side: SideArrays, now: Ints, note: Ints, is_token: NDArray[np.bool_]) -> None:
+        """Set the block beside ids (B, T) of one piece; the rest of the side input is complete.
+
+        It stays 0 where nothing new may begin, and where nothing given is left to be told of.
+
+        Args:
+            side: of these ids.
+            now: (B, T) time of each in the piece.
+            note: (B, T) the number of the latest note that begins there; -1: none has.
+            is_token: (B, T) whether it is none of Pad.
+        """
+        closed, read = self.given.is_closed(now), self.given.count_read(now, note)
+        is_told = is_token & ~closed.all(axis=-1)
+        is_told &= closed.any(axis=-1) | (read < len(self.given.note))
+        rows, places = np.nonzero(is_told)
+        now, read, closed = now[is_told], read[is_told], closed[is_told]
+        if closed.shape[1] != self._voices:
+            closed = np.asarray(closed.all(axis=1, keepdims=True))
+        roots = np.full((3, len(rows)), NO_PITCH)
+        if self._has_references:
+            latest, lowest, _, tonic = side.references[rows, places, -SHARED_REFERENCES:].T - 1
+            roots = np.stack((tonic, latest, lowest))
+        for voice in range(self._voices):
+            at = self._first_column + voice * _VOICE_WIDTH
+            following = self._following[read, voice].T  # (2, N)
+            columns = [(closed[:, voice], np.zeros_like(now), 1)]
+            columns += self._note_columns(following[0], now, roots, has_step=True)
+            columns += self._note_columns(following[1], now, roots[:1], has_step=False)
+            for is_there, column, width in columns:
+                set_bits(side.bits, rows[is_there], places[is_there], at + column[is_there, None])
+                at += width
+        tonic, mode = map(int, self._key)
+        if tonic >= 0:
+            at = self._first_column + self._voices * _VOICE_WIDTH
+            key = np.tile([at + tonic, at + OCTAVE + mode], (len(rows), 1))
+            set_bits(side.bits, rows, places, key)
+
+    def _note_columns(
+        self, which: Ints, now: Ints, roots: Ints, has_step: bool
+    ) -> list[tuple[NDArray[np.bool_], Ints, int]]:
+        """Return what is told of given notes (N,): where it is known, as which of how many columns.
+
+        Args:
+            which: places among the given notes; the last means none.
+            now: (N,) when each is told of.
+            roots: (R, N) pitches to count from, or NO_PITCH.
+            has_step: whether the step from the given note before is told.
+        """
+        pitch, before = self._pitch[which], self._before[which]
+        has_pitch, is_there = pitch != NO_PITCH, which < len(self.given.note)
+        soon = np.searchsorted(SOON, self._onset[which] - now, side="right")
+        columns = [
+            (has_pitch, (pitch + self._lowest_pitch) % OCTAVE, OCTAVE),
+            (is_there, soon, len(SOON) + 1),
+        ]
+        if has_step:
+            step = np.clip(pitch - before, -OCTAVE, OCTAVE) + OCTAVE
+            columns.append((has_pitch & (before != NO_PITCH), step, 2 * OCTAVE + 1))
+        for root in roots:
+            columns.append((has_pitch & (root != NO_PITCH), (pitch - root) % OCTAVE, OCTAVE))
+        return columns
