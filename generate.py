@@ -3,6 +3,7 @@
     python generate.py --seed-notes "C4 E4 G4 C5" --bars 8
     python generate.py --seed-midi piece.mid --seed-bars 2 --key "D minor" --best-of 8
     python generate.py --harmonize melody.mid
+    python generate.py --rewrite piece.mid --bars-to-rewrite 5-8
 
 From Python:
 
@@ -25,10 +26,12 @@ from generation.compose import (
     DEFAULT_LENGTH,
     DEFAULT_SAMPLING,
     Piece,
+    accompany,
     compose,
     continue_midi,
     harmonize_midi,
     rank_by_likelihood,
+    rewrite_midi,
     stream,
     write_piece,
 )
@@ -40,17 +43,19 @@ from generation.seeds import (
     Seed,
     given_from_midi,
     no_seed,
+    rewrite_from_midi,
     seed_from_midi,
     seed_from_notes,
-    voice_of,
+    voices_of,
 )
 from model.sampling import SamplingOptions
 from model.serialization import ModelFileError
 
 # The Python API.
 __all__ = ["Constraints", "Length", "Model", "Piece", "SamplingOptions", "Seed"]
-__all__ += ["given_from_midi", "load", "no_seed", "seed_from_midi", "seed_from_notes"]
-__all__ += ["compose", "continue_midi", "harmonize_midi", "stream"]
+__all__ += ["given_from_midi", "load", "no_seed", "rewrite_from_midi", "seed_from_midi"]
+__all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
+__all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank_by_likelihood", "write_piece"]
 
 DEFAULT_SEED_BARS = 2
@@ -98,6 +103,11 @@ def _add_seed(parser: argparse.ArgumentParser) -> None:
         "--from-bar", metavar="N", type=positive_integer, help="the first of them (default: 1)"
     )
     group.add_argument(
+        "--alone",
+        action="store_true",
+        help="let a seed of few voices stay as it is; else others join it",
+    )
+    group.add_argument(
         "--no-seed-in-output",
         action="store_true",
         help="write only what is new, from the bar in which it begins",
@@ -105,20 +115,31 @@ def _add_seed(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_given_notes(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("or a melody to harmonize, every note of it kept")
-    group.add_argument(
+    group = parser.add_argument_group("or music of which every note is kept but some")
+    whole = group.add_mutually_exclusive_group()
+    whole.add_argument(
         "--harmonize",
         metavar="FILE",
         nargs="?",
         const="",
         help="the melody in this MIDI file; without FILE, that of --seed-notes",
     )
+    whole.add_argument("--rewrite", metavar="FILE", help="write some of this MIDI file anew")
     group.add_argument(
+        "--bars-to-rewrite",
+        metavar="N-M",
+        type=_bars,
+        help="the first and the last, as 5-8, 5 or 5- (default: all); an upbeat is bar 0",
+    )
+    group.add_argument(
+        "--voices",
         "--voice",
         metavar="N",
+        nargs="+",
         type=positive_integer,
-        help="which of the model's instruments plays it; and if the file has several\n"
-        "voices, which of them it is (default: 1, the first)",
+        help="which of the model's instruments play the melody of the seed, or the\n"
+        "voices that are harmonized (default: 1, the first); or are rewritten\n"
+        "(default: all)",
     )
 
 
@@ -224,22 +245,41 @@ def _time_signature(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def _bars(text: str) -> tuple[int, int | None]:
+    match = re.fullmatch(r"([0-9]{1,6})(-([0-9]{0,6}))?", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"must be such as 5-8, 5 or 5-, not {text!r}")
+    last = match[3] if match[2] else match[1]
+    return int(match[1]), int(last) if last else None
+
+
 def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that mean nothing without another, or contradict it."""
     for name in ("seed_bars", "from_bar"):
         if getattr(options, name) is not None and options.seed_midi is None:
             fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
-    if options.harmonize is None:
-        if options.voice is not None:
-            fail("--voice is about --harmonize, which is missing")
-    elif options.seed_midi is not None:
-        fail("--harmonize keeps a melody from its beginning on: leave out --seed-midi")
-    elif bool(options.harmonize) == (options.seed_notes is not None):
+    if options.bars_to_rewrite is not None and options.rewrite is None:
+        fail("--bars-to-rewrite is about --rewrite, which is missing")
+    if options.harmonize is None and options.rewrite is None:
+        if options.voices is not None and len(options.voices) > 1:
+            fail("--voices: a melody has one voice; several are for --harmonize and --rewrite")
+        if options.voices is not None and options.seed_notes is None:
+            fail("--voice is about --seed-notes, --harmonize or --rewrite, which are missing")
+        return
+    name = "rewrite" if options.harmonize is None else "harmonize"
+    if options.seed_midi is not None or (options.rewrite and options.seed_notes is not None):
+        fail(
+            f"--{name} keeps a piece from its beginning on: leave out --seed-midi and --seed-notes"
+        )
+    if options.rewrite is None and bool(options.harmonize) == (options.seed_notes is not None):
         fail("--harmonize needs one melody: that of a MIDI file, or that of --seed-notes")
-    else:
-        for name in ("bars", "seconds", "notes"):
-            if getattr(options, name) is not None:
-                fail(f"--{name}: a harmonized piece is as long as its melody; leave it out")
+    for length in ("bars", "seconds", "notes"):
+        if getattr(options, length) is not None:
+            fail(f"--{length}: --{name} keeps the length of the piece; leave it out")
+
+
+def _check_counts(options: argparse.Namespace) -> None:
+    """Refuse to keep more pieces than are written."""
     if options.best_of is not None and options.best_of < options.num_samples:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 
@@ -252,7 +292,7 @@ def _stems(options: argparse.Namespace) -> list[Path]:
             fail(f"--out {options.out}: a name for the files is needed, such as music/piece")
         stem = out.with_suffix("") if out.suffix in (".mid", ".wav", ".png") else out
     else:
-        file = options.seed_midi or options.harmonize
+        file = options.seed_midi or options.harmonize or options.rewrite
         name = Path(file).stem if file else "notes" if options.seed_notes else "nothing"
         stem = Path(options.checkpoint).parent / "music" / f"from-{name}"
     count = options.num_samples
@@ -273,21 +313,30 @@ def _constraints(options: argparse.Namespace) -> Constraints:
 
 
 def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:
-    """Return the seed, or the melody to harmonize."""
-    vocabulary, voice = model.vocabulary, options.voice or 1
+    """Return what the piece is given."""
+    vocabulary, voices = model.vocabulary, options.voices or ()
+    if options.rewrite:
+        bars = options.bars_to_rewrite
+        return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices)
     if options.harmonize:
-        return given_from_midi(options.harmonize, vocabulary, voice=voice)
+        return given_from_midi(options.harmonize, vocabulary, voices=voices or (1,))
     if options.seed_midi is not None:
-        return seed_from_midi(
+        seed = seed_from_midi(
             options.seed_midi,
             vocabulary,
             bars=options.seed_bars or DEFAULT_SEED_BARS,
             from_bar=options.from_bar or 1,
         )
-    if options.seed_notes is None:
+    elif options.seed_notes is not None:
+        seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
+        if options.harmonize is not None:
+            harmonized = voices_of(seed.score, vocabulary, voices or (1,))
+            return dataclasses.replace(harmonized, changes=seed.changes)
+        if voices:
+            seed = seed.played_by(voices[0], vocabulary)
+    else:
         return no_seed(vocabulary)
-    seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
-    return seed if options.harmonize is None else voice_of(seed.score, vocabulary, voice)
+    return seed if options.alone else accompany(model, seed)
 
 
 def _write(options: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
@@ -319,26 +368,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
     _check_together(options)
+    _check_counts(options)
     stems = _stems(options)
     try:
         constraints = _constraints(options)
         model = load(options.checkpoint)
         seed = _seed(model, options, constraints)
         if seed.changes:
-            what = "seed" if options.harmonize is None else "melody"
-            print(f"the {what} was fitted to the model: {'; '.join(seed.changes)}")
+            print(f"about what was given: {'; '.join(seed.changes)}")
         how = {
             "sampling": sampling,
             "samples": options.best_of or options.num_samples,
             "random_seed": options.seed,
             "progress": True,
         }
-        if options.harmonize is not None:
-            pieces = compose(model, seed, None, constraints, **how)
-        else:
+        length = None  # as long as what is given
+        if options.harmonize is None and options.rewrite is None:
             length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
             length = DEFAULT_LENGTH if length == Length() else length
-            pieces = compose(model, seed, length, constraints, **how)
+        pieces = compose(model, seed, length, constraints, **how)
         if options.best_of is not None:
             pieces = rank_by_likelihood(model, pieces)
         _write(options, pieces, stems)

@@ -94,6 +94,13 @@ class Chorale(ConstrainedGrammar):
             mask[[*may_stand, words.first(Kind.PAD)]] = True  # Pad where the piece is over
         self.step = 0
 
+    def begin(self, prompt: Ids, batch: int) -> ConstrainedState:
+        """Return the state of so many rows after a prompt."""
+        state = self.start(batch)
+        for token in prompt[1:]:
+            super().advance(state, np.full(batch, token))
+        return state
+
     def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """(B, V): of what `Guide` allows, what the shape has in this place."""
         return super().allowed(state) & self.shape[self.step % len(self.shape)]

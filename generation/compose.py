@@ -6,7 +6,7 @@ Python programs import these from generate.py, the command that uses them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,15 @@ from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote
-from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
+from generation.seeds import (
+    Seed,
+    accompanied,
+    given_from_midi,
+    no_seed,
+    rewrite_from_midi,
+    seed_from_midi,
+    seed_from_notes,
+)
 from model.decoding import Ids
 from model.sampling import SamplingOptions, sample
 from rendering.audio import write_wav
@@ -152,12 +160,19 @@ def stream(
             yield note
 
 
+def accompany(model: Model, seed: Seed) -> Seed:
+    """Return a seed of fewer voices than the model's music has with room for the others."""
+    count = len(np.unique(seed.score.notes["program"]))
+    return accompanied(seed, model.vocabulary) if 0 < count < model.voices else seed
+
+
 def continue_midi(
     model: Model,
     midi: pretty_midi.PrettyMIDI | str | None = None,
     length: Length = DEFAULT_LENGTH,
     constraints: Constraints = UNCONSTRAINED,
     *,
+    alone: bool = False,
     sampling: SamplingOptions = DEFAULT_SAMPLING,
     best_of: int = 1,
     random_seed: int = 0,
@@ -166,6 +181,7 @@ def continue_midi(
 
     Args:
         midi: the beginning, or seed notes such as "C4 E4 G4 C5"; None: the model begins.
+        alone: whether a beginning of few voices stays as it is; else others join it.
         best_of: write so many pieces and return the likeliest (`rank_by_likelihood`).
         model, length, constraints, sampling, random_seed: as in `compose`.
 
@@ -178,16 +194,8 @@ def continue_midi(
         seed = seed_from_notes(midi, vocabulary, constraints)
     else:
         seed = seed_from_midi(midi, vocabulary) if midi else no_seed(vocabulary)
-    pieces = compose(
-        model,
-        seed,
-        length,
-        constraints,
-        sampling=sampling,
-        samples=best_of,
-        random_seed=random_seed,
-    )
-    return to_pretty_midi(rank_by_likelihood(model, pieces)[0].score)
+    seed = seed if alone else accompany(model, seed)
+    return _best(model, seed, length, constraints, sampling, best_of, random_seed)
 
 
 def harmonize_midi(
@@ -195,26 +203,66 @@ def harmonize_midi(
     midi: pretty_midi.PrettyMIDI,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    voice: int = 1,
+    voices: Sequence[int] = (1,),
     sampling: SamplingOptions = DEFAULT_SAMPLING,
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """Return a voice of `midi` with other voices around it: `harmonize` for pretty_midi.
+    """Return voices of `midi` with others around them, which know all of it in advance.
 
     Args:
-        midi: a voice, or several of which one is kept (see `voice_of` in generation/seeds.py).
-        voice: which of the model's instruments plays it, from 1.
+        midi: a voice, or several of which these are kept (see `voices_of` in generation/seeds.py).
+        voices: which of the model's instruments play them, from 1.
         model, constraints, sampling, best_of, random_seed: as in `continue_midi`.
 
     Raises:
         MidiError: no such voice in it.
         ConstraintError: something that can never be.
     """
+    seed = given_from_midi(midi, model.vocabulary, voices=voices)
+    return _best(model, seed, None, constraints, sampling, best_of, random_seed)
+
+
+def rewrite_midi(
+    model: Model,
+    midi: pretty_midi.PrettyMIDI,
+    bars: tuple[int, int | None] | None = None,
+    constraints: Constraints = UNCONSTRAINED,
+    *,
+    voices: Sequence[int] = (),
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    best_of: int = 1,
+    random_seed: int = 0,
+) -> pretty_midi.PrettyMIDI:
+    """Return `midi` with some bars written anew, which lead into what follows; the rest is kept.
+
+    Args:
+        midi: the piece.
+        bars, voices: which bars and whose (see `rewrite_from_midi` in generation/seeds.py).
+        model, constraints, sampling, best_of, random_seed: as in `continue_midi`.
+
+    Raises:
+        MidiError, SeedError: no such bar or voice in it.
+        ConstraintError: something that can never be.
+    """
+    seed = rewrite_from_midi(midi, model.vocabulary, bars=bars, voices=voices)
+    return _best(model, seed, None, constraints, sampling, best_of, random_seed)
+
+
+def _best(
+    model: Model,
+    seed: Seed,
+    length: Length | None,
+    constraints: Constraints,
+    sampling: SamplingOptions,
+    best_of: int,
+    random_seed: int,
+) -> pretty_midi.PrettyMIDI:
+    """Return the likeliest of some pieces."""
     pieces = compose(
         model,
-        given_from_midi(midi, model.vocabulary, voice=voice),
-        None,
+        seed,
+        length,
         constraints,
         sampling=sampling,
         samples=best_of,
@@ -229,7 +277,7 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
-    write_png(draw_piano_roll(piece.score, piece.seed.first_open_step), picture)
+    write_png(draw_piano_roll(piece.score, piece.seed.first_open_step, piece.is_given), picture)
     return [midi, wav, picture]
 
 

@@ -40,6 +40,11 @@ class Model:
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", speed_up(self.decoder))
 
+    @property
+    def voices(self) -> int:
+        """How many instruments its music has, as a rule."""
+        return int(self.summary.get("voices") or len(self.vocabulary.programs))
+
     @cached_property
     def features(self) -> SideFeatures:
         """What computes the decoder's side input from ids."""

@@ -22,7 +22,7 @@ from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Seed:
     """What a piece is given: notes that are kept, and where new ones may begin.
 
@@ -52,6 +52,18 @@ class Seed:
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
         return replace(self, score=replace(self.score, tempo_bpm=tempi))
 
+    def played_by(self, voice: int, vocabulary: Vocabulary) -> Seed:
+        """Return a seed of one voice, played by an instrument of the vocabulary, from 1.
+
+        Raises:
+            SeedError: it has several voices, or the vocabulary has no such voice.
+        """
+        if len(np.unique(self.score.notes["program"])) > 1:
+            raise SeedError("the seed has several voices: give one, or leave the voice open")
+        notes = self.score.notes.copy()
+        notes["program"] = _program(voice, vocabulary)
+        return replace(self, score=replace(self.score, notes=notes))
+
 
 def no_seed(vocabulary: Vocabulary) -> Seed:
     """Return an empty seed: the model begins."""
@@ -70,10 +82,18 @@ def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
 
 
 def accompanied(seed: Seed, vocabulary: Vocabulary) -> Seed:
-    """Return a seed whose instruments are joined by all others from its first note on."""
-    is_open = seed.is_open.copy()
-    others = ~np.isin(vocabulary.programs, seed.score.notes["program"])
-    is_open[others, int(seed.score.notes["onset"].min(initial=0)) :] = True
+    """Return a seed whose instruments are joined by all others from its first note on.
+
+    One that sounds for less than half of the time is joined too, where it rests.
+    """
+    notes, size = seed.score.notes, seed.end_step
+    first = int(notes["onset"].min(initial=size))
+    sounds = np.zeros((len(vocabulary.programs), size), dtype=bool)
+    program = np.searchsorted(vocabulary.programs, notes["program"])
+    for number, onset, duration in zip(program, notes["onset"], notes["duration"], strict=True):
+        sounds[number, onset : onset + duration] = True
+    is_open = ~sounds & (2 * sounds.sum(axis=1, keepdims=True) < size - first)
+    is_open[:, :first] = False
     return replace(seed, is_open=is_open)
 
 
@@ -170,48 +190,89 @@ def seed_from_midi(
     return continued(fitted, vocabulary, changes)
 
 
-def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voice: int = 1) -> Seed:
-    """Return one whole voice of a MIDI file or a pretty_midi object, to keep (see `voice_of`).
+def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[int] = (1,)) -> Seed:
+    """Return whole voices of a MIDI file or a pretty_midi object, to keep (see `voices_of`).
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such voice, or no music in it.
     """
     score, name = _read(midi, vocabulary.grid)
     try:
-        return voice_of(score, vocabulary, voice)
+        return voices_of(score, vocabulary, voices)
     except SeedError as error:
         raise MidiError(f"{name}: {error}") from None
 
 
-def voice_of(score: Score, vocabulary: Vocabulary, voice: int = 1) -> Seed:
-    """Return one whole voice of a piece, played by an instrument of the vocabulary.
+def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)) -> Seed:
+    """Return whole voices of a piece as a seed: others may play around them, from beginning to end.
 
     Args:
-        score: a single voice, which is taken whatever its instrument; or several, of which the
-            one with that instrument is taken, or else the `voice`-th.
+        score: a single voice, which is taken whatever its instrument; or several, of which those
+            with these instruments are taken, or else those with these numbers.
         vocabulary: of the model.
-        voice: which of the vocabulary's instruments plays it, from 1; drums do not count.
+        voices: which of the vocabulary's instruments play them, from 1; drums do not count.
 
     Raises:
         SeedError: the vocabulary, or the piece, has no such voice.
     """
-    programs = _pitched(vocabulary.programs)
-    if voice > len(programs):
-        raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
-    program = programs[voice - 1]
     there = _pitched(np.unique(score.notes["program"]).tolist())
     if not there:
         raise SeedError("there is no voice in it that has pitches")
-    if len(there) > 1 and program not in there and voice > len(there):
-        raise SeedError(f"there are {len(there)} voices in it, no voice {voice}")
-    kept = program if program in there else there[voice - 1 if len(there) > 1 else 0]
-    notes = score.notes[score.notes["program"] == kept].copy()
-    notes["program"] = program
+    kept = []
+    for voice in voices:
+        program = _program(voice, vocabulary)
+        if len(there) > 1 and program not in there and voice > len(there):
+            raise SeedError(f"there are {len(there)} voices in it, no voice {voice}")
+        its = program if program in there else there[voice - 1 if len(there) > 1 else 0]
+        kept.append(score.notes[score.notes["program"] == its].copy())
+        kept[-1]["program"] = program
+    notes = np.concatenate(kept)
     alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
     fitted, changes = adapt_score(alone, vocabulary)
     is_open = _closed(vocabulary, int(fitted.bar_starts[-1]))
-    is_open[~np.isin(vocabulary.programs, program)] = True
+    is_open[~np.isin(vocabulary.programs, notes["program"])] = True
     return Seed(fitted, is_open, tuple(changes))
+
+
+def rewrite_from_midi(
+    midi: Midi,
+    vocabulary: Vocabulary,
+    *,
+    bars: tuple[int, int | None] | None = None,
+    voices: Sequence[int] = (),
+) -> Seed:
+    """Return a MIDI file, or a pretty_midi object, some bars of which are to be written anew.
+
+    Args:
+        midi: the path of a file, or the object.
+        vocabulary: of the model.
+        bars: the numbers of the first and the last, an upbeat being bar 0; None as the last: to
+            the end; None: all.
+        voices: which of the vocabulary's instruments, from 1; none: all.
+
+    Raises:
+        FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
+        SeedError: the vocabulary has no such voice.
+    """
+    score, name = _read(midi, vocabulary.grid)
+    fitted, changes = adapt_score(score, vocabulary)
+    upbeat = int(fitted.has_upbeat)
+    last = len(fitted.bars) - upbeat  # the number of the last bar
+    first, end = bars or (1 - upbeat, None)
+    end = last if end is None else end
+    if not 1 - upbeat <= first <= end <= last:
+        raise MidiError(f"{name}: no bars {first}-{end}, it has bars {1 - upbeat} to {last}")
+    programs = [_program(voice, vocabulary) for voice in voices]
+    seed = rewritten(fitted, vocabulary, range(first - 1 + upbeat, end + upbeat), programs)
+    return replace(seed, changes=tuple(changes))
+
+
+def _program(voice: int, vocabulary: Vocabulary) -> int:
+    """Return the program of an instrument of the vocabulary, counted from 1 without drums."""
+    programs = _pitched(vocabulary.programs)
+    if voice > len(programs):
+        raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
+    return programs[voice - 1]
 
 
 def _pitched(programs: Sequence[int]) -> list[int]:

@@ -20,7 +20,7 @@ from model.decoder import Decoder
 from model.interval_head import IntervalHead
 
 FORMAT = "etude"
-VERSION = "7"
+VERSION = "8"
 _ADVICE = "use a model.safetensors that train.py wrote"
 
 

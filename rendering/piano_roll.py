@@ -42,7 +42,7 @@ _NOT_SCORED, _LIST_COLUMNS = "#FFFFFF", 2
 def draw_piano_roll(
     score: Score,
     seed_steps: int = 0,
-    kept_program: int | None = None,
+    is_given: NDArray[np.bool_] | None = None,
     title: str = "",
     continues: str = "the model goes on",
 ) -> Figure:
@@ -51,24 +51,24 @@ def draw_piano_roll(
     An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
     same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
     Notes that begin before `seed_steps` are the seed: dark, on a shaded ground, at whose end
-    `continues` is written. Notes of `kept_program` were given too; they are as dark.
+    `continues` is written. Notes (N,) that `is_given` names were given too; they are as dark.
     """
     notes = score.notes
     color_of = {
         program: _PALETTE[index % len(_PALETTE)]
         for index, program in enumerate(np.unique(notes["program"]).tolist())
     }
-    entries = [Patch(color=_SEED, label="seed")] if seed_steps > 0 else []
-    if kept_program is not None:
-        entries.append(Patch(color=_SEED, label="kept"))
-        color_of[kept_program] = _SEED
+    is_dark = notes["onset"] < seed_steps
+    if is_given is not None:
+        is_dark |= is_given
+    label = "seed" if seed_steps > 0 else "kept"
+    entries = [Patch(color=_SEED, label=label)] if seed_steps > 0 or is_dark.any() else []
     for program, color in color_of.items():
-        if program != kept_program:
+        if not is_dark[notes["program"] == program].all() or seed_steps > 0:
             name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
             entries.append(Patch(color=color, label=name))
     colors = np.array([to_rgb(color_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
-    is_seed = notes["onset"] < seed_steps
-    colors[is_seed] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_seed]
+    colors[is_dark] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_dark]
     head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
     figure, (left, top) = _draw_roll(score, colors, seed_steps, title, continues, head)
     style: dict[str, Any] = {"frameon": False, "fontsize": 9, "borderpad": 0.2, "handlelength": 1.2}

@@ -57,3 +57,13 @@ def tune(path, upbeat=False, program=40, bars=4):
     score = canonical(notes, rows, [80] * len(rows), GRID)[0]
     write_midi(score, path)
     return score
+
+
+def four_parts(bars):
+    """Four voices in quarter notes, a chord a beat."""
+    onset = np.arange(4 * bars).repeat(4) * 12
+    notes = np.zeros(len(onset), NOTE)
+    notes["onset"], notes["duration"], notes["velocity"] = onset, 12, 80
+    notes["program"] = np.tile([40, 41, 42, 43], 4 * bars)
+    notes["pitch"] = np.tile([72, 67, 60, 48], 4 * bars) + onset // 12 % 5
+    return canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]

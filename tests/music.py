@@ -11,7 +11,7 @@ from data.corpus.survey import Survey
 from data.score import BAR, NOTE, SECONDS, Grid, Score, canonical
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
-from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary
+from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
 
 GRID = Grid()
 BOTH = (GRID, SECONDS)
@@ -141,3 +141,17 @@ def line(pitches, start=0, duration=12, program=0):
 
 def chord(*pitches, start=0, duration=48):
     return [(start, duration, pitch, 80, 0) for pitch in pitches]
+
+
+def masks_one_by_one(grammar, ids):
+    """(T - 1, V), what a grammar allows in the place of each id after Start, asked id by id."""
+    ids = np.asarray(ids, dtype=np.int64)
+    if not len(ids) or ids[0] != grammar.vocabulary.first(Kind.START):
+        raise VocabularyError("a piece must begin with Start")
+    state, masks = grammar.start(1), []
+    for index, token in enumerate(ids[1:]):
+        masks.append(grammar.allowed(state)[0])
+        if not masks[-1][token]:
+            raise VocabularyError(f"{grammar.vocabulary.describe(int(token))} at {index + 1}")
+        grammar.advance(state, ids[index + 1 : index + 2])
+    return np.array(masks)

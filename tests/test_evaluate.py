@@ -20,7 +20,7 @@ from model.serialization import save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import untrained_on
-from tests.music import GRID, piece
+from tests.music import GRID, masks_one_by_one, piece
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     figures = measure_likelihood(model, {}, EvaluationSet.of_split(corpus, "valid"))
     assert figures.notes == split.note_counts.sum()
     piece = min((split.piece(i) for i in range(len(split))), key=len)
-    masks = torch.from_numpy(Grammar(model.vocabulary).masks(piece))
+    masks = torch.from_numpy(masks_one_by_one(Grammar(model.vocabulary), piece))
     ids = torch.from_numpy(piece)[None, :64]
     side = model.side(ids.numpy()).map(torch.from_numpy)
     logits = model.decoder(ids, side=side)[0].masked_fill(~masks[:64], -torch.inf)

@@ -22,7 +22,7 @@ def test_the_chorale_is_four_voices_in_quarter_notes():
     new = np.stack(list(sample(decoder, [prompt] * 2, chorale, state, generator=generator)), axis=1)
     assert not np.array_equal(*new)
     for row in new:
-        score = decode(np.concatenate([prompt, chorale.ending(row)]), words)
+        score = decode(chorale.whole(np.concatenate([prompt, row])), words)
         assert len(score.bars) == 3
         assert score.notes["onset"].tolist() == np.repeat(np.arange(0, 144, 12), 4).tolist()
         assert set(score.notes["duration"].tolist()) == {12}

@@ -162,6 +162,7 @@ class Checkpoints(Checkpoint):
         summary = {
             "step": trainer.global_step,
             **figures,
+            "voices": pl_module.data.voices,
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),
         }

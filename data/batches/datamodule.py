@@ -164,6 +164,11 @@ class MusicDataModule(LightningDataModule):
         """Return the prompt with which a piece goes on where the context is full."""
         return self.source.rebase(history)
 
+    @property
+    def voices(self) -> int | None:
+        """How many instruments half of the pieces have, or more; other sequences have none."""
+        return self.source.voices
+
     def train_dataloader(self) -> "_TrainingBatches":
         """Return endless batches (`TrainingBatch`)."""
         return _TrainingBatches(self, self.source.training())

@@ -216,6 +216,7 @@ class SequenceBatches:
     corpus: IdSequences
     context_length: int
     features = None
+    voices = None
 
     def training(self) -> SequenceWindows:
         """Return the training windows."""

@@ -31,6 +31,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
+COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
 
@@ -313,6 +314,14 @@ class MusicBatches:
     def features(self) -> SideFeatures:
         """What computes the side input."""
         return SideFeatures(self.corpus.vocabulary)
+
+    @cached_property
+    def voices(self) -> int:
+        """How many instruments half of the first training pieces have, or more."""
+        split, vocabulary = self.corpus.split("train"), self.corpus.vocabulary
+        pieces = map(split.piece, range(min(len(split), COUNTED_PIECES)))
+        notes = (ids[vocabulary.kind_of[ids] == Kind.NOTE] for ids in pieces)
+        return int(np.median([len(np.unique(programs_of(ids, vocabulary))) for ids in notes]))
 
     def training(self) -> TrainingWindows:
         """Return the training windows."""

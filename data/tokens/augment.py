@@ -119,8 +119,8 @@ def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.in
 
 # How notes of a training window are given, and in how many of 20 windows.
 VOICE, VOICES, GAPS, OPENING, SCATTERED = range(5)
-WAYS = np.repeat(np.arange(5), (8, 2, 6, 3, 1))
-LONGEST_GAP = 4  # bars, and the longest between two gaps
+WAYS = np.repeat(np.arange(5), (7, 2, 8, 2, 1))
+LONGEST_GAP = 3  # bars, and the longest between two gaps
 
 
 def choose_given(

@@ -2,7 +2,7 @@
 
 A decoder could work all of this out from the ids: when it is, what sounds, what has just ended,
 when each voice will be free. A small one that gets it ready-made learns from few pieces what it
-would need many for. Nothing here looks ahead, so the likelihood stays exact.
+would need many for. Nothing here looks ahead but to what is given, so the likelihood stays exact.
 """
 
 from __future__ import annotations

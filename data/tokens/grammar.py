@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.tokens.cursor import Cursor
-from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
+from data.tokens.vocabulary import Kind, Vocabulary
 
 
 @dataclass
@@ -108,28 +108,3 @@ class Grammar:
         if Kind.DURATION in state.kind.tolist():
             rows = np.flatnonzero(state.kind == Kind.DURATION)
             state.free_at[rows, state.note[rows]] = state.note_end[rows]
-
-    def wait(self, state: GrammarState, step: int) -> None:
-        """Let nothing more begin before `step` in the bar that each row is in."""
-        position = step - state.bar_start - 1
-        state.note[:] = self.vocabulary.counts[Kind.NOTE]
-        state.position = np.maximum(state.position, position)
-
-    def masks(self, ids: ArrayLike) -> NDArray[np.bool_]:
-        """Return (T - 1, V), what was allowed where each id of a piece after Start stands.
-
-        Raises:
-            VocabularyError: the piece does not begin with Start, or breaks the grammar.
-        """
-        ids = np.asarray(ids, dtype=np.int64)
-        if not len(ids) or ids[0] != self.vocabulary.first(Kind.START):
-            raise VocabularyError("a piece must begin with Start")
-        state = self.start(1)
-        masks = np.empty((len(ids) - 1, self.vocabulary.size), dtype=bool)
-        for index, token in enumerate(ids[1:]):
-            masks[index] = self.allowed(state)[0]
-            if not masks[index, token]:
-                name = self.vocabulary.describe(int(token))
-                raise VocabularyError(f"{name} breaks the grammar at token {index + 1}")
-            self.advance(state, ids[index + 1 : index + 2])
-        return masks

@@ -11,21 +11,30 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Kind
 from generation.compose import (
+    accompany,
     compose,
     continue_midi,
-    harmonize,
     harmonize_midi,
     rank_by_likelihood,
+    rewrite_midi,
     stream,
 )
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
 from generation.model import load
-from generation.seeds import Seed, given_from_midi, no_seed, seed_from_midi, seed_from_notes
+from generation.seeds import (
+    continued,
+    given_from_midi,
+    no_seed,
+    rewrite_from_midi,
+    seed_from_midi,
+    seed_from_notes,
+)
 from model.sampling import SamplingOptions
 from model.scoring import token_nats
-from tests.models import PIANIST, QUARTET, tune, untrained
+from tests.models import PIANIST, QUARTET, four_parts, tune, untrained
 from tests.music import GRID
 
 
@@ -53,7 +62,7 @@ def test_a_midi_seed_is_kept_bar_for_bar(model, tmp_path, upbeat):
 def test_without_a_seed_the_model_begins(model):
     (piece,) = compose(model, length=Length(bars=2))
     assert len(piece.score.bars) == 2
-    assert piece.seed_steps == 0
+    assert not piece.is_given.any()
     assert len(compose(model)[0].score.bars) == 8
 
 
@@ -80,7 +89,7 @@ def test_dense_bars_longer_than_the_context_go_on(model):
         notes["pitch"] = rng.integers(50, 70, len(notes))
         notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
         score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
-        (piece,) = compose(model, Seed(score, 48 * bars), Length(bars=6))
+        (piece,) = compose(model, continued(score, QUARTET), Length(bars=6))
         assert len(piece.score.bars) == bars + 6
 
 
@@ -88,7 +97,7 @@ def test_new_notes_are_never_counted_as_the_seed(model):
     for text, count in (("C4:8", 1), ("C4 E4 G4 C5:8", 4), ("C4 E4", 2)):
         seed = seed_from_notes(text, QUARTET)
         for piece in compose(model, seed, Length(bars=3), samples=4):
-            assert (piece.score.notes["onset"] < piece.seed_steps).sum() == count
+            assert piece.is_given.tolist() == [True] * count + [False] * (~piece.is_given).sum()
 
 
 def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
@@ -139,30 +148,78 @@ def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
     tune(tmp_path / "tune.mid")
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
     (piece,) = compose(model, seed, Length(bars=3))
-    alone = piece.without_seed()
+    alone = piece.new_notes()
     new = piece.score.notes[piece.score.notes["onset"] >= seed.end_step]
     begin = int(piece.score.bar_starts[2])
     assert seed.end_step == begin
-    assert len(alone.score.bars) == 3
-    assert (alone.score.notes["onset"] + begin).tolist() == new["onset"].tolist()
-    assert alone.score.notes["pitch"].tolist() == new["pitch"].tolist()
-    assert alone.seed_steps == 0
+    assert len(alone.bars) == 3
+    assert (alone.notes["onset"] + begin).tolist() == new["onset"].tolist()
+    assert alone.notes["pitch"].tolist() == new["pitch"].tolist()
 
 
-@pytest.mark.parametrize("voice", [1, 4])
-def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, voice):
+@pytest.mark.parametrize("voices", [(1,), (4,)])
+def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, voices):
     score = tune(tmp_path / "tune.mid", upbeat=True, program=0)
-    kept = given_from_midi(tmp_path / "tune.mid", QUARTET, voice=voice)
-    for piece in harmonize(model, kept, Constraints(key="C"), samples=3):
-        program = QUARTET.programs[voice - 1]
-        assert piece.given_program == program
+    kept = given_from_midi(tmp_path / "tune.mid", QUARTET, voices=voices)
+    program = QUARTET.programs[voices[0] - 1]
+    for piece in compose(model, kept, None, Constraints(key="C"), samples=3):
         mine = piece.score.notes["program"] == program
+        assert piece.is_given.tolist() == mine.tolist()
         for name in ("onset", "duration", "pitch"):
             assert np.array_equal(piece.score.notes[mine][name], score.notes[name])
         assert np.array_equal(piece.score.bars, score.bars)
         assert (~mine).any()
         assert np.isin(piece.score.notes["pitch"][~mine] % 12, [0, 2, 4, 5, 7, 9, 11]).all()
-        assert program not in piece.without_seed().score.notes["program"]
+        assert program not in piece.new_notes().notes["program"]
+
+
+@pytest.mark.parametrize(
+    ("bars", "voices", "expected"),
+    [
+        ((3, 4), (), range(96, 192)),
+        ((2, 2), (2, 3), range(48, 96)),
+        ((5, None), (), range(192, 288)),
+    ],
+)
+def test_some_bars_are_rewritten_and_the_rest_is_kept(model, bars, voices, expected):
+    score = four_parts(6)
+    programs = [39 + voice for voice in voices] or [40, 41, 42, 43]
+    notes = score.notes
+    is_open = np.isin(notes["onset"], expected) & np.isin(notes["program"], programs)
+    seed = rewrite_from_midi(to_pretty_midi(score), QUARTET, bars=bars, voices=voices)
+    for piece in compose(model, seed, None, samples=3):
+        assert np.array_equal(piece.score.notes[piece.is_given], notes[~is_open])
+        assert np.array_equal(piece.score.bars, score.bars)
+        new = piece.score.notes[~piece.is_given]
+        assert len(new)
+        assert np.isin(new["onset"], expected).all()
+        assert (new["onset"] + new["duration"] <= expected.stop).all()
+        assert np.isin(new["program"], programs).all()
+    written = rewrite_midi(model, to_pretty_midi(score), bars, voices=voices, best_of=2)
+    assert len(from_pretty_midi(written, GRID)[0].bars) == 6
+
+
+def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model):
+    seed = seed_from_notes("R C4 E4 G4 C5", QUARTET)
+    for piece in compose(model, accompany(model, seed), Length(bars=2), samples=3):
+        new = piece.score.notes[~piece.is_given]
+        early = new[new["onset"] < seed.end_step]
+        assert early["onset"].min() >= 12
+        assert len(early)
+        assert 40 not in early["program"]
+        assert piece.score.notes[piece.is_given]["pitch"].tolist() == [60, 64, 67, 72]
+    whole = seed_from_notes("Am F", QUARTET)
+    assert accompany(model, whole) is whole
+    assert accompany(model, no_seed(QUARTET)).end_step == 0
+    low = seed_from_notes("C4", QUARTET).played_by(4, QUARTET)
+    assert low.score.notes["program"].tolist() == [43]
+
+
+def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):
+    seed = accompany(model, seed_from_notes("C5 D5 E5 F5 / R G3 R:2", QUARTET))
+    first, second, *_ = seed.is_open
+    assert not first.any()
+    assert second.tolist() == [True] * 12 + [False] * 12 + [True] * 24
 
 
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):
@@ -175,11 +232,14 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     assert len(set(figures)) == 4
     for piece in judged:  # each by itself: what the one definition of likelihood says
         ids = encode(piece.score, QUARTET)
-        (mask,) = masks_of_pieces([ids], QUARTET)
+        mask = unpacked(masks_of_pieces([ids], QUARTET)[0], QUARTET)
+        first = len(encode(seed.score, QUARTET)) - 1  # nothing new begins before the next bar
+        for kind in (Kind.NOTE, Kind.POSITION):
+            mask[first - 1, QUARTET.ids(kind)] = False
         (nats,) = token_nats(
             model.decoder,
             [ids],
-            [unpacked(mask, QUARTET)],
+            [mask],
             rebase=model.rebase,
             side=model.side,
         )
@@ -217,16 +277,18 @@ def test_a_stream_without_a_length_never_ends(model):
 def test_pretty_midi_in_and_out(model, tmp_path):
     score = tune(tmp_path / "tune.mid")
     given = to_pretty_midi(score)
-    longer = continue_midi(model, given, Length(bars=2), best_of=2)
+    longer = continue_midi(model, given, Length(bars=2), best_of=2, alone=True)
     assert isinstance(longer, pretty_midi.PrettyMIDI)
     read = from_pretty_midi(longer, GRID)[0]
     assert len(read.bars) == 6
     assert np.array_equal(read.notes[: len(score.notes)], score.notes)
-    from_text = from_pretty_midi(continue_midi(model, "C4 E4", Length(notes=5)), GRID)[0]
+    from_text = from_pretty_midi(continue_midi(model, "C4 E4", Length(notes=5), alone=True), GRID)[
+        0
+    ]
     assert from_text.notes["pitch"][:2].tolist() == [60, 64]
     assert len(from_text.notes) == 7
     assert len(from_pretty_midi(continue_midi(model, length=Length(bars=1)), GRID)[0].bars) == 1
-    around = from_pretty_midi(harmonize_midi(model, given, voice=2), GRID)[0]
+    around = from_pretty_midi(harmonize_midi(model, given, voices=(2,)), GRID)[0]
     assert np.array_equal(
         around.notes[around.notes["program"] == 41][["onset", "pitch"]],
         score.notes[["onset", "pitch"]],

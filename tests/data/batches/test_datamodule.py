@@ -26,7 +26,7 @@ from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from tests.folders import write_tunes
-from tests.music import GRID, random_score, transposition_range, vocabulary_for
+from tests.music import GRID, masks_one_by_one, random_score, transposition_range, vocabulary_for
 from tests.tensors import flat
 
 REACH = 2
@@ -240,7 +240,7 @@ def test_a_piece_goes_on_from_a_bar_with_half_a_context_or_more(data):
 def test_masks_side_by_side_are_those_one_by_one():
     grammar = Grammar(VOCABULARY)
     for piece, mask in zip(PIECES, masks_of_pieces(PIECES, VOCABULARY), strict=True):
-        np.testing.assert_array_equal(unpacked(mask, VOCABULARY), grammar.masks(piece))
+        np.testing.assert_array_equal(unpacked(mask, VOCABULARY), masks_one_by_one(grammar, piece))
 
 
 @pytest.fixture(scope="module")
@@ -357,7 +357,7 @@ def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
             np.testing.assert_array_equal(piece, split.piece(index))
         allowed = [mask for batch in batches for mask in batch["allowed"]]
         for piece, mask in zip(pieces, allowed, strict=True):
-            np.testing.assert_array_equal(mask, grammar.masks(piece))
+            np.testing.assert_array_equal(mask, masks_one_by_one(grammar, piece))
         notes = [count for batch in batches for count in batch["notes"]]
         assert notes == split.note_counts.tolist()
 

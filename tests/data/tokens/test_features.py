@@ -21,10 +21,12 @@ from data.tokens.step_features import FeatureStepper
 from data.tokens.tokenizer import bar_indices, encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
+from generation.given import GivenPieces
 from generation.length import Length
+from generation.seeds import rewritten
 from model.config import DecoderConfig
 from model.scoring import token_nats
-from tests.models import QUARTET
+from tests.models import QUARTET, four_parts
 from tests.music import (
     BOTH,
     VOCABULARIES,
@@ -456,7 +458,8 @@ def test_windows_without_ids_or_notes():
     assert [said(features, row) for row in empty.bits[0]] == [{"position": [0]}] * 2
 
 
-def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
+@pytest.mark.parametrize("is_given", [False, True])
+def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is_given):
     """Past the context several times: what was forgotten is forgotten in both."""
     context = 40
     decoder = opinionated(
@@ -472,6 +475,10 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
         std=0.3,
     )
     guide = ConstrainedGrammar(QUARTET, Length(endless=True))
+    if is_given:
+        seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
+        guide = ConstrainedGrammar(QUARTET, Length(endless=True), seed=seed)
+        assert guide.given.is_told
     seen = []
     choose = model.sampling.choose
 
@@ -480,7 +487,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
         return choose(masked, sampling, uniform)
 
     monkeypatch.setattr(model.sampling, "choose", watch)
-    start = np.array([QUARTET.first(Kind.START)])
+    start = guide.given.prompt
     goes_on = partial(rebase, context_length=context, vocabulary=QUARTET)
     new = model.sampling.sample(
         decoder,
@@ -492,13 +499,20 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
     )
     ids = np.concatenate([start, *itertools.islice(new, 200)])
     masked = torch.from_numpy(np.array(seen)).double()
-    chosen = torch.from_numpy(ids[1:, None])
+    chosen = torch.from_numpy(ids[len(start) :, None])
     sampled = -masked.log_softmax(dim=1).gather(1, chosen)[:, 0].numpy()
 
     def nats(side):
-        allowed = np.isfinite(np.array(seen))
-        return token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
+        allowed = np.zeros((len(ids) - 1, QUARTET.size), dtype=bool)
+        allowed[np.arange(len(ids) - 1), ids[1:]] = True  # the prompt is certain
+        allowed[len(start) - 1 :] = np.isfinite(np.array(seen))
+        scored = token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
+        return scored[len(start) - 1 :]
 
-    np.testing.assert_allclose(nats(guide.features.compute), sampled, atol=1e-4)
-    untold = nats(lambda windows: guide.features.empty(*windows.shape))
+    of_piece = GivenPieces([ids], [guide.given], guide.features)
+    np.testing.assert_allclose(nats(of_piece.side), sampled, atol=1e-4)
+    untold = nats(lambda windows, _: guide.features.empty(*windows.shape))
     assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here
+    if is_given:
+        of_ids = nats(lambda windows, _: guide.features.compute(windows))
+        assert np.abs(of_ids - sampled).max() > 0.1  # and so does what is given

@@ -17,6 +17,7 @@ from tests.music import (
     SMALL,
     SMALL_SECONDS,
     VOCABULARIES,
+    masks_one_by_one,
     random_score,
     random_walks,
     scores,
@@ -79,7 +80,7 @@ def test_scores_come_back_from_ids_and_the_grammar_admits_each_token(score):
     vocabulary = vocabulary_for(score, transpose=3)
     ids = encode(score, vocabulary)
     assert decode(ids, vocabulary) == score
-    masks = Grammar(vocabulary).masks(ids)  # raises where a token is not admitted
+    masks = masks_one_by_one(Grammar(vocabulary), ids)  # raises where a token is not admitted
     assert masks[np.arange(len(ids) - 1), ids[1:]].all()
 
 
@@ -118,7 +119,7 @@ def test_any_ids_are_decoded_or_refused(vocabulary, data):
 
 def is_admitted(grammar: Grammar, ids: np.ndarray) -> bool:
     try:
-        grammar.masks(ids)
+        masks_one_by_one(grammar, ids)
     except VocabularyError:
         return False
     return bool(len(ids)) and int(ids[-1]) == grammar.vocabulary.first(Kind.END)
@@ -167,7 +168,7 @@ def test_rows_do_not_depend_on_each_other():
     walks = random_walks(SMALL, np.random.default_rng(1), batch=50, steps=40)
     a, b = max(walks, key=len), walks[0]
     grammar = Grammar(SMALL)
-    alone = grammar.masks(a)
+    alone = masks_one_by_one(grammar, a)
     state = grammar.start(2)
     for index in range(1, len(a)):
         assert np.array_equal(grammar.allowed(state)[0], alone[index - 1])
@@ -221,29 +222,6 @@ def test_windows_begin_with_a_bar_and_the_tempo_in_force(score):
         )
         kinds = [Kind(k).name for k in vocabulary.kind_of[head]]
         assert kinds in (["BAR", "TEMPO"], ["BAR", "LENGTH", "TEMPO"])
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 60))
-def test_a_grammar_that_waits_lets_nothing_begin_sooner(seed, ahead):
-    rng = np.random.default_rng(seed)
-    walk = max(random_walks(SMALL, rng, batch=20, steps=60), key=len)[:-1]
-    grammar = Grammar(SMALL)
-    state = grammar.start(1)
-    for token in walk[1:]:
-        grammar.advance(state, [token])
-    bar_end = int(state.bar_start[0] + state.bar_length[0])
-    step = min(int(state.bar_start[0] + state.position[0]) + ahead, bar_end)
-    grammar.wait(state, step)
-    ids = [*walk]
-    while len(ids) < 2000 and ids[-1] != SMALL.first(Kind.END):
-        allowed = grammar.allowed(state)[0]
-        assert allowed.any()
-        ids.append(int(np.argmax(allowed * rng.random(SMALL.size))))
-        grammar.advance(state, [ids[-1]])
-    if ids[-1] == SMALL.first(Kind.END):
-        before = decode([*walk, SMALL.first(Kind.END)], SMALL)
-        onsets = decode(ids, SMALL).notes["onset"]
-        assert len(before.notes) == (onsets < max(step, before.notes["onset"][-1] + 1)).sum()
 
 
 @given(scores(*BOTH))
