@@ -20,8 +20,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from common.cli import Parser, fail, positive_integer, random_seed
 from data.midi.quantize import MidiError
+from data.tokens.vocabulary import Vocabulary
 from generation.compose import (
     DEFAULT_LENGTH,
     DEFAULT_SAMPLING,
@@ -139,7 +142,7 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
         type=positive_integer,
         help="which of the model's instruments play the melody of the seed, or the\n"
         "voices that are harmonized (default: 1, the first); or are rewritten\n"
-        "(default: all)",
+        "(default: those in the piece)",
     )
 
 
@@ -250,6 +253,8 @@ def _bars(text: str) -> tuple[int, int | None]:
     if not match:
         raise argparse.ArgumentTypeError(f"must be such as 5-8, 5 or 5-, not {text!r}")
     last = match[3] if match[2] else match[1]
+    if last and int(last) < int(match[1]):
+        raise argparse.ArgumentTypeError(f"begins after its end: {text}")
     return int(match[1]), int(last) if last else None
 
 
@@ -258,15 +263,22 @@ def _check_together(options: argparse.Namespace) -> None:
     for name in ("seed_bars", "from_bar"):
         if getattr(options, name) is not None and options.seed_midi is None:
             fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
+    for name in ("seed_midi", "rewrite"):
+        if getattr(options, name) == "":
+            fail(f"--{name.replace('_', '-')} needs the name of a MIDI file")
     if options.bars_to_rewrite is not None and options.rewrite is None:
         fail("--bars-to-rewrite is about --rewrite, which is missing")
     if options.harmonize is None and options.rewrite is None:
+        if options.alone and options.seed_midi is None and options.seed_notes is None:
+            fail("--alone is about --seed-midi or --seed-notes, which are missing")
         if options.voices is not None and len(options.voices) > 1:
             fail("--voices: a melody has one voice; several are for --harmonize and --rewrite")
         if options.voices is not None and options.seed_notes is None:
             fail("--voice is about --seed-notes, --harmonize or --rewrite, which are missing")
         return
     name = "rewrite" if options.harmonize is None else "harmonize"
+    if options.alone:
+        fail(f"--alone: --{name} keeps only what it is given; leave it out")
     if options.seed_midi is not None or (options.rewrite and options.seed_notes is not None):
         fail(
             f"--{name} keeps a piece from its beginning on: leave out --seed-midi and --seed-notes"
@@ -331,7 +343,7 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
         seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
         if options.harmonize is not None:
             harmonized = voices_of(seed.score, vocabulary, voices or (1,))
-            return dataclasses.replace(harmonized, changes=seed.changes)
+            return dataclasses.replace(harmonized, changes=seed.changes + harmonized.changes)
         if voices:
             seed = seed.played_by(voices[0], vocabulary)
     else:
@@ -339,18 +351,33 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
     return seed if options.alone else accompany(model, seed)
 
 
-def _write(options: argparse.Namespace, pieces: list[Piece], stems: list[Path]) -> None:
+def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> None:
+    """Print how many voices may join a seed before it ends, if any."""
+    own = set(seed.score.notes["program"].tolist())
+    others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
+    playing = set(constraints.programs or vocabulary.programs)
+    joining = len(playing.intersection(others) - own)
+    if constraints.max_polyphony is not None:
+        joining = min(joining, constraints.max_polyphony - len(own))
+    if joining > 0:
+        who = "1 voice joins" if joining == 1 else f"{joining} voices join"
+        print(f"{who} the seed; --alone leaves it as it is")
+
+
+def _write(
+    options: argparse.Namespace, model: Model, pieces: list[Piece], stems: list[Path]
+) -> None:
     """Write the files of the first pieces, one a stem, and print a line about each."""
     for piece, stem in zip(pieces, stems, strict=False):
-        written = (
-            dataclasses.replace(piece, score=piece.new_notes())
-            if options.no_seed_in_output
-            else piece
-        )
+        written = piece
+        if options.no_seed_in_output:
+            nothing = no_seed(model.vocabulary)
+            written = dataclasses.replace(piece, score=piece.new_notes(), seed=nothing)
         midi, wav, picture = write_piece(written, stem)
         score = written.score
         print(
-            f"{midi} ({len(score.bars)} bars, {len(score.notes)} notes, "
+            f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
+            f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
             f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
         )
     if options.best_of is not None:
@@ -374,8 +401,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         constraints = _constraints(options)
         model = load(options.checkpoint)
         seed = _seed(model, options, constraints)
-        if seed.changes:
-            print(f"about what was given: {'; '.join(seed.changes)}")
         how = {
             "sampling": sampling,
             "samples": options.best_of or options.num_samples,
@@ -387,9 +412,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
             length = DEFAULT_LENGTH if length == Length() else length
         pieces = compose(model, seed, length, constraints, **how)
+        if seed.changes:
+            print(f"about what was given: {'; '.join(seed.changes)}")
+        if length is not None:
+            _tell_of_voices(seed, model.vocabulary, constraints)
         if options.best_of is not None:
             pieces = rank_by_likelihood(model, pieces)
-        _write(options, pieces, stems)
+        _write(options, model, pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, OSError) as error:
         fail(str(error))
 

@@ -277,7 +277,7 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
-    write_png(draw_piano_roll(piece.score, piece.seed.first_open_step, piece.is_given), picture)
+    write_png(draw_piano_roll(piece.score, piece.seed.is_closed, piece.is_given), picture)
     return [midi, wav, picture]
 
 

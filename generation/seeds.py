@@ -43,9 +43,14 @@ class Seed:
         return int(self.is_open.shape[1])
 
     @property
+    def is_closed(self) -> NDArray[np.bool_]:
+        """(S,) the steps at which nothing new may begin."""
+        return np.asarray(~self.is_open.any(axis=0))
+
+    @property
     def first_open_step(self) -> int:
         """The first step at which something new may begin."""
-        return int(np.append(self.is_open.any(axis=0), True).argmax())
+        return int(np.append(self.is_closed, False).argmin())
 
     def at_tempo(self, tempo_bpm: int) -> Seed:
         """Return the seed at another tempo, which the vocabulary must have."""
@@ -207,31 +212,44 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)
     """Return whole voices of a piece as a seed: others may play around them, from beginning to end.
 
     Args:
-        score: a single voice, which is taken whatever its instrument; or several, of which those
-            with these instruments are taken, or else those with these numbers.
+        score: voices of which those with these instruments are taken, or else those with these
+            numbers, from the highest down; as many as are asked for are taken in order.
         vocabulary: of the model.
         voices: which of the vocabulary's instruments play them, from 1; drums do not count.
 
     Raises:
-        SeedError: the vocabulary, or the piece, has no such voice.
+        SeedError: the vocabulary, or the piece, has no such voice; no voice is left to write.
     """
-    there = _pitched(np.unique(score.notes["program"]).tolist())
+    there = _high_to_low(score)
     if not there:
         raise SeedError("there is no voice in it that has pitches")
-    kept = []
-    for voice in voices:
-        program = _program(voice, vocabulary)
-        if len(there) > 1 and program not in there and voice > len(there):
-            raise SeedError(f"there are {len(there)} voices in it, no voice {voice}")
-        its = program if program in there else there[voice - 1 if len(there) > 1 else 0]
+    numbers, kept, changes = sorted(set(voices)), [], []
+    programs = [_program(voice, vocabulary) for voice in numbers]
+    strangers = [program for program in there if program not in programs]
+    for voice, program in zip(numbers, programs, strict=True):
+        its = program
+        if program not in there:
+            if not strangers or (voice > len(there) != len(numbers)):
+                raise SeedError(f"there {_are(len(there), 'voice')} in it, no voice {voice}")
+            is_numbered = len(there) != len(numbers) and there[voice - 1] in strangers
+            its = there[voice - 1] if is_numbered else strangers[0]
+            strangers.remove(its)
+            if len(there) > 1:
+                changes.append(f"program {its} became {program}")
         kept.append(score.notes[score.notes["program"] == its].copy())
         kept[-1]["program"] = program
+    if len(there) > len(kept):
+        number = len(there) - len(kept)
+        were = "other voice was" if number == 1 else "other voices were"
+        changes.append(f"{number} {were} left out (--voices says which are kept)")
     notes = np.concatenate(kept)
     alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
-    fitted, changes = adapt_score(alone, vocabulary)
+    fitted, more = adapt_score(alone, vocabulary)
     is_open = _closed(vocabulary, int(fitted.bar_starts[-1]))
     is_open[~np.isin(vocabulary.programs, notes["program"])] = True
-    return Seed(fitted, is_open, tuple(changes))
+    if not is_open.any():
+        raise SeedError(f"all {len(kept)} voices of the model are kept: leave it one to write")
+    return Seed(fitted, is_open, (*changes, *more))
 
 
 def rewrite_from_midi(
@@ -248,7 +266,7 @@ def rewrite_from_midi(
         vocabulary: of the model.
         bars: the numbers of the first and the last, an upbeat being bar 0; None as the last: to
             the end; None: all.
-        voices: which of the vocabulary's instruments, from 1; none: all.
+        voices: which of the vocabulary's instruments, from 1; none: those in the piece.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
@@ -256,13 +274,17 @@ def rewrite_from_midi(
     """
     score, name = _read(midi, vocabulary.grid)
     fitted, changes = adapt_score(score, vocabulary)
+    if not len(fitted.notes):
+        raise MidiError(f"{name}: no notes that the model has an instrument for")
     upbeat = int(fitted.has_upbeat)
     last = len(fitted.bars) - upbeat  # the number of the last bar
     first, end = bars or (1 - upbeat, None)
     end = last if end is None else end
     if not 1 - upbeat <= first <= end <= last:
-        raise MidiError(f"{name}: no bars {first}-{end}, it has bars {1 - upbeat} to {last}")
+        asked = f"bar {first}" if first == end else f"bars {first}-{end}"
+        raise MidiError(f"{name}: no {asked}, it has bars {1 - upbeat} to {last}")
     programs = [_program(voice, vocabulary) for voice in voices]
+    programs = programs or np.unique(fitted.notes["program"]).tolist()
     seed = rewritten(fitted, vocabulary, range(first - 1 + upbeat, end + upbeat), programs)
     return replace(seed, changes=tuple(changes))
 
@@ -273,6 +295,18 @@ def _program(voice: int, vocabulary: Vocabulary) -> int:
     if voice > len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     return programs[voice - 1]
+
+
+def _high_to_low(score: Score) -> list[int]:
+    """Return the programs of a piece without drums, those of higher mean pitch first."""
+    notes = score.notes
+    programs = _pitched(np.unique(notes["program"]).tolist())
+    return sorted(programs, key=lambda program: -notes["pitch"][notes["program"] == program].mean())
+
+
+def _are(number: int, noun: str) -> str:
+    """Return `is 1 voice`, `are 2 voices` and so on."""
+    return f"is 1 {noun}" if number == 1 else f"are {number} {noun}s"
 
 
 def _pitched(programs: Sequence[int]) -> list[int]:

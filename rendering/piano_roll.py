@@ -37,11 +37,12 @@ _SURPRISE = LinearSegmentedColormap.from_list(
     "surprise", ["#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026"]
 )
 _NOT_SCORED, _LIST_COLUMNS = "#FFFFFF", 2
+_ALL_OPEN = np.zeros(0, dtype=bool)
 
 
 def draw_piano_roll(
     score: Score,
-    seed_steps: int = 0,
+    is_closed: NDArray[np.bool_] = _ALL_OPEN,
     is_given: NDArray[np.bool_] | None = None,
     title: str = "",
     continues: str = "the model goes on",
@@ -50,27 +51,27 @@ def draw_piano_roll(
 
     An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
     same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
-    Notes that begin before `seed_steps` are the seed: dark, on a shaded ground, at whose end
-    `continues` is written. Notes (N,) that `is_given` names were given too; they are as dark.
+    Grid steps (S,) that `is_closed` names hold nothing new: their ground is shaded, and where it
+    first ends `continues` is written. Notes (N,) that `is_given` names are dark, which by default
+    are those that begin on shaded ground.
     """
     notes = score.notes
     color_of = {
         program: _PALETTE[index % len(_PALETTE)]
         for index, program in enumerate(np.unique(notes["program"]).tolist())
     }
-    is_dark = notes["onset"] < seed_steps
-    if is_given is not None:
-        is_dark |= is_given
-    label = "seed" if seed_steps > 0 else "kept"
-    entries = [Patch(color=_SEED, label=label)] if seed_steps > 0 or is_dark.any() else []
+    is_dark = np.isin(notes["onset"], np.flatnonzero(is_closed)) if is_given is None else is_given
+    is_seed = is_closed.any() and bool(np.all(notes["onset"][is_dark] < is_closed.argmin()))
+    is_seed |= bool(is_closed.size and is_closed.all())
+    entries = [Patch(color=_SEED, label="seed" if is_seed else "kept")] if is_dark.any() else []
     for program, color in color_of.items():
-        if not is_dark[notes["program"] == program].all() or seed_steps > 0:
+        if is_seed or not is_dark[notes["program"] == program].all():
             name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
             entries.append(Patch(color=color, label=name))
     colors = np.array([to_rgb(color_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
     colors[is_dark] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_dark]
     head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
-    figure, (left, top) = _draw_roll(score, colors, seed_steps, title, continues, head)
+    figure, (left, top) = _draw_roll(score, colors, is_closed, title, continues, head)
     style: dict[str, Any] = {"frameon": False, "fontsize": 9, "borderpad": 0.2, "handlelength": 1.2}
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (left, top), "borderaxespad": 0}
     figure.legend(handles=entries, ncols=_LEGEND_COLUMNS, **place, **style)
@@ -80,7 +81,7 @@ def draw_piano_roll(
 def _draw_roll(
     score: Score,
     colors: NDArray[np.float64],
-    seed_steps: int = 0,
+    is_closed: NDArray[np.bool_] = _ALL_OPEN,
     title: str = "",
     continues: str = "",
     head: float = 0.0,
@@ -104,6 +105,8 @@ def _draw_roll(
     total = header + len(systems) * (height + _GAP) - _GAP + _BOTTOM + foot
     left = _LEFT + _DRUM_NAMES * bool(np.any(notes["program"] == DRUMS))
 
+    padded = np.concatenate([[False], is_closed, [False]])
+    edges = np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
     figure = Figure(figsize=(_WIDTH, total), facecolor="white")
     if not len(notes):
         figure.text(0.5, 0.5, "no notes", ha="center", va="center", size=13, color=_LINE)
@@ -121,8 +124,8 @@ def _draw_roll(
         axes.set_yticks(list(row_names), list(row_names.values()))
         axes.tick_params(length=0, labelsize=8)
         axes.spines[:].set_visible(False)
-        _draw_ground(axes, notes, start, end, seed_steps)
-        _draw_bars(axes, score, start, end, seed_steps, continues)
+        _draw_ground(axes, notes, start, end, edges)
+        _draw_bars(axes, score, start, end, edges, continues)
         here = (onset < end) & (note_end > start)
         begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
         _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colors[here], zorder=3)
@@ -179,12 +182,12 @@ def _edges(
 
 
 def _draw_ground(
-    axes: Axes, notes: NDArray[np.void], start: int, end: int, seed_steps: int
+    axes: Axes, notes: NDArray[np.void], start: int, end: int, closed: NDArray[np.int64]
 ) -> None:
-    """Shade the seed and the black keys, and draw a line below every C."""
-    if start < seed_steps:
-        low, high = axes.get_ylim()
-        _add_boxes(axes, start, min(seed_steps, end), low, high, color=_SEED_GROUND, zorder=0)
+    """Shade what is closed, of which (N, 2) are the edges, and the black keys; mark every C."""
+    for begin, stop in closed.clip(start, end).tolist():
+        if begin < stop:
+            _add_boxes(axes, begin, stop, *axes.get_ylim(), color=_SEED_GROUND, zorder=0)
     pitch = notes["pitch"][notes["program"] != DRUMS].astype(np.int64)
     if len(pitch):
         keys = np.arange(pitch.min() - 2, pitch.max() + 3)
@@ -194,9 +197,9 @@ def _draw_ground(
 
 
 def _draw_bars(
-    axes: Axes, score: Score, start: int, end: int, seed_steps: int, continues: str
+    axes: Axes, score: Score, start: int, end: int, closed: NDArray[np.int64], continues: str
 ) -> None:
-    """Draw bar lines, beats, bar numbers, new meters, and where the seed ends."""
+    """Draw bar lines, beats, bar numbers, new meters, and where what is closed begins and ends."""
     lines, bars, low_high = score.bar_starts, score.bars, axes.get_ylim()
     shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
     numbered = shown[:: 1 + len(shown) // _MAX_NUMBERS]
@@ -214,9 +217,11 @@ def _draw_bars(
             marks[int(lines[bar])] = f"{numerator}/{denominator}"
     if not is_dense:
         axes.vlines(beats, *low_high, color=_LINE, lw=0.4, alpha=0.3)
-    if start <= seed_steps < end and seed_steps > 0:
-        axes.vlines(seed_steps, *low_high, color=_SEED, lw=2.2, zorder=4)
-        marks[seed_steps] = f"{marks.get(seed_steps, '')}   {continues} →".lstrip()
+    edges = closed[(closed > 0) & (closed >= start) & (closed < end)]
+    axes.vlines(edges, *low_high, color=_SEED, lw=2.2, zorder=4)
+    for begin, stop in closed[:1].tolist():
+        if begin == 0 and start <= stop < end:
+            marks[stop] = f"{marks.get(stop, '')}   {continues} →".lstrip()
     for step, mark in marks.items():
         axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
     numbers = numbered + (score.grid.has_meter and not score.has_upbeat)

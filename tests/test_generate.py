@@ -87,6 +87,38 @@ def test_the_seed_can_be_left_out(checkpoint, tmp_path, capsys):
     assert f"{len(new.bars)} bars, {len(new.notes)} notes" in said
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "3 voices join the seed; --alone"),
+        (["--voice", 3], "3 voices join the seed; --alone"),
+        (["--programs", 40, 43], "1 voice joins the seed; --alone"),
+        (["--max-polyphony", 3], "2 voices join the seed; --alone"),
+        (["--max-polyphony", 1], None),
+        (["--alone"], None),
+    ],
+)
+def test_voices_that_join_a_seed_are_told(tmp_path, capsys, options, words):
+    path = untrained(tmp_path / "model.safetensors", QUARTET)
+    out = ("-n", 1, "-o", tmp_path / "piece")
+    code, said, _ = run(capsys, "-c", path, "--seed-notes", "C4 E4 G4 C5", *options, *out)
+    assert code == 0
+    lines = said.splitlines()
+    assert lines[0].startswith(words) if words else len(lines) == 1
+
+
+def test_of_a_piece_without_its_seed_nothing_is_drawn_as_given(checkpoint, tmp_path, capsys):
+    tune(tmp_path / "tune.mid")
+    out = ("--no-seed-in-output", "-o", tmp_path / "piece")
+    asked = ("--rewrite", tmp_path / "tune.mid", "--bars-to-rewrite", "3-4")
+    code, said, _ = run(capsys, "-c", checkpoint, *asked, *out)
+    assert code == 0
+    assert "2 bars" in said
+    ground = np.array([0xF5, 0xEC, 0xD3])
+    picture = np.asarray(Image.open(tmp_path / "piece.png").convert("RGB"))
+    assert not (picture == ground).all(axis=2).any()
+
+
 @pytest.mark.parametrize("voice", [1, 3])
 def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
     score = tune(tmp_path / "tune.mid", program=0)
@@ -205,6 +237,14 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--voice", "2"], ["--voice", "--harmonize"]),
         (["--seed-notes", "C4", "--voices", "1", "2"], ["--voices", "--rewrite"]),
         (["--bars-to-rewrite", "2"], ["--bars-to-rewrite", "--rewrite"]),
+        (["--rewrite", "a.mid", "--bars-to-rewrite", "8-5"], ["--bars-to-rewrite", "8-5"]),
+        (["--rewrite", ""], ["--rewrite", "MIDI file"]),
+        (["--seed-midi", ""], ["--seed-midi", "MIDI file"]),
+        (["--rewrite", "a.mid", "--alone"], ["--alone", "--rewrite"]),
+        (["--harmonize", "--seed-notes", "C4", "--alone"], ["--alone", "--harmonize"]),
+        (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all 4 voices"]),
+        (["--harmonize", "--seed-notes", "C4", "--voices", "1", "3"], ["1 voice", "no voice 3"]),
+        (["--alone"], ["--alone", "--seed-notes"]),
         (["--rewrite", "a.mid", "--bars-to-rewrite", "b"], ["--bars-to-rewrite", "5-8"]),
         (["--rewrite", "a.mid", "--bars", "2"], ["--bars", "--rewrite"]),
         (["--rewrite", "a.mid", "--seed-notes", "C4"], ["--rewrite", "--seed-notes"]),

@@ -276,7 +276,7 @@ class Snapshot:
     def log_continuation(self, tag: str, score: Score, title: str, continues: str) -> None:
         """Add the piano roll of a piece that begins with the prompt, with a label for the rest."""
         title = f"{self.corpus.split('valid').names[0]}, {title}"
-        roll = draw_piano_roll(score, self.prompt.end_step, title=title, continues=continues)
+        roll = draw_piano_roll(score, self.prompt.is_closed, title=title, continues=continues)
         self.log_figure(tag, roll)
 
 

@@ -9,7 +9,13 @@ from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, canonical
 from generation.constraints import Constraints
 from generation.note_text import SeedError
-from generation.seeds import given_from_midi, seed_from_midi, seed_from_notes, voices_of
+from generation.seeds import (
+    given_from_midi,
+    rewrite_from_midi,
+    seed_from_midi,
+    seed_from_notes,
+    voices_of,
+)
 from tests.models import QUARTET, tune
 from tests.music import GRID, piece
 
@@ -103,7 +109,44 @@ def test_a_voice_is_found_by_its_instrument_then_by_its_place():
     assert tune[["pitch", "program"]].tolist() == [(72, 42)]
 
 
+def test_as_many_voices_as_are_asked_for_are_taken_from_the_highest_down():
+    duet = piece([(0, 48, 48, 80, 0), (0, 48, 72, 80, 33)])
+    seed = voices_of(duet, QUARTET, (4, 1))
+    assert seed.score.notes[["pitch", "program"]].tolist() == [(72, 40), (48, 43)]
+    assert seed.changes[:2] == ("program 33 became 40", "program 0 became 43")
+    assert seed.is_open.any(axis=1).tolist() == [False, True, True, False]
+    mixed = voices_of(piece([(0, 48, 48, 80, 40), (0, 48, 72, 80, 0)]), QUARTET, (1, 2))
+    assert mixed.score.notes[["pitch", "program"]].tolist() == [(48, 40), (72, 41)]
+    one = voices_of(duet, QUARTET)
+    assert one.score.notes["pitch"].tolist() == [72]
+    assert "1 other voice was left out" in one.changes[1]
+
+
+def test_by_default_the_voices_of_the_piece_are_rewritten(tmp_path):
+    tune(tmp_path / "tune.mid", program=41)
+    seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3))
+    assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [1]
+    assert np.flatnonzero(~seed.is_closed).tolist() == list(range(48, 144))
+    seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3), voices=(1, 4))
+    assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [0, 3]
+
+
+def test_bars_that_cannot_be_rewritten_are_refused(tmp_path):
+    tune(tmp_path / "tune.mid", upbeat=True)
+    with pytest.raises(MidiError, match="no bar 9, it has bars 0 to 4"):
+        rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(9, 9))
+    with pytest.raises(MidiError, match="no bars 3-9, it has bars 0 to 4"):
+        rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(3, 9))
+    write_midi(piece([(0, 12, 38, 80, DRUMS)]), tmp_path / "drums.mid")
+    with pytest.raises(MidiError, match="no notes that the model has an instrument for"):
+        rewrite_from_midi(tmp_path / "drums.mid", QUARTET)
+
+
 def test_voices_that_there_are_not_are_refused(tmp_path):
+    with pytest.raises(SeedError, match="all 4 voices of the model are kept"):
+        voices_of(piece(QUARTET_PIECE), QUARTET, (1, 2, 3, 4))
+    with pytest.raises(SeedError, match="there is 1 voice in it, no voice 2"):
+        voices_of(piece([(0, 48, 72, 80, 0)]), QUARTET, (1, 2))
     with pytest.raises(SeedError, match="the model has 4 voices, there is no voice 5"):
         voices_of(piece(QUARTET_PIECE), QUARTET, (5,))
     with pytest.raises(SeedError, match="there are 2 voices in it, no voice 3"):

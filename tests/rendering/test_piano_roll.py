@@ -46,13 +46,32 @@ def test_both_programs_of_a_unison_are_seen():
 
 def test_seed_and_continuation_differ_at_a_glance():
     score = piece(scale(32))
-    without, half, whole = (pixels(draw_piano_roll(score, steps)) for steps in (0, 192, 384))
+    without, half, whole = (
+        pixels(draw_piano_roll(score, np.ones(steps, dtype=bool))) for steps in (0, 192, 384)
+    )
     assert share_of(SEED_GROUND, without) == 0
     assert share_of(SEED_GROUND, whole) > 1.7 * share_of(SEED_GROUND, half) > 0.2
     assert share_of(VERMILION, without) > 1.7 * share_of(VERMILION, half) > 0.005
-    said = words(draw_piano_roll(score, 192, title="A scale"))
+    said = words(draw_piano_roll(score, np.ones(192, dtype=bool), title="A scale"))
     assert {"A scale", "seed", "Acoustic Grand Piano", "4/4", "the model goes on →"} <= set(said)
     assert "seed" not in words(draw_piano_roll(score))
+
+
+def test_a_gap_that_was_rewritten_is_seen():
+    score = piece(scale(32))  # eight bars
+    is_closed, is_given = np.ones(384, dtype=bool), np.ones(32, dtype=bool)
+    is_closed[192:288], is_given[16:24] = False, False
+    figure = draw_piano_roll(score, is_closed, is_given)
+    image = pixels(figure)
+    whole = pixels(draw_piano_roll(score, np.ones(384, dtype=bool)))
+    share = share_of(SEED_GROUND, image) / share_of(SEED_GROUND, whole)
+    assert share == pytest.approx(3 / 4, rel=0.1)
+    assert {"kept", "the model goes on →"} <= set(words(figure))
+    no_ground = draw_piano_roll(score, np.zeros(384, dtype=bool), is_given)
+    assert share_of(SEED_GROUND, pixels(no_ground)) == 0
+    assert share_of(VERMILION, pixels(no_ground)) == pytest.approx(
+        share_of(VERMILION, image), rel=0.1
+    )
 
 
 @pytest.mark.parametrize("count", [1, 4, 12, 64])
@@ -88,7 +107,7 @@ def test_drums_have_rows_by_name():
 @settings(max_examples=10, deadline=None)
 @given(scores(*BOTH))
 def test_any_score_can_be_drawn(score):
-    pixels(draw_piano_roll(score, seed_steps=50, title=r"Any $\way$"))
+    pixels(draw_piano_roll(score, np.ones(50, dtype=bool), title=r"Any $\way$"))
     assert pyplot.get_fignums() == []
 
 
