@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from common.cli import Parser, fail, positive_integer, random_seed
 from common.files import check_writable, write_json
 from common.text import printable
-from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.corpus import SPLITS, CorpusError
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
@@ -44,7 +44,7 @@ from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
-from generation.model import DEFAULT_CHECKPOINT, Model, load
+from generation.model import DEFAULT_CHECKPOINT, Model, corpus_of, load
 from model.decoding import side_tensors
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
@@ -52,19 +52,6 @@ from rendering.piano_roll import draw_surprise
 from rendering.png import write_png
 
 ATTENTION_TOKENS = 64  # in a picture
-
-
-def corpus_of(model: Model, path: str | None, datasets: str) -> Corpus:
-    """Open the corpus a model was trained on, or the one at `path`; build it if need be.
-
-    One whose vocabulary is not the model's is refused by a CorpusError.
-    """
-    settings = model.summary.get("data", {})
-    path = path or settings.get("path", "bach")
-    corpus = open_corpus(path, datasets, CorpusOptions.from_settings(settings))
-    if corpus.vocabulary != model.vocabulary:
-        raise CorpusError(f"{path}: its vocabulary is not the model's, so it cannot be scored")
-    return corpus
 
 
 def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:

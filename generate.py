@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from common.cli import Parser, fail, positive_integer, random_seed
+from data.corpus.corpus import CorpusError
 from data.midi.quantize import MidiError
 from data.tokens.vocabulary import Vocabulary
 from generation.compose import (
@@ -40,7 +41,7 @@ from generation.compose import (
 )
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
-from generation.model import DEFAULT_CHECKPOINT, Model, load
+from generation.model import DEFAULT_CHECKPOINT, Model, load, training_runs
 from generation.note_text import SeedError
 from generation.seeds import (
     Seed,
@@ -59,7 +60,7 @@ __all__ = ["Constraints", "Length", "Model", "Piece", "SamplingOptions", "Seed"]
 __all__ += ["given_from_midi", "load", "no_seed", "rewrite_from_midi", "seed_from_midi"]
 __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
-__all__ += ["rank_by_likelihood", "write_piece"]
+__all__ += ["rank_by_likelihood", "training_runs", "write_piece"]
 
 DEFAULT_SEED_BARS = 2
 
@@ -189,6 +190,13 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tempo", metavar="BPM", type=float, help="quarter notes a minute")
     group.add_argument(
         "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
+    )
+    group.add_argument(
+        "--avoid-copying",
+        metavar="N",
+        type=positive_integer,
+        help="no run of N notes, of one voice or of all, as in the training set, in any\n"
+        "key; the corpus must be in datasets/",
     )
 
 
@@ -400,6 +408,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         constraints = _constraints(options)
         model = load(options.checkpoint)
+        if options.avoid_copying is not None:
+            runs = training_runs(model, options.avoid_copying)
+            constraints = dataclasses.replace(constraints, avoided_runs=runs)
         seed = _seed(model, options, constraints)
         how = {
             "sampling": sampling,
@@ -419,7 +430,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.best_of is not None:
             pieces = rank_by_likelihood(model, pieces)
         _write(options, model, pieces, stems)
-    except (ModelFileError, MidiError, SeedError, ConstraintError, OSError) as error:
+    except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
         fail(str(error))
 
 

@@ -41,11 +41,10 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import midi_bytes, write_midi
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.tokens.tokenizer import decode
-from evaluate import corpus_of
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import sample_pieces
 from generation.constraints import Constraints
-from generation.model import Model, load
+from generation.model import Model, corpus_of, load
 from model.decoder import Decoder
 from model.sampling import SamplingOptions
 from model.serialization import ModelFileError

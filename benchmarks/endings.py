@@ -34,9 +34,8 @@ from common.cli import Parser, fail, positive_integer, random_seed
 from data.corpus.corpus import CorpusError
 from data.keys import estimate_key, pitched_notes
 from data.score import NOTE, Score
-from evaluate import corpus_of
 from evaluation.samples import sample_pieces, split_scores
-from generation.model import DEFAULT_CHECKPOINT, Model, load
+from generation.model import DEFAULT_CHECKPOINT, Model, corpus_of, load
 from model.serialization import ModelFileError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point

@@ -18,6 +18,7 @@ from data.tokens.grammar import Grammar
 from data.tokens.spans import NEVER, SideArrays
 from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
+from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.given import GivenTokens, check_given
@@ -82,6 +83,8 @@ class ConstrainedGrammar:
         self.given = GivenTokens(seed.score, seed.is_open, vocabulary, constraints)
         self._of_given = self.features.of_given(self.given.notes)
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
+        runs = constraints.avoided_runs
+        self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
         whole_bars = vocabulary.whole_bars
@@ -141,6 +144,7 @@ class ConstrainedGrammar:
             past_notes=rows.copy(),
             next_given=rows.copy(),
             sounding=np.tile(given.sounding, (batch, 1)),
+            written=self._avoid.start(batch) if self._avoid else [],
         )
         if self._is_barred.any():
             state.note_ends = state.free_at.copy()
@@ -162,6 +166,8 @@ class ConstrainedGrammar:
                 narrow(mask, state)
         mask[is_due, bars] = of_grammar
         self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
+        if self._avoid and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
+            self._avoid.narrow(mask, state)
         return mask
 
     def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
@@ -174,6 +180,8 @@ class ConstrainedGrammar:
         self.plan.advance(state, latest)
         if Kind.DURATION not in latest:
             return
+        if self._avoid:
+            self._avoid.advance(state)
         rows = np.flatnonzero(state.kind == Kind.DURATION)
         note, end = state.note[rows], state.note_end[rows]
         state.last_end[rows] = np.maximum(state.last_end[rows], end)

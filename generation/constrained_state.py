@@ -7,8 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from data.corpus.runs import Place
 from data.tokens.grammar import GrammarState
 from data.tokens.step_features import StepState
+
+
+@dataclass
+class WrittenNotes:
+    """The notes of one row, as runs see them.
+
+    Attributes:
+        lines: the notes of each pitched program's line, by its number, and of the texture.
+        held: (P, K) until when each program's pitches keep lower notes out of its line.
+    """
+
+    lines: dict[int, list[Place]]
+    held: NDArray[np.int64]
 
 
 @dataclass
@@ -27,6 +41,7 @@ class ConstrainedState(GrammarState):
         next_given: (B,) place of the next id of what is given.
         sounding: (B, S) how many notes sound in each step until the given notes are over: they,
             known in advance, and the model's so far.
+        written: the notes of each row, as runs see them; none where no runs are avoided.
         step_state: where each row stands in what the decoder has read; None before it reads.
     """
 
@@ -39,4 +54,5 @@ class ConstrainedState(GrammarState):
     past_notes: NDArray[np.int64]
     next_given: NDArray[np.int64]
     sounding: NDArray[np.int16]
+    written: list[WrittenNotes]
     step_state: StepState | None = None

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from data.corpus.runs import RunIndex
 from data.keys import key_pitch_classes
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
@@ -34,6 +35,8 @@ class Constraints:
         max_polyphony: so many notes at most sound at once, those of the seed and the given notes
             counted.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
+        avoided_runs: runs of notes that no new note belongs to, for each representation, as
+            `index_runs` gives them (data/corpus/runs.py).
         time_signature: numerator and denominator of every new bar, each a whole one.
 
     Raises:
@@ -46,6 +49,7 @@ class Constraints:
     max_polyphony: int | None = None
     tempo_bpm: float | None = None
     time_signature: tuple[int, int] | None = None
+    avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if self.key is not None:

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batches.windows import masks_of_pieces, unpacked
+from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.runs import RunIndex, index_runs
 from data.tokens.context import rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-from generation.constraints import Constraints
+from generation.constraints import ConstraintError, Constraints
 from generation.given import GivenPieces, GivenTokens
 from model.cpu import speed_up
 from model.decoder import Decoder
@@ -109,3 +111,33 @@ def load(path: str | Path) -> Model:
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
+
+
+def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:
+    """Open the corpus a model was trained on, or the one at `path`; build it if need be.
+
+    Raises:
+        FileNotFoundError: no such folder.
+        CorpusError: nothing in it, or its vocabulary is not the model's.
+    """
+    settings = model.summary.get("data", {})
+    path = path or settings.get("path", "bach")
+    corpus = open_corpus(path, datasets, CorpusOptions.from_settings(settings))
+    if corpus.vocabulary != model.vocabulary:
+        raise CorpusError(f"{path}: its vocabulary is not the model's, so it cannot be scored")
+    return corpus
+
+
+def training_runs(
+    model: Model, size: int, path: str | None = None, datasets: str = "datasets"
+) -> dict[str, RunIndex]:
+    """Return the runs of `size` notes in the training set of a model, for `Constraints`.
+
+    Raises:
+        ConstraintError: fewer than two notes, which are no run.
+        FileNotFoundError, CorpusError: the corpus is not there (see `corpus_of`).
+    """
+    if size < 2:
+        raise ConstraintError(f"a run has 2 notes or more, not {size}")
+    corpus = corpus_of(model, path, datasets)
+    return index_runs(corpus.split("train"), corpus.vocabulary, size)

@@ -16,7 +16,8 @@ from data.score import BAR, NOTE, SECONDS, canonical
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.serialization import ModelFileError, save_model_file
-from tests.models import PIANIST, QUARTET, tune, untrained
+from tests.folders import write_tunes
+from tests.models import PIANIST, QUARTET, tune, untrained, untrained_on
 from tests.music import GRID, vocabulary_for
 
 
@@ -294,6 +295,23 @@ def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def test_no_runs_of_the_training_set_are_written_and_without_it_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    tunes = write_tunes(tmp_path / "tunes", 8)
+    checkpoint = untrained_on(tunes, tmp_path / "model.safetensors")
+    asked = ("-c", checkpoint, "--bars", 2, "--avoid-copying", 4, "--out", tmp_path / "piece")
+    assert run(capsys, *asked)[0] == 0
+    (tmp_path / "piece.mid").unlink()
+    tunes.rename(tmp_path / "elsewhere")
+    code, _, error = run(capsys, *asked)
+    assert code == 2
+    assert len(error.strip().splitlines()) == 1
+    assert "tunes" in error
+    assert not (tmp_path / "piece.mid").exists()
 
 
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):

@@ -5,16 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.corpus import runs
 from data.corpus.corpus import open_corpus
+from data.corpus.runs import REPRESENTATIONS, note_sequence
 from data.corpus.store import Split
 from data.score import BAR, DRUMS, NOTE, SECONDS, ScoreBatch, canonical
 from data.tokens.batch_tokenizer import encode_batch
-from evaluation import originality
 from evaluation.originality import (
-    REPRESENTATIONS,
     find_matches,
     measure_originality,
-    note_sequence,
     run_shares,
     shared_runs,
 )
@@ -167,7 +166,7 @@ def test_training_in_chunks_gives_the_same(monkeypatch):
     train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
     asked = ScoreBatch.from_scores([transposed(tune(4), 3), tune(2), tune(99)])
     whole = find_matches(asked, train, vocabulary)
-    monkeypatch.setattr(originality, "CHUNK", 200)
+    monkeypatch.setattr(runs, "CHUNK", 200)
     for name, in_parts in find_matches(asked, train, vocabulary).items():
         assert in_parts.length.tolist() == whole[name].length.tolist()
         most = whole[name].length > 8
