@@ -43,12 +43,10 @@ class Key(NamedTuple):
     mode: Mode
 
 
-def key_pitch_classes(name: str) -> NDArray[np.bool_]:
-    """Return (12,), whether each pitch class, C first, belongs to a key; minor has nine of them.
+def parse_key(name: str) -> Key:
+    """Read a key: a tonic and a mode, as in "D minor", "Bb major", "F♯ min", "e-flat minor", "Am".
 
-    Args:
-        name: a tonic and a mode, as in "D minor", "Bb major", "F♯ min", "e-flat minor", "Am". A
-            tonic alone is major if it is a capital and minor if it is not.
+    A tonic alone is major if it is a capital and minor if it is not.
 
     Raises:
         ValueError: no such key.
@@ -61,9 +59,14 @@ def key_pitch_classes(name: str) -> NDArray[np.bool_]:
     mode = match["mode"] or ("M" if match["tonic"].isupper() else "m")
     is_minor = mode == "m" or mode.lower().startswith("min")
     alteration = _ALTERATIONS[(match["alteration"] or match["sign"] or "").lower()]
-    tonic = _STEPS[match["tonic"].lower()] + alteration
+    tonic = (_STEPS[match["tonic"].lower()] + alteration) % 12
+    return Key(tonic, "minor" if is_minor else "major")
+
+
+def key_pitch_classes(key: Key) -> NDArray[np.bool_]:
+    """Return (12,), whether each pitch class, C first, belongs to a key; minor has nine of them."""
     belongs = np.zeros(12, dtype=bool)
-    belongs[(tonic + np.array(_MINOR if is_minor else _MAJOR)) % 12] = True
+    belongs[(key.tonic + np.array(_MINOR if key.mode == "minor" else _MAJOR)) % 12] = True
     return belongs
 
 
@@ -99,6 +102,12 @@ def follows_key(heard: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     is_one = (fit == fit.max(axis=-1, keepdims=True)).sum(axis=-1) == 1
     is_heard = is_one & (heard.sum(axis=-1) >= LEAST_HEARD)
     return np.where(is_heard, best % 12, -1), best // 12
+
+
+def key_followed(heard: NDArray[np.int64]) -> Key | None:
+    """Return the key that notes follow, by the (12,) counts of pitch classes, if there is one."""
+    tonic, mode = follows_key(heard)
+    return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])
 
 
 def above_tonic(score: Score) -> Counter[int]:

@@ -82,6 +82,7 @@ class ConstrainedGrammar:
         self._meter = constraints.meter_number(vocabulary)
         self.given = GivenTokens(seed.score, seed.is_open, vocabulary, constraints)
         self._of_given = self.features.of_given(self.given.notes)
+        self._key = constraints.parsed_key or self.given.key
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
@@ -228,6 +229,7 @@ class ConstrainedGrammar:
             self._stepper.advance(state.step_state, ids[:, 0])
             side = self._stepper.compute(state.step_state)
         self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
+        self.features.set_key(side, ids != 0, [self._key] * len(ids))
         if self.given.is_told:
             note = state.note[:, None] if ids.shape[1] == 1 else latest_notes(ids, self.vocabulary)
             now = side.time + (state.now - side.time[:, -1])[:, None]

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
 from data.corpus.runs import RunIndex
-from data.keys import key_pitch_classes
+from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
 
@@ -52,8 +53,7 @@ class Constraints:
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        if self.key is not None:
-            _key_pitch_classes(self.key)
+        _ = self.parsed_key
         if self.pitch_range is not None:
             low, high = map(_pitch, self.pitch_range)
             if low > high:
@@ -65,19 +65,25 @@ class Constraints:
         if self.programs is not None and not self.programs:
             raise ConstraintError("no programs are left to play: name at least one")
 
+    @cached_property
+    def parsed_key(self) -> Key | None:
+        """The key that is asked for.
+
+        Raises:
+            ConstraintError: there is no such key.
+        """
+        try:
+            return None if self.key is None else parse_key(self.key)
+        except ValueError as error:
+            raise ConstraintError(str(error)) from None
+
     @property
     def _range(self) -> str:
         """The pitch range as it was given, for messages."""
         return "{} to {}".format(*self.pitch_range) if self.pitch_range else ""
 
-    def candidates(
-        self, vocabulary: Vocabulary, given_program: int | None = None
-    ) -> NDArray[np.bool_]:
+    def candidates(self, vocabulary: Vocabulary) -> NDArray[np.bool_]:
         """Return whether the model may play each note of the vocabulary, (N,).
-
-        Args:
-            vocabulary: of the model.
-            given_program: the program of given notes, which the model does not play; None: none.
 
         Raises:
             ConstraintError: it may play no note.
@@ -89,17 +95,11 @@ class Constraints:
                     f"the model has no program {_listed(unknown)}: "
                     f"it knows {_listed(vocabulary.programs)}"
                 )
-        asked = vocabulary.programs if self.programs is None else self.programs
-        playing = sorted({*asked} - {given_program})
-        if not playing:
-            raise ConstraintError(
-                f"program {given_program} plays the given notes, and no other is left to play "
-                f"beside it: the model knows {_listed(vocabulary.programs)}"
-            )
+        playing = sorted({*(vocabulary.programs if self.programs is None else self.programs)})
         pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
         fits = np.ones(len(pitches), dtype=bool)
-        if self.key is not None:
-            fits &= _key_pitch_classes(self.key)[pitches % 12]
+        if self.parsed_key is not None:
+            fits &= key_pitch_classes(self.parsed_key)[pitches % 12]
         if self.pitch_range is not None:
             low, high = map(_pitch, self.pitch_range)
             fits &= (pitches >= low) & (pitches <= high)
@@ -169,14 +169,6 @@ class Constraints:
                 + f"it knows {_listed(f'{n}/{d}' for n, d in vocabulary.meters)}"
             )
         return vocabulary.meters.index(self.time_signature)
-
-
-def _key_pitch_classes(name: str) -> NDArray[np.bool_]:
-    """Return whether each pitch class, (12,), belongs to a key."""
-    try:
-        return key_pitch_classes(name)
-    except ValueError as error:
-        raise ConstraintError(str(error)) from None
 
 
 def _pitch(name: str | int) -> int:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.interface import PAD
+from common.interface import OCTAVE, PAD
+from data.keys import Key, estimate_key, pitched_notes
 from data.score import Score
 from data.tokens.cursor import Cursor, latest_notes, read_windows
 from data.tokens.features import SideFeatures
@@ -24,6 +25,7 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import ConstraintError, Constraints
 
+LEAST_CLASSES = 3  # pitch classes of given notes, before they have a key
 # What the given notes alone decide: lengths and tempi of bars, and how their notes go on.
 _GIVEN_ALONE = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
 
@@ -110,6 +112,13 @@ class GivenTokens:
     def is_told(self) -> bool:
         """Whether the model has to know the notes in advance: some come after its first choice."""
         return len(self.prompt) < len(self.ids)
+
+    @cached_property
+    def key(self) -> Key | None:
+        """The key of the given notes; None of very few pitch classes, or of all."""
+        notes = pitched_notes(self.score)
+        is_heard = LEAST_CLASSES <= len(np.unique(notes["pitch"] % OCTAVE)) < OCTAVE
+        return estimate_key(self.score) if is_heard else None
 
     @cached_property
     def last_ends(self) -> Ints:
@@ -233,6 +242,7 @@ class GivenPieces:
         self._given, self._features = given, features
         self._vocabulary = features.vocabulary
         self._of_given = [features.of_given(each.notes) for each in given]
+        self._keys = [each.key for each in given]
         self._windows = [
             read_windows(np.asarray(piece)[None], self._vocabulary) for piece in pieces
         ]
@@ -265,6 +275,7 @@ class GivenPieces:
             rows: of each the piece, and the place in it after the last id.
         """
         side = self._features.compute(ids)
+        self._features.set_key(side, ids != PAD, [self._keys[piece] for piece, _ in rows])
         note = latest_notes(ids, self._vocabulary)
         for row, (piece, end) in enumerate(rows):
             part, is_token = side.window(row), ids[row : row + 1] != PAD

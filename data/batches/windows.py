@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.interface import NOT_SCORED
+from common.interface import NOT_SCORED, OCTAVE
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
+from data.keys import Key, key_followed
 from data.tokens.augment import (
     WAYS,
     choose_given,
@@ -26,11 +27,12 @@ from data.tokens.context import bar_head_sizes, rebase
 from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.spans import Ints, SideArrays
+from data.tokens.spans import NO_PITCH, Ints, SideArrays
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
+KNOWN_KEY_SHARE = 0.5  # and of which key the whole piece is
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
@@ -109,6 +111,7 @@ class TrainingWindows:
         self.features.set_augmentation(side, ids, silent, drawn.shift)
         follow = np.where(drawn.has_known_length[:, None], self._follow(ids, drawn), -1)
         self.features.set_bars_to_follow(side, follow)
+        self.features.set_key(side, ids != 0, self._keys(drawn))
         return ids, targets, side
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
@@ -136,7 +139,10 @@ class TrainingWindows:
         is_giving = rng.random(size * ranks) < self._given
         giving = np.where(is_giving, rng.integers(2**32, size=size * ranks), -1)
         slip *= has_slipped
-        drawn = _Drawn(piece, bar, shift, has_known_length, silence, order, slip, giving)
+        has_known_key = rng.random(size * ranks) < KNOWN_KEY_SHARE
+        drawn = _Drawn(
+            piece, bar, shift, has_known_length, silence, order, slip, giving, has_known_key
+        )
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
     def _draw(
@@ -195,6 +201,17 @@ class TrainingWindows:
             self.features.of_given(given).set(part, part.time, note[one], ids[one] != 0)
             targets[row, :-1][is_given[1:]] = NOT_SCORED
 
+    def _keys(self, drawn: _Drawn) -> list[Key | None]:
+        """Return the key of each window's whole piece, or None where it is not to be known."""
+        keys: list[Key | None] = [None] * len(drawn.piece)
+        for row in np.flatnonzero(drawn.has_known_key):
+            ids = self._split.piece(drawn.piece[row])
+            notes = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
+            pitch = self.features.pitch_of[notes - self._vocabulary.first(Kind.NOTE)]
+            pitch = pitch[pitch != NO_PITCH] + self._vocabulary.lowest_pitch + drawn.shift[row]
+            keys[row] = key_followed(np.bincount(pitch % OCTAVE, minlength=OCTAVE))
+        return keys
+
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
         """Return (B, P), which programs of windows (B, W) fall silent."""
         present = np.zeros_like(drawn.order, dtype=bool)
@@ -221,6 +238,7 @@ class _Drawn:
     order: NDArray[np.float64]  # (B, P) its `order`
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
     giving: NDArray[np.int64]  # (B,) the random seed of what is given; -1: nothing
+    has_known_key: NDArray[np.bool_]  # (B,) whether the model sees the key of the piece
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:

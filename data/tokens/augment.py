@@ -173,7 +173,8 @@ def choose_given(
             is_given = ~is_open[program, onset]
     is_its = np.zeros(len(kind), dtype=bool)
     is_its[places] = is_given & is_open[:, onset].any(axis=0)
-    return GivenNotes(onset[is_given], number[is_given], is_open), is_its[note_at] & (note_at >= 0)
+    is_its = is_its[note_at] & (note_at >= 0) & (kind >= Kind.NOTE)
+    return GivenNotes(onset[is_given], number[is_given], is_open), is_its
 
 
 def _some(programs: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -8,15 +8,16 @@ would need many for. Nothing here looks ahead but to what is given, so the likel
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
-from data.keys import follows_key
+from data.keys import Key, follows_key
 from data.tokens.cursor import Windows, read_windows
-from data.tokens.given import GivenFeatures, GivenNotes, given_width
+from data.tokens.given import VOICE_WIDTH, GivenFeatures, GivenNotes
 from data.tokens.spans import (
     NO_PITCH,
     Ints,
@@ -30,6 +31,7 @@ from data.tokens.spans import (
 from data.tokens.vocabulary import Kind, Vocabulary
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
+HORIZON_BEATS = 3  # beats, or seconds, for which a given note is told before it is due
 FEW = 16  # programs; a note of more has no column of its own
 # Blocks of intervals, within the octave: which notes, above which root.
 INTERVALS = {
@@ -74,8 +76,10 @@ class SideFeatures:
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
 
-    From outside again, all 0 where nothing is given:
+    From outside again, all 0 where nothing is given or known:
 
+        key         of the whole piece: the mode, the tonic; and by semitones above that tonic, the
+                    id itself, if it is a note, what sounds, what is over
         given       the given notes that are still to come, by program, or of more than FEW all
                     together (`GivenFeatures`)
 
@@ -156,7 +160,8 @@ class SideFeatures:
             "between": OCTAVE * few,
             "degrees": OCTAVE,
             "mode": 2,
-            "given": given_width(few or 1),
+            "given": (few or 1) * VOICE_WIDTH,
+            "key": 2 + 4 * OCTAVE,
         }
 
     def _note_columns(
@@ -332,12 +337,35 @@ class SideFeatures:
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
         side.bits[rows, places, columns] = 1
 
+    def set_key(
+        self, side: SideArrays, is_token: NDArray[np.bool_], keys: Sequence[Key | None]
+    ) -> None:
+        """Set the key of whole pieces beside ids (B, T); the rest of the side input is complete.
+
+        Args:
+            side: of these ids.
+            is_token: (B, T) whether it is none of Pad.
+            keys: of each row; None: it is not known.
+        """
+        block = self.blocks["key"].start
+        classes = [self.blocks[name].stop for name in ("pitch", "sounding", "over")]
+        for row, key in enumerate(keys):
+            if key is None:
+                continue
+            bits = side.bits[row, is_token[row]]  # a copy, (T, S)
+            bits[:, [block + (key.mode == "minor"), block + 2 + key.tonic]] = 1
+            for number, end in enumerate(classes, start=1):  # of each block pitch classes are last
+                at = block + 2 + number * OCTAVE
+                bits[:, at : at + OCTAVE] = np.roll(bits[:, end - OCTAVE : end], -key.tonic, axis=1)
+            side.bits[row, is_token[row]] = bits
+
     def of_given(self, given: GivenNotes) -> GivenFeatures:
         """Return what sets the block `given` beside ids of a piece with these given notes."""
         few, at = self.reference_programs, self.blocks["given"].start
         voice_of = self.program_of if few else np.zeros_like(self.program_of)
         pitches = self.pitch_of, self.vocabulary.lowest_pitch
-        return GivenFeatures(given, voice_of, *pitches, at, has_references=few > 0)
+        horizon = HORIZON_BEATS * self.vocabulary.grid.steps_per_beat
+        return GivenFeatures(given, voice_of, *pitches, horizon, at, has_references=few > 0)
 
     def set_augmentation(
         self,

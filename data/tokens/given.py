@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.interface import OCTAVE, SHARED_REFERENCES
-from data.keys import follows_key
 from data.score import Score
-from data.tokens.spans import NO_PITCH, Ints, SideArrays, set_bits
+from data.tokens.spans import NEVER, NO_PITCH, Ints, SideArrays, set_bits
 from data.tokens.vocabulary import Vocabulary
 
 _NOTES = 2**20  # more than any vocabulary has
@@ -22,13 +21,7 @@ SOON = np.array([1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192])  # steps until 
 # the latest note and the lowest that sounds; of the note after, the first two and the tonic.
 _OF_NEXT = (OCTAVE, len(SOON) + 1, 2 * OCTAVE + 1, OCTAVE, OCTAVE, OCTAVE)
 _OF_AFTER = (OCTAVE, len(SOON) + 1, OCTAVE)
-_VOICE_WIDTH = 1 + sum(_OF_NEXT) + sum(_OF_AFTER)
-_KEY_WIDTH = OCTAVE + 2
-
-
-def given_width(voices: int) -> int:
-    """Return the number of columns that tell of given notes in so many voices, and of their key."""
-    return voices * _VOICE_WIDTH + _KEY_WIDTH
+VOICE_WIDTH = 1 + sum(_OF_NEXT) + sum(_OF_AFTER)
 
 
 @dataclass(frozen=True)
@@ -80,6 +73,7 @@ class GivenFeatures:
         voice_of: (N,) the voice, from 0, of each note number.
         pitch_of: (N,) the pitch of each, counted from the vocabulary's lowest; NO_PITCH of drums.
         lowest_pitch: of the vocabulary.
+        horizon: steps; what is due later is not told.
         first_column: of the block.
         has_references: whether the side input has references to count from.
     """
@@ -90,15 +84,16 @@ class GivenFeatures:
         voice_of: Ints,
         pitch_of: Ints,
         lowest_pitch: int,
+        horizon: int,
         first_column: int,
         has_references: bool,
     ) -> None:
-        self.given, self._lowest_pitch = given, lowest_pitch
+        self.given, self._lowest_pitch, self._horizon = given, lowest_pitch, horizon
         self._first_column, self._has_references = first_column, has_references
         self._voices = int(voice_of.max()) + 1
         voice, size = voice_of[given.note], len(given.note)
         # of each note, and of none at the end
-        self._onset = np.append(given.onset, 0)
+        self._onset = np.append(given.onset, NEVER)
         self._pitch = np.append(pitch_of[given.note], NO_PITCH)
         self._before = np.full(size + 1, NO_PITCH)  # pitch of the given note before, in its voice
         self._following = np.full((size + 1, self._voices, 2), size)  # by how many were read
@@ -107,13 +102,12 @@ class GivenFeatures:
             self._before[own[1:]] = self._pitch[own[:-1]]
             first = np.searchsorted(own, np.arange(size + 1))[:, None] + np.arange(2)
             self._following[:, number] = np.append(own, (size, size))[first]
-        pitches = self._pitch[self._pitch != NO_PITCH] + lowest_pitch
-        self._key = follows_key(np.bincount(pitches % OCTAVE, minlength=OCTAVE))
 
     def set(self, side: SideArrays, now: Ints, note: Ints, is_token: NDArray[np.bool_]) -> None:
         """Set the block beside ids (B, T) of one piece; the rest of the side input is complete.
 
-        It stays 0 where nothing new may begin, and where nothing given is left to be told of.
+        It stays 0 where nothing new may begin, and where nothing is given until the horizon: what
+        is due later makes a model surer of the notes before it, and no better at them.
 
         Args:
             side: of these ids.
@@ -123,7 +117,7 @@ class GivenFeatures:
         """
         closed, read = self.given.is_closed(now), self.given.count_read(now, note)
         is_told = is_token & ~closed.all(axis=-1)
-        is_told &= closed.any(axis=-1) | (read < len(self.given.note))
+        is_told &= closed.any(axis=-1) | (self._onset[read] <= now + self._horizon)
         rows, places = np.nonzero(is_told)
         now, read, closed = now[is_told], read[is_told], closed[is_told]
         if closed.shape[1] != self._voices:
@@ -133,19 +127,16 @@ class GivenFeatures:
             latest, lowest, _, tonic = side.references[rows, places, -SHARED_REFERENCES:].T - 1
             roots = np.stack((tonic, latest, lowest))
         for voice in range(self._voices):
-            at = self._first_column + voice * _VOICE_WIDTH
+            at = self._first_column + voice * VOICE_WIDTH
             following = self._following[read, voice].T  # (2, N)
+            is_late = self._onset[following] > now + self._horizon
+            following = np.where(is_late, len(self.given.note), following)
             columns = [(closed[:, voice], np.zeros_like(now), 1)]
             columns += self._note_columns(following[0], now, roots, has_step=True)
             columns += self._note_columns(following[1], now, roots[:1], has_step=False)
             for is_there, column, width in columns:
                 set_bits(side.bits, rows[is_there], places[is_there], at + column[is_there, None])
                 at += width
-        tonic, mode = map(int, self._key)
-        if tonic >= 0:
-            at = self._first_column + self._voices * _VOICE_WIDTH
-            key = np.tile([at + tonic, at + OCTAVE + mode], (len(rows), 1))
-            set_bits(side.bits, rows, places, key)
 
     def _note_columns(
         self, which: Ints, now: Ints, roots: Ints, has_step: bool

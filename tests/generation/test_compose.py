@@ -8,6 +8,7 @@ import pretty_midi
 import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
+from data.keys import Key
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
@@ -230,6 +231,12 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     figures = [piece.nats_per_note for piece in judged]
     assert figures == sorted(figures)
     assert len(set(figures)) == 4
+
+    def with_key(ids, _):  # which is the seed's
+        side = model.features.compute(ids)
+        model.features.set_key(side, ids != 0, [Key(0, "major")])
+        return side
+
     for piece in judged:  # each by itself: what the one definition of likelihood says
         ids = encode(piece.score, QUARTET)
         mask = unpacked(masks_of_pieces([ids], QUARTET)[0], QUARTET)
@@ -241,7 +248,7 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
             [ids],
             [mask],
             rebase=model.rebase,
-            side=model.side,
+            side=with_key,
         )
         notes = len(piece.score.notes) - 4
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]

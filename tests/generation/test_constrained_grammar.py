@@ -213,7 +213,7 @@ def check(case, ids):
         assert (score.tempo_bpm == constraints.tempo_bpm).all()
     pitched = free[free["program"] != DRUMS]
     if constraints.key:
-        assert key_pitch_classes(constraints.key)[pitched["pitch"] % 12].all()
+        assert key_pitch_classes(constraints.parsed_key)[pitched["pitch"] % 12].all()
     if constraints.pitch_range:
         low, high = map(int, constraints.pitch_range)
         assert ((low <= pitched["pitch"]) & (pitched["pitch"] <= high)).all()

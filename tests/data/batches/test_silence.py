@@ -53,7 +53,8 @@ def split():
     return random_split(seed=3, transpose=2)
 
 
-def test_windows_are_those_without_silence_less_some_programs(split):
+def test_windows_are_those_without_silence_less_some_programs(split, monkeypatch):
+    monkeypatch.setattr("data.batches.windows.KNOWN_KEY_SHARE", 0)
     pieces, vocabulary = split
     whole = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2)
     quiet = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2, silence=0.5)

@@ -12,12 +12,14 @@ from data.batches.windows import (
     unpacked,
 )
 from data.corpus.store import Split
+from data.keys import key_followed
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.augment import programs_of, transposition
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode
 from data.tokens.vocabulary import Kind
+from tests.models import QUARTET, four_parts
 from tests.music import (
     VOCABULARIES,
     piece,
@@ -193,7 +195,8 @@ def test_what_was_forgotten_changes_no_later_prompt(vocabulary, context):
                 np.testing.assert_array_equal(history, rebase(ids[:end], context, vocabulary))
 
 
-def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
+def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted(monkeypatch):
+    monkeypatch.setattr("data.batches.windows.KNOWN_KEY_SHARE", 0)
     split, vocabulary = random_split(seed=5, transpose=1)
     assert vocabulary.is_drum_note.any()
     plain = TrainingWindows(split, vocabulary, CONTEXT, reach=1)
@@ -213,3 +216,48 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted():
         pitched += int(has_pitch.sum())
     assert set(slips) == {*range(-MOST_SLIP, 0), *range(1, MOST_SLIP + 1)}
     assert 0.2 < len(slips) / pitched < 0.33  # at the edges of the vocabulary notes stay
+
+
+def test_the_key_of_the_piece_is_known_in_some_windows_and_moves_with_them():
+    vocabulary = QUARTET
+    split = split_of([encode(four_parts(40), vocabulary)], vocabulary)
+    windows = TrainingWindows(split, vocabulary, 512, reach=2)
+    block = windows.features.blocks["key"]
+    own = key_followed(np.bincount(four_parts(40).notes["pitch"] % 12, minlength=12))
+    known = 0
+    for step in range(10):
+        ids, _, side = windows.batch(0, step, 8)
+        moved = side.bits[..., windows.features.blocks["moved"]]
+        shift = moved[:, 0, :12] @ np.arange(1, 13) - moved[:, 0, 12:] @ np.arange(1, 13)
+        key = side.bits[..., block]
+        assert not key[ids == 0].any()
+        for row in np.flatnonzero(key[:, 0].any(axis=1)):
+            known += 1
+            tonic = key[row, 0, 2:14].argmax()
+            assert tonic == (own.tonic + shift[row]) % 12
+            assert key[row, 0, :2].tolist() == [own.mode == "major", own.mode == "minor"]
+            is_note = vocabulary.kind_of[ids[row]] == Kind.NOTE
+            pitch = (ids[row, is_note] - vocabulary.first(Kind.NOTE)) % vocabulary.pitch_count
+            above = (pitch + vocabulary.lowest_pitch - tonic) % 12
+            assert key[row, is_note, 14:26].argmax(axis=1).tolist() == above.tolist()
+    assert 20 < known < 60  # of 80
+
+
+def test_given_notes_are_told_before_they_are_due_and_not_scored():
+    vocabulary = QUARTET
+    split = split_of([encode(four_parts(40), vocabulary)], vocabulary)
+    plain, giving = (TrainingWindows(split, vocabulary, 256, 0, given=share) for share in (0, 1))
+    block = giving.features.blocks["given"]
+    unscored = 0
+    for step in range(20):
+        (ids, target, before), (same, scored, side) = (w.batch(0, step, 4) for w in (plain, giving))
+        np.testing.assert_array_equal(ids, same)
+        assert not before.bits[..., block].any()
+        is_off = (scored == NOT_SCORED) & (target != NOT_SCORED)
+        kinds = set(vocabulary.kind_of[target[is_off]].tolist())
+        assert kinds <= {Kind.NOTE, Kind.DURATION}  # of which all others are still to be learned
+        np.testing.assert_array_equal(scored[~is_off], target[~is_off])
+        told = side.bits[..., block].any(axis=2)
+        assert told[is_off & (vocabulary.kind_of[target] == Kind.NOTE)].all()
+        unscored += is_off.sum()
+    assert unscored > 1000

@@ -1,0 +1,316 @@
+"""Given notes: how well a model accompanies, harmonizes and rewrites what it is given.
+
+    python -m benchmarks.given
+    python -m benchmarks.given -c runs/bach/model.safetensors --parts accompany
+
+Sampling options are generate.py's defaults. Of each melody eighty pieces are written: each tenth of
+them is a random seed, its first piece the sample, and the likeliest of its eight the best.
+
+    accompany   typed melodies and the first four bars of held-out sopranos are joined by the other
+                voices, and go on for eight bars. four voices: the least share, of all samples, of
+                the time from the first note on in which four instruments sound; key: the key found
+                is the melody's; triad, tonic: the last chord is a triad in root position, on the
+                tonic (benchmarks/endings.py), of the samples and of the best of eight
+    harmonize   the same melodies, and whole held-out sopranos. opens, closes: all notes of the
+                first and the last chord are of the key; tonic: the last is the tonic's triad in
+                root position; then the voice leading, beside that from nothing
+    rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
+                is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
+                at a seam, beside those of the chorales themselves
+    likelihood  nats per note of what is free, told of what is given or not
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from benchmarks.endings import ends_on_tonic, final_chord, root_of_triad
+from common.cli import Parser, fail
+from data.corpus.corpus import Corpus, CorpusError
+from data.keys import Key, estimate_key, key_pitch_classes
+from data.score import Score
+from data.tokens.tokenizer import encode
+from evaluate import corpus_of
+from evaluation.samples import sample_pieces, split_scores
+from evaluation.voice_leading import (
+    FIFTH,
+    PAIRS,
+    UNISON,
+    Parts,
+    out_of_range,
+    parallel_fifths,
+    parallel_octaves,
+    voice_crossing,
+)
+from generation.compose import DEFAULT_LENGTH, accompany, compose, rank_by_likelihood
+from generation.constraints import UNCONSTRAINED
+from generation.given import GivenTokens
+from generation.length import Length
+from generation.model import DEFAULT_CHECKPOINT, Model, load
+from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
+from model.serialization import ModelFileError
+
+TYPED = {
+    "C4 E4 G4 C5": "C4 E4 G4 C5",
+    "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
+    "Ode to Joy": "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2",
+}
+OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
+LEAP, REWRITTEN_BARS = 7, 2
+MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
+
+
+@dataclass(frozen=True)
+class Melody:
+    """A melody and the key that its music is in."""
+
+    name: str
+    seed: Seed
+    key: Key
+
+
+def typed_melodies(model: Model) -> list[Melody]:
+    """Return the melodies that people type, all in C major."""
+    vocabulary = model.vocabulary
+    return [
+        Melody(name, seed_from_notes(text, vocabulary), Key(0, "major"))
+        for name, text in TYPED.items()
+    ]
+
+
+def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list[Melody]:
+    """Return the highest voice of held-out chorales, or of their first bars."""
+    melodies = []
+    for number, score in enumerate(split_scores(corpus, "test")[:count], start=1):
+        part = score.excerpt(0, bars + score.has_upbeat) if bars else score
+        seed = voices_of(part, model.vocabulary)
+        melodies.append(Melody(f"chorale {number}", seed, estimate_key(score)))
+    return melodies
+
+
+def scale_of(key: Key) -> np.ndarray:
+    """Return whether each pitch class belongs to a key, (12,)."""
+    return np.asarray(key_pitch_classes(key))
+
+
+def sounding_voices(score: Score) -> float:
+    """Return the share of the time from the first note on in which four instruments sound."""
+    notes = score.notes
+    ends = notes["onset"] + notes["duration"]
+    sounds = np.zeros((128, int(ends.max())), dtype=bool)
+    for program, onset, end in zip(notes["program"], notes["onset"], ends, strict=True):
+        sounds[program, onset:end] = True
+    return float((sounds[:, int(notes["onset"].min()) :].sum(axis=0) >= 4).mean())
+
+
+def first_chord(score: Score) -> np.ndarray:
+    """Return the notes that sound when the fourth instrument has come in."""
+    notes = score.notes
+    first = max(
+        notes["onset"][notes["program"] == its].min() for its in np.unique(notes["program"])
+    )
+    return notes[(notes["onset"] <= first) & (notes["onset"] + notes["duration"] > first)]
+
+
+def is_in(chord: np.ndarray, key: Key) -> bool:
+    """Return whether all notes of a chord belong to a key."""
+    return bool(scale_of(key)[chord["pitch"] % 12].all())
+
+
+def has_key(score: Score, key: Key) -> bool:
+    """Return whether the key found in a piece is this one."""
+    return estimate_key(score) == key
+
+
+def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score], list[Score]]:
+    """Return a sample for each random seed, and the best of eight for each."""
+    pieces = compose(model, seed, length, samples=RANDOM_SEEDS * BEST_OF)
+    groups = [pieces[n : n + BEST_OF] for n in range(0, len(pieces), BEST_OF)]
+    best = [rank_by_likelihood(model, group)[0].score for group in groups]
+    return [group[0].score for group in groups], best
+
+
+def row(name: str, *cells: object) -> None:
+    """Print a row of a Markdown table."""
+    print("| " + " | ".join((name, *map(str, cells))) + " |", flush=True)
+
+
+def head(*names: str) -> None:
+    """Print the head of a Markdown table."""
+    print()
+    row(*names)
+    row(*["---"] * len(names))
+
+
+def share(scores: Sequence[Score], holds: Callable[[Score], bool]) -> str:
+    """Count the pieces of which something holds."""
+    return f"{sum(map(holds, scores))}/{len(scores)}"
+
+
+def is_triad(score: Score) -> bool:
+    """Return whether a piece ends on a triad in root position."""
+    return root_of_triad(final_chord(score)) is not None
+
+
+def accompaniments(model: Model, corpus: Corpus) -> None:
+    """Print how melodies are accompanied and go on."""
+    head("seed", "four voices", "key", "triad", "of 8", "tonic", "of 8")
+    everything: list[tuple[list[Score], list[Score], Melody]] = []
+    vocabulary = model.vocabulary
+    for melody in typed_melodies(model) + sopranos(model, corpus, OPENINGS, OPENING_BARS):
+        seed = melody.seed
+        if not seed.is_open.any():  # as it was typed
+            seed = accompany(model, seed)
+        else:
+            seed = accompany(model, continued(seed.score, vocabulary))
+        samples, best = written(model, seed, DEFAULT_LENGTH)
+        everything.append((samples, best, melody))
+        print_accompaniment(melody.name, [everything[-1]])
+    print_accompaniment("all", everything)
+
+
+def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score], Melody]]) -> None:
+    """Print a row of figures over melodies."""
+    samples = [score for scores, _, _ in results for score in scores]
+    best = [score for _, scores, _ in results for score in scores]
+    keys = sum(has_key(score, melody.key) for scores, _, melody in results for score in scores)
+    four = min(map(sounding_voices, samples))
+    cells = (
+        share(scores, test) for test in (is_triad, ends_on_tonic) for scores in (samples, best)
+    )
+    row(name, f"{four:.1%}", f"{keys}/{len(samples)}", *cells)
+
+
+def harmonizations(model: Model, corpus: Corpus) -> None:
+    """Print how whole melodies are harmonized, and the voice leading beside that from nothing."""
+    head("tune", "opens", "closes", "tonic", "of 8: opens", "closes", "tonic")
+    melodies = [
+        replace(melody, seed=voices_of(melody.seed.score, model.vocabulary))
+        for melody in typed_melodies(model)[1:]
+    ]
+    samples: list[Score] = []
+    total = np.zeros(6, dtype=int)
+    for melody in melodies + sopranos(model, corpus, TUNES, None):
+        counts: list[int] = []
+        for scores in written(model, melody.seed, None):
+            counts.append(sum(is_in(first_chord(score), melody.key) for score in scores))
+            counts.append(sum(is_in(final_chord(score), melody.key) for score in scores))
+            roots = [root_of_triad(final_chord(score)) for score in scores]
+            counts.append(sum(root == melody.key.tonic for root in roots))
+            samples += scores if len(counts) == 3 else []
+        total += counts
+        row(melody.name, *(f"{count}/{RANDOM_SEEDS}" for count in counts))
+    row("all", *(f"{count / len(samples):.0%}" for count in total))
+    bars = [len(score.bars) for score in split_scores(corpus, "test")]
+    sets = {
+        "harmonized": samples,
+        "from nothing": sample_pieces(model, bars * 3, 0, "from nothing"),
+        "Bach": split_scores(corpus, "test"),
+    }
+    head("", *(measure.__name__.replace("_", " ") for measure in MEASURES))
+    for name, scores in sets.items():
+        row(name, *(f"{np.nanmean([measure(s) for s in scores]):.4g}" for measure in MEASURES))
+
+
+def seam(score: Score, step: int) -> tuple[int, int]:
+    """Count parallels and leaps from what sounds before a step to what begins there."""
+    parts = Parts.of(score)
+    if parts is None:
+        return 0, 0
+    starts = np.cumsum(parts.steps) - parts.steps + score.notes["onset"].min()
+    place = int(np.searchsorted(starts, step))
+    if not 0 < place < len(starts) or starts[place] != step:
+        return 0, 0
+    before, after = parts.pitch[place - 1], parts.pitch[place]
+    move = np.where(parts.begins[place] & (before >= 0) & (after >= 0), after - before, 0)
+    high, low = PAIRS
+    is_like = np.isin((before[high] - before[low]) % 12, (UNISON, FIFTH))
+    is_like &= (before[high] - before[low]) % 12 == (after[high] - after[low]) % 12
+    is_like &= (np.sign(move[high]) == np.sign(move[low])) & (move[high] != 0)
+    leaps = (np.abs(move) > LEAP) & (np.abs(move) != 12)
+    return int(is_like.sum()), int(leaps.sum())
+
+
+def rewritings(model: Model, corpus: Corpus) -> None:
+    """Print what is kept when two bars are rewritten, and how the seams are."""
+    kept, seams, own = True, [], []
+    for score in split_scores(corpus, "valid"):
+        seed = middle(score, model)
+        begin = seed.first_open_step
+        edges = (begin, begin + int(seed.is_open.any(axis=0).sum()))
+        own += [seam(score, edge) for edge in edges]
+        for piece in compose(model, seed, None, samples=REWRITINGS):
+            kept &= bool(np.array_equal(piece.score.notes[piece.is_given], seed.score.notes))
+            new = piece.score.notes[~piece.is_given]
+            kept &= bool(((new["onset"] >= begin) & (new["onset"] < edges[1])).all())
+            kept &= bool(np.array_equal(piece.score.bars, score.bars))
+            seams += [seam(piece.score, edge) for edge in edges]
+    head("seams", "kept", "parallels", "leaps")
+    for name, cell, counts in (("rewritten", kept, seams), ("Bach's own", "", own)):
+        row(name, cell, *(f"{mean:.3f}" for mean in np.mean(counts, axis=0)))
+
+
+def middle(score: Score, model: Model) -> Seed:
+    """Return a piece as a seed, two bars in its middle to be written."""
+    first = max(len(score.bars) // 2 - 1, 0)
+    last = min(first + REWRITTEN_BARS, len(score.bars))
+    return rewritten(score, model.vocabulary, range(first, last))
+
+
+def likelihoods(model: Model, corpus: Corpus) -> None:
+    """Print nats per note of whole pieces, and of what is free where something is given."""
+    vocabulary = model.vocabulary
+    ways: dict[str, Callable[[Score], Seed]] = {
+        "the top voice": lambda score: voices_of(score, vocabulary, (1,)),
+        "the lowest voice": lambda score: voices_of(score, vocabulary, (4,)),
+        "all but two bars": lambda score: middle(score, model),
+    }
+    head("given", "split", "not told", "told", "")
+    for split in ("valid", "test"):
+        scores = split_scores(corpus, split)
+        pieces = [encode(score, vocabulary) for score in scores]
+        total = sum(nats.sum() for nats in model.token_nats(pieces))
+        row("nothing", split, f"{total / sum(len(score.notes) for score in scores):.4f}", "", "")
+        for name, way in ways.items():
+            seeds = [way(score) for score in scores]
+            given = [GivenTokens(s.score, s.is_open, vocabulary, UNCONSTRAINED) for s in seeds]
+            free = sum(
+                len(a.notes) - len(b.score.notes) for a, b in zip(scores, seeds, strict=True)
+            )
+            untold, told = (
+                sum(nats.sum() for nats in model.token_nats(pieces, None, given, is_told)) / free
+                for is_told in (False, True)
+            )
+            row(name, split, f"{untold:.4f}", f"{told:.4f}", f"{told / untold - 1:+.2%}")
+
+
+PARTS = {
+    "likelihood": likelihoods,
+    "accompany": accompaniments,
+    "rewrite": rewritings,
+    "harmonize": harmonizations,
+}
+
+
+def main() -> None:
+    """Run the command."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoint", "-c", default=DEFAULT_CHECKPOINT)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
+    arguments = parser.parse_args()
+    torch.set_grad_enabled(False)
+    try:
+        model = load(arguments.checkpoint)
+        corpus = corpus_of(model, None, arguments.datasets)
+    except (ModelFileError, CorpusError, OSError) as error:
+        fail(str(error))
+    for name in arguments.parts:
+        PARTS[name](model, corpus)
+
+
+if __name__ == "__main__":
+    main()

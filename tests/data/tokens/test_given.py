@@ -1,0 +1,104 @@
+"""Given notes: what is told of them, and how training chooses them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from data.tokens.augment import GAPS, OPENING, SCATTERED, VOICE, VOICES, choose_given
+from data.tokens.cursor import latest_notes, read_windows
+from data.tokens.features import SideFeatures
+from data.tokens.given import SOON, VOICE_WIDTH, GivenNotes
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Kind
+from tests.models import PIANIST, QUARTET, four_parts
+
+IDS = encode(four_parts(4), QUARTET)
+
+
+def told_of(ids, given, vocabulary=QUARTET):
+    """(T, voices, columns) what the side input tells of given notes beside the ids of a piece."""
+    features = SideFeatures(vocabulary)
+    side = features.compute(ids[None])
+    note, now = latest_notes(ids[None], vocabulary), side.time
+    features.of_given(given).set(side, now, note, ids[None] != 0)
+    told = side.bits[0, :, features.blocks["given"]]
+    return told.reshape(len(ids), -1, VOICE_WIDTH)
+
+
+def test_the_next_note_of_a_closed_voice_is_told_until_it_is_read():
+    score = four_parts(4)
+    is_open = np.ones((4, 192), bool)
+    is_open[1] = False
+    alto = score.notes[score.notes["program"] == 41]
+    number = QUARTET.pitch_count + alto["pitch"] - QUARTET.lowest_pitch
+    told = told_of(IDS, GivenNotes(alto["onset"].astype(int), number.astype(int), is_open))
+    windows = read_windows(IDS[None], QUARTET)
+    latest = latest_notes(IDS[None], QUARTET)[0]
+    for place, (now, note) in enumerate(zip(windows.now[0], latest, strict=True)):
+        is_read = note >= QUARTET.pitch_count  # the alto's, or one after it
+        follow = alto[alto["onset"] >= now + is_read]
+        assert told[place, :, 0].tolist() == [0, 1, 0, 0]
+        assert not told[place, [0, 2, 3]].any()
+        columns = told[place, 1, 1:]
+        if len(follow):
+            assert np.flatnonzero(columns[:12]).tolist() == [follow["pitch"][0] % 12]
+            soon = int((follow["onset"][0] - now >= SOON).sum())
+            assert np.flatnonzero(columns[12 : 12 + len(SOON) + 1]).tolist() == [soon]
+        else:
+            assert not columns.any()
+
+
+def test_nothing_is_told_where_nothing_may_be_written_or_long_before():
+    score = four_parts(4)
+    is_open = np.zeros((4, 192), bool)
+    is_open[:, 48:144] = True  # bars 2 and 3
+    kept = score.notes[(score.notes["onset"] < 48) | (score.notes["onset"] >= 144)]
+    given = GivenNotes.of(replace(score, notes=kept), is_open, QUARTET)
+    told = told_of(IDS, given)
+    now = read_windows(IDS[None], QUARTET).now[0]
+    is_told = told.any(axis=(1, 2))
+    assert is_told[(now >= 108) & (now < 144)].all()  # three beats before the next given note
+    assert not is_told[(now < 108) | (now >= 144)].any()
+
+
+@pytest.mark.parametrize("way", [VOICE, VOICES, GAPS, OPENING, SCATTERED])
+def test_notes_are_chosen_as_people_give_them(way):
+    counts = []
+    for seed in range(30):
+        given, is_its = choose_given(IDS, way, np.random.default_rng(seed), QUARTET)
+        program, onset = given.note // QUARTET.pitch_count, given.onset
+        assert (np.diff(given.keys) > 0).all()
+        closed = given.is_closed(onset)[np.arange(len(onset)), program]
+        whose = np.unique(program)
+        counts.append(len(onset))
+        if way == SCATTERED:
+            assert given.is_open.all()
+            continue
+        assert closed.all()  # who is given something is not asked to play there
+        if way in (VOICE, VOICES):
+            assert len(onset) == 16 * len(whose)
+            assert (len(whose) == 1) if way == VOICE else (len(whose) < 4)
+        if way == OPENING:
+            assert len(whose) == 1
+            assert onset.tolist() == [*range(0, 12 * len(onset), 12)]
+        kinds = QUARTET.kind_of[IDS[is_its]]
+        assert set(kinds.tolist()) <= {Kind.NOTE, Kind.DURATION}
+        is_open_too = given.is_open[:, onset].any(axis=0)
+        assert (kinds == Kind.NOTE).sum() == is_open_too.sum()
+    assert len(set(counts)) > 1 or way == VOICE
+
+
+def test_of_one_instrument_the_highest_notes_are_a_voice():
+    score = four_parts(2)
+    notes = score.notes.copy()
+    notes["program"] = 0
+    ids = [PIANIST.first(Kind.START), PIANIST.first(Kind.BAR)]
+    note, duration = PIANIST.first(Kind.NOTE), PIANIST.first(Kind.DURATION)
+    for position, chord in enumerate(([50, 60, 70], [52, 65])):
+        ids.append(PIANIST.first(Kind.POSITION) + position)
+        for pitch in chord:
+            ids += [note + pitch - PIANIST.lowest_pitch, duration, PIANIST.first(Kind.VELOCITY)]
+    given, _ = choose_given(np.array(ids), VOICE, np.random.default_rng(0), PIANIST)
+    assert (given.note + PIANIST.lowest_pitch).tolist() == [70, 65]
+    assert given.is_open.all()
