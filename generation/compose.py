@@ -162,8 +162,12 @@ def stream(
 
 def accompany(model: Model, seed: Seed) -> Seed:
     """Return a seed of fewer voices than the model's music has with room for the others."""
-    count = len(np.unique(seed.score.notes["program"]))
-    return accompanied(seed, model.vocabulary) if 0 < count < model.voices else seed
+    notes = seed.score.notes
+    if not len(notes):
+        return seed
+    chords = np.unique(notes["onset"], return_counts=True)[1]  # one instrument may play them
+    count = max(len(np.unique(notes["program"])), int(np.median(chords)))
+    return accompanied(seed, model.vocabulary) if count < model.voices else seed
 
 
 def continue_midi(

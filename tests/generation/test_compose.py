@@ -35,6 +35,7 @@ from generation.seeds import (
 )
 from model.sampling import SamplingOptions
 from model.scoring import token_nats
+from tests import music
 from tests.models import PIANIST, QUARTET, four_parts, tune, untrained
 from tests.music import GRID
 
@@ -198,6 +199,14 @@ def test_some_bars_are_rewritten_and_the_rest_is_kept(model, bars, voices, expec
         assert np.isin(new["program"], programs).all()
     written = rewrite_midi(model, to_pretty_midi(score), bars, voices=voices, best_of=2)
     assert len(from_pretty_midi(written, GRID)[0].bars) == 6
+
+
+def test_chords_of_one_instrument_are_joined_by_nobody(model):
+    chords = music.piece([(12 * k, 12, 48 + 7 * n, 80, 40) for k in range(4) for n in range(4)])
+    seed = continued(chords, QUARTET)
+    assert accompany(model, seed) is seed
+    thin = continued(music.piece([(12 * k, 12, 60 + k, 80, 40) for k in range(4)]), QUARTET)
+    assert accompany(model, thin).is_open.any(axis=1).tolist() == [False, True, True, True]
 
 
 def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model):
