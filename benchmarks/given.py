@@ -34,6 +34,7 @@ from data.keys import Key, estimate_key, key_pitch_classes
 from data.score import Score
 from data.tokens.tokenizer import encode
 from evaluate import corpus_of
+from evaluation.likelihood import GIVEN, free_nats, with_gap
 from evaluation.samples import sample_pieces, split_scores
 from evaluation.voice_leading import (
     FIFTH,
@@ -46,11 +47,9 @@ from evaluation.voice_leading import (
     voice_crossing,
 )
 from generation.compose import DEFAULT_LENGTH, accompany, compose, rank_by_likelihood
-from generation.constraints import UNCONSTRAINED
-from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import DEFAULT_CHECKPOINT, Model, load
-from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
+from generation.seeds import Seed, continued, seed_from_notes, voices_of
 from model.serialization import ModelFileError
 
 TYPED = {
@@ -238,7 +237,7 @@ def rewritings(model: Model, corpus: Corpus) -> None:
     """Print what is kept when two bars are rewritten, and how the seams are."""
     kept, seams, own = True, [], []
     for score in split_scores(corpus, "valid"):
-        seed = middle(score, model)
+        seed = with_gap(score, model.vocabulary)
         begin = seed.first_open_step
         edges = (begin, begin + int(seed.is_open.any(axis=0).sum()))
         own += [seam(score, edge) for edge in edges]
@@ -253,38 +252,20 @@ def rewritings(model: Model, corpus: Corpus) -> None:
         row(name, cell, *(f"{mean:.3f}" for mean in np.mean(counts, axis=0)))
 
 
-def middle(score: Score, model: Model) -> Seed:
-    """Return a piece as a seed, two bars in its middle to be written."""
-    first = max(len(score.bars) // 2 - 1, 0)
-    last = min(first + REWRITTEN_BARS, len(score.bars))
-    return rewritten(score, model.vocabulary, range(first, last))
-
-
 def likelihoods(model: Model, corpus: Corpus) -> None:
     """Print nats per note of whole pieces, and of what is free where something is given."""
     vocabulary = model.vocabulary
-    ways: dict[str, Callable[[Score], Seed]] = {
-        "the top voice": lambda score: voices_of(score, vocabulary, (1,)),
-        "the lowest voice": lambda score: voices_of(score, vocabulary, (4,)),
-        "all but two bars": lambda score: middle(score, model),
-    }
     head("given", "split", "not told", "told", "")
     for split in ("valid", "test"):
         scores = split_scores(corpus, split)
-        pieces = [encode(score, vocabulary) for score in scores]
-        total = sum(nats.sum() for nats in model.token_nats(pieces))
+        total = sum(
+            nats.sum() for nats in model.token_nats([encode(s, vocabulary) for s in scores])
+        )
         row("nothing", split, f"{total / sum(len(score.notes) for score in scores):.4f}", "", "")
-        for name, way in ways.items():
-            seeds = [way(score) for score in scores]
-            given = [GivenTokens(s.score, s.is_open, vocabulary, UNCONSTRAINED) for s in seeds]
-            free = sum(
-                len(a.notes) - len(b.score.notes) for a, b in zip(scores, seeds, strict=True)
-            )
-            untold, told = (
-                sum(nats.sum() for nats in model.token_nats(pieces, None, given, is_told)) / free
-                for is_told in (False, True)
-            )
-            row(name, split, f"{untold:.4f}", f"{told:.4f}", f"{told / untold - 1:+.2%}")
+        for name, way in GIVEN.items():
+            told, untold = free_nats(model, scores, [way(score, vocabulary) for score in scores])
+            cells = (f"{untold:.4f}", f"{told:.4f}", f"{told / untold - 1:+.2%}")
+            row(name.replace("_", " "), split, *cells)
 
 
 PARTS = {

@@ -265,7 +265,7 @@ class ConstrainedGrammar:
         room = given.may_begin(step)  # (S, P)
         room &= np.isin(np.arange(room.shape[1]), self._program_of[~self._is_barred])
         sounding = np.pad(given.sounding, (0, given.end))[: given.end]
-        room &= (sounding < self._max_polyphony)[:, None]
+        room &= ((sounding < self._max_polyphony) & (step < limit))[:, None]
         if is_last and not room.any():
             raise ConstraintError(
                 "the given notes leave no room for others: ask for a higher polyphony, or for more "

@@ -29,6 +29,7 @@ from data.tokens.vocabulary import Vocabulary
 from evaluation import embeddings
 from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
+from evaluation.likelihood import GIVEN, free_nats
 from evaluation.samples import split_scores
 from generation.compose import Piece, compose
 from generation.length import Length
@@ -50,6 +51,7 @@ SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
 SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those that are shown
 SAMPLE_BARS = 4
 PROMPT_BARS = 2  # of a held-out piece, which the model continues
+MOST_GIVEN = 10  # held-out pieces of which some notes are given
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
 PROJECTOR_CONFIG = """embeddings {
@@ -180,6 +182,9 @@ def chart_layout(vocabulary: Vocabulary | IdVocabulary, n_layer: int) -> dict[st
             "nats per note": ["train/nats_per_note", "valid/nats_per_note"],
             "loss: nats per token": ["train/loss", "valid/loss"],
             "nats per note by kind of token, valid": [f"valid/nats_{kind}" for kind in kinds],
+            "nats per note of what is free, some notes given": [
+                f"given/{name}_{how}" for name in GIVEN for how in ("told", "not_told")
+            ],
             "temperature that suits valid": ["valid/temperature"],
         },
         "accuracy by kind of token": {
@@ -329,6 +334,20 @@ def log_embeddings(snapshot: Snapshot) -> None:
             snapshot.writer.add_scalar(f"embedding/{name}_nearer", nearer, snapshot.step)
 
 
+def log_given(snapshot: Snapshot) -> None:
+    """Log how likely held-out pieces are where some of their notes are given, told of them or not.
+
+    The figures are nats per note of the others (see `free_nats` in evaluation/likelihood.py).
+    """
+    model, corpus = snapshot.model, snapshot.corpus
+    scores = [score for score in split_scores(corpus, "valid", MOST_GIVEN) if len(score.notes)]
+    for name, way in GIVEN.items():
+        seeds = [way(score, model.vocabulary) for score in scores]
+        for how, nats in zip(("told", "not_told"), free_nats(model, scores, seeds), strict=True):
+            if np.isfinite(nats):
+                snapshot.writer.add_scalar(f"given/{name}_{how}", nats, snapshot.step)
+
+
 def log_statistics(snapshot: Snapshot) -> None:
     """Compare samples with held-out pieces of their length, and training pieces with the same.
 
@@ -361,6 +380,7 @@ LOGGED_ONCE: dict[str, Callable[[Snapshot], None]] = {  # for it stays the same
     ),
 }
 LOGGED: dict[str, Callable[[Snapshot], None]] = {
+    "how likely pieces are with notes given": log_given,
     "the piano rolls of samples": log_sample_rolls,
     "the sound of samples": log_sample_audio,
     "the piano roll of the continuation": lambda snapshot: snapshot.log_continuation(
