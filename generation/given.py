@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.interface import OCTAVE, PAD
-from data.keys import Key, estimate_key, pitched_notes
+from common.interface import PAD
+from data.keys import Key, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.cursor import Cursor, latest_notes, read_windows
 from data.tokens.features import SideFeatures
@@ -25,7 +25,6 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import ConstraintError, Constraints
 
-LEAST_CLASSES = 3  # pitch classes of given notes, before they have a key
 # What the given notes alone decide: lengths and tempi of bars, and how their notes go on.
 _GIVEN_ALONE = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
 
@@ -116,9 +115,7 @@ class GivenTokens:
     @cached_property
     def key(self) -> Key | None:
         """The key of the given notes; None of very few pitch classes, or of all."""
-        notes = pitched_notes(self.score)
-        is_heard = LEAST_CLASSES <= len(np.unique(notes["pitch"] % OCTAVE)) < OCTAVE
-        return estimate_key(self.score) if is_heard else None
+        return melody_key(pitched_notes(self.score))
 
     @cached_property
     def last_ends(self) -> Ints:

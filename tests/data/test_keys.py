@@ -13,8 +13,9 @@ from data.keys import (
     above_tonic,
     estimate_key,
     follows_key,
+    melody_key,
 )
-from data.score import DRUMS, Grid
+from data.score import DRUMS, NOTE, Grid
 from tests.music import EMPTY, chord, line, piece, scores
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
@@ -121,3 +122,22 @@ def test_chorales_as_music21_hears_them(name, key):
     assert estimate_key(score) == key
     heard = printed.analyze("key.krumhanslkessler")
     assert (heard.tonic.pitchClass, heard.mode) == key
+
+
+@pytest.mark.parametrize(
+    ("pitches", "key"),
+    [
+        ((60, 64, 67, 72), Key(0, "major")),
+        ((60, 60, 67, 67, 69, 69, 67, 65, 65, 64, 64, 62, 62, 60), Key(0, "major")),
+        ((64, 64, 65, 67, 67, 65, 64, 62, 60, 60, 62, 64, 64, 62, 62), Key(0, "major")),
+        ((69, 71, 72, 74, 76, 69), Key(9, "minor")),
+        ((60, 67), None),
+        (tuple(range(60, 72)), None),
+    ],
+)
+def test_the_key_of_a_melody_is_found_as_people_hear_it(pitches, key):
+    rows = [(12 * place, 12, pitch, 80, 40) for place, pitch in enumerate(pitches)]
+    assert melody_key(np.array(rows, NOTE)) == key
+    moved = np.array([(*row[:2], row[2] + 5, *row[3:]) for row in rows], NOTE)
+    expected = key and Key((key.tonic + 5) % 12, key.mode)
+    assert melody_key(moved) == expected
