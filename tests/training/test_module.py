@@ -78,7 +78,7 @@ class Toy(LightningDataModule):
         self.rebase = last_half(C)
         self.pieces = [piece(100 + i, notes) for i, notes in enumerate((1, 9, 3, 14))]
 
-    def side(self, ids: np.ndarray) -> None:
+    def side(self, ids: np.ndarray, rows: object = ()) -> None:
         return None
 
     def train_dataloader(self) -> DataLoader:
@@ -252,7 +252,7 @@ class TwoSided(Toy):
 
     side_shape: ClassVar = {"side_blocks": (3,)}
 
-    def side(self, ids: np.ndarray) -> SideInput:
+    def side(self, ids: np.ndarray, rows: object = ()) -> SideInput:
         return side_input(np.stack([ids == START, (ids >= 3) & (ids < 6), ids > C], axis=-1))
 
     def train_dataloader(self) -> DataLoader:
