@@ -40,6 +40,7 @@ from generation.compose import (
     write_piece,
 )
 from generation.constraints import ConstraintError, Constraints
+from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import DEFAULT_CHECKPOINT, Model, load, training_runs
 from generation.note_text import SeedError
@@ -379,8 +380,8 @@ def _write(
     for piece, stem in zip(pieces, stems, strict=False):
         written = piece
         if options.no_seed_in_output:
-            nothing = no_seed(model.vocabulary)
-            written = dataclasses.replace(piece, score=piece.new_notes(), seed=nothing)
+            nothing = GivenTokens(no_seed(model.vocabulary), model.vocabulary)
+            written = dataclasses.replace(piece, score=piece.new_notes(), given=nothing)
         midi, wav, picture = write_piece(written, stem)
         score = written.score
         print(

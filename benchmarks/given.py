@@ -22,7 +22,7 @@ them is a random seed, its first piece the sample, and the likeliest of its eigh
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -64,7 +64,7 @@ MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
 
 @dataclass(frozen=True)
 class Melody:
-    """A melody and the key that its music is in."""
+    """A melody as a seed that others do not join yet, and the key that its music is in."""
 
     name: str
     seed: Seed
@@ -85,14 +85,9 @@ def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list
     melodies = []
     for number, score in enumerate(split_scores(corpus, "test")[:count], start=1):
         part = score.excerpt(0, bars + score.has_upbeat) if bars else score
-        seed = voices_of(part, model.vocabulary)
+        seed = continued(voices_of(part, model.vocabulary).score, model.vocabulary)
         melodies.append(Melody(f"chorale {number}", seed, estimate_key(score)))
     return melodies
-
-
-def scale_of(key: Key) -> np.ndarray:
-    """Return whether each pitch class belongs to a key, (12,)."""
-    return np.asarray(key_pitch_classes(key))
 
 
 def sounding_voices(score: Score) -> float:
@@ -116,7 +111,7 @@ def first_chord(score: Score) -> np.ndarray:
 
 def is_in(chord: np.ndarray, key: Key) -> bool:
     """Return whether all notes of a chord belong to a key."""
-    return bool(scale_of(key)[chord["pitch"] % 12].all())
+    return bool(key_pitch_classes(key)[chord["pitch"] % 12].all())
 
 
 def has_key(score: Score, key: Key) -> bool:
@@ -158,14 +153,8 @@ def accompaniments(model: Model, corpus: Corpus) -> None:
     """Print how melodies are accompanied and go on."""
     head("seed", "four voices", "key", "triad", "of 8", "tonic", "of 8")
     everything: list[tuple[list[Score], list[Score], Melody]] = []
-    vocabulary = model.vocabulary
     for melody in typed_melodies(model) + sopranos(model, corpus, OPENINGS, OPENING_BARS):
-        seed = melody.seed
-        if not seed.is_open.any():  # as it was typed
-            seed = accompany(model, seed)
-        else:
-            seed = accompany(model, continued(seed.score, vocabulary))
-        samples, best = written(model, seed, DEFAULT_LENGTH)
+        samples, best = written(model, accompany(model, melody.seed), DEFAULT_LENGTH)
         everything.append((samples, best, melody))
         print_accompaniment(melody.name, [everything[-1]])
     print_accompaniment("all", everything)
@@ -186,15 +175,11 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
 def harmonizations(model: Model, corpus: Corpus) -> None:
     """Print how whole melodies are harmonized, and the voice leading beside that from nothing."""
     head("tune", "opens", "closes", "tonic", "of 8: opens", "closes", "tonic")
-    melodies = [
-        replace(melody, seed=voices_of(melody.seed.score, model.vocabulary))
-        for melody in typed_melodies(model)[1:]
-    ]
     samples: list[Score] = []
     total = np.zeros(6, dtype=int)
-    for melody in melodies + sopranos(model, corpus, TUNES, None):
+    for melody in typed_melodies(model)[1:] + sopranos(model, corpus, TUNES, None):
         counts: list[int] = []
-        for scores in written(model, melody.seed, None):
+        for scores in written(model, voices_of(melody.seed.score, model.vocabulary), None):
             counts.append(sum(is_in(first_chord(score), melody.key) for score in scores))
             counts.append(sum(is_in(final_chord(score), melody.key) for score in scores))
             roots = [root_of_triad(final_chord(score)) for score in scores]

@@ -147,5 +147,5 @@ def above_tonic(score: Score) -> Counter[int]:
 
 
 def pitched_notes(score: Score) -> NDArray[np.void]:
-    """Return the notes of a piece but the drums'."""
+    """Return (N,) of NOTE: the notes that are not drums."""
     return np.asarray(score.notes[score.notes["program"] != DRUMS])

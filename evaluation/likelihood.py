@@ -13,7 +13,6 @@ from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
-from data.keys import pitched_notes
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import DRUMS, Score, ScoreBatch
@@ -23,10 +22,9 @@ from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import SETTINGS, BootstrapSettings, Estimate, estimate_ratios
 from evaluation.ngrams import NGram
-from generation.constraints import UNCONSTRAINED
 from generation.given import GivenTokens
 from generation.model import Model
-from generation.seeds import Seed, rewritten
+from generation.seeds import Seed, high_to_low, rewritten
 from model.scoring import Tally, summarize
 
 # The aspects of a note, and the kinds of token that encode each.
@@ -290,10 +288,7 @@ def measure_surprise(
 
 def with_top_voice(score: Score, vocabulary: Vocabulary) -> Seed:
     """Return a piece whose highest instrument is given, by mean pitch; all others are open."""
-    notes = pitched_notes(score)
-    programs = np.unique(notes["program"])
-    heights = [notes["pitch"][notes["program"] == program].mean() for program in programs]
-    others = [program for program in vocabulary.programs if program != programs[np.argmax(heights)]]
+    others = [program for program in vocabulary.programs if program not in high_to_low(score)[:1]]
     return rewritten(score, vocabulary, range(len(score.bars)), others)
 
 
@@ -319,7 +314,7 @@ def free_nats(model: Model, scores: Sequence[Score], seeds: Sequence[Seed]) -> t
     """
     vocabulary = model.vocabulary
     pieces = [encode(score, vocabulary) for score in scores]
-    given = [GivenTokens(seed.score, seed.is_open, vocabulary, UNCONSTRAINED) for seed in seeds]
+    given = [GivenTokens(seed, vocabulary) for seed in seeds]
     free = sum(len(score.notes) for score in scores) - sum(len(s.score.notes) for s in seeds)
     told, untold = (
         sum(float(nats.sum()) for nats in model.token_nats(pieces, None, given, is_told))

@@ -11,18 +11,14 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import DRUMS, Score, nearest_level
+from data.keys import pitched_notes
+from data.score import Score, nearest_level
 
 SCALES = np.array([(0, 2, 4, 5, 7, 9, 11), (0, 2, 3, 5, 7, 8, 10)])  # major, natural minor
 MAX_BAR_DISTANCE = 16  # of bars that are compared: two phrases of eight bars
 RUN_NOTES = 8  # so many notes in a row count as repeated material
 # Without a beat durations are counted by half octaves: 1, 2, 3, 4, 6 .. steps.
 SECONDS_LEVELS = np.unique(np.rint(2.0 ** (np.arange(60) / 2))).astype(np.int32)
-
-
-def pitched_notes(score: Score) -> NDArray[np.void]:
-    """Return (N,) of NOTE: the notes that are not drums."""
-    return np.asarray(score.notes[score.notes["program"] != DRUMS])
 
 
 def pitch_class_entropy(score: Score) -> float:

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from data.keys import pitched_notes
 from data.score import Score
-from evaluation.metrics import pitched_notes
 
 PARTS = 4
 PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs

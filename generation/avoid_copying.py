@@ -51,7 +51,7 @@ class AvoidCopying:
     def start(self, batch: int) -> list[WrittenNotes]:
         """Return the notes of `batch` rows, each with what is given."""
         given: dict[int, list[Place]] = {number: [] for number in (*self._pitched, _TEXTURE)}
-        score = ScoreBatch.from_scores([self._given.score])
+        score = ScoreBatch.from_scores([self._given.seed.score])
         for name in REPRESENTATIONS:
             notes = note_sequence(score, name)
             lines = np.searchsorted(self._vocabulary.programs, notes.program)
@@ -93,7 +93,7 @@ class AvoidCopying:
         takes_note = np.asarray(mask[:, notes].any(axis=1))
         sounding = (state.free_at > state.now[:, None]) & (state.free_at < NEVER)
         is_narrow = self._playable.sum() - sounding.sum(axis=1) <= self._most_masked
-        is_narrow |= state.bar_start < self._given.notes.is_open.shape[1]
+        is_narrow |= state.bar_start < self._given.seed.end_step
         is_narrow &= mask[:, positions].any(axis=1)
         for row in np.flatnonzero(takes_note | is_narrow).tolist():
             before = mask[row].copy()
@@ -114,7 +114,7 @@ class AvoidCopying:
         """Mask positions of a row at which every note that may begin would make a run whole."""
         allowed = np.flatnonzero(mask)
         steps = state.bar_start[row] + allowed
-        may_begin = self._given.may_begin(steps)  # (S, P)
+        may_begin = self._given.notes.may_begin(steps)  # (S, P)
         few = may_begin @ self._playable - sounding <= self._most_masked
         for place in np.flatnonzero(few).tolist():
             is_free = state.free_at[row] <= steps[place]

@@ -56,27 +56,27 @@ class Piece:
     Attributes:
         ids: (T,) its tokens, from Start to End.
         score: the music that they encode.
-        seed: what was given, all of which is in it.
+        given: what was given, all of which is in it.
         nats_per_note: how unlikely the model finds the new notes, in nats per note; nan before
             `rank_by_likelihood`.
     """
 
     ids: NDArray[np.int64]
     score: Score
-    seed: Seed
+    given: GivenTokens
     nats_per_note: float = float("nan")
 
     @property
     def is_given(self) -> NDArray[np.bool_]:
         """Whether each note of the score, (N,), was given."""
         names = ["onset", "program", "pitch"]
-        return np.isin(self.score.notes[names], self.seed.score.notes[names])
+        return np.isin(self.score.notes[names], self.given.seed.score.notes[names])
 
     def new_notes(self) -> Score:
         """Return the model's own notes alone, from the bar in which they may begin."""
         score = self.score
         new = dataclasses.replace(score, notes=score.notes[~self.is_given])
-        bar = np.searchsorted(score.bar_starts, self.seed.first_open_step, side="right") - 1
+        bar = np.searchsorted(score.bar_starts, self.given.seed.first_open_step, side="right") - 1
         return new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
 
 
@@ -107,8 +107,8 @@ def compose(
     Raises:
         ConstraintError: something that can never be; before anything is written.
     """
-    model, seed, grammar = _prepare(model, seed, length, constraints)
-    return _write(model, seed, grammar, sampling, samples, random_seed, progress)
+    model, grammar = _prepare(model, seed, length, constraints)
+    return _write(model, grammar, sampling, samples, random_seed, progress)
 
 
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
@@ -117,11 +117,7 @@ def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
     The likelihood is the model's own of what is new, as model/scoring.py defines it, with what is
     given certain: under the grammar alone, whatever else was asked for.
     """
-    vocabulary = model.vocabulary
-    given = [
-        GivenTokens(piece.seed.score, piece.seed.is_open, vocabulary, UNCONSTRAINED)
-        for piece in pieces
-    ]
+    given = [piece.given for piece in pieces]
     nats = model.token_nats([piece.ids for piece in pieces], given=given)
     scored = []
     for piece, each in zip(pieces, nats, strict=True):
@@ -150,7 +146,7 @@ def stream(
     Raises:
         ConstraintError: something that can never be; before the first note.
     """
-    model, seed, grammar = _prepare(model, seed, length, constraints)
+    model, grammar = _prepare(model, seed, length, constraints)
     notes = NoteStream(model.vocabulary)
     for token in grammar.given.prompt.tolist():
         notes.add(token)
@@ -212,7 +208,7 @@ def harmonize_midi(
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """Return voices of `midi` with others around them, which know all of it in advance.
+    """Return voices of `midi` with others around them, which know what comes in three beats.
 
     Args:
         midi: a voice, or several of which these are kept (see `voices_of` in generation/seeds.py).
@@ -281,14 +277,14 @@ def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
-    write_png(draw_piano_roll(piece.score, piece.seed.is_closed, piece.is_given), picture)
+    write_png(draw_piano_roll(piece.score, piece.given.seed.is_closed, piece.is_given), picture)
     return [midi, wav, picture]
 
 
 def _prepare(
     model: Model, seed: Seed | None, length: Length | None, constraints: Constraints
-) -> tuple[Model, Seed, ConstrainedGrammar]:
-    """Return model and seed at the tempo asked for, and the grammar of the piece."""
+) -> tuple[Model, ConstrainedGrammar]:
+    """Return the model at the tempo asked for, and the grammar of the piece."""
     model = model.retimed(constraints)
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)
@@ -304,7 +300,7 @@ def _prepare(
         if seconds is not None:
             seconds += float(seed.score.step_seconds(seed.end_step))
         length = dataclasses.replace(length, bars=bars, seconds=seconds)
-    return model, seed, ConstrainedGrammar(vocabulary, length, constraints, seed)
+    return model, ConstrainedGrammar(vocabulary, length, constraints, seed)
 
 
 def _sample(
@@ -329,7 +325,6 @@ def _sample(
 
 def _write(
     model: Model,
-    seed: Seed,
     grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
     samples: int,
@@ -352,5 +347,5 @@ def _write(
     pieces = []
     for row in np.stack(columns, axis=1):  # (B, T)
         ids = grammar.whole(np.concatenate([prompt, row]))
-        pieces.append(Piece(ids, decode(ids, model.vocabulary), seed))
+        pieces.append(Piece(ids, decode(ids, model.vocabulary), grammar.given))
     return pieces

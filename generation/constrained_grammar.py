@@ -21,7 +21,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
-from generation.given import GivenTokens, check_given
+from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
 from generation.seeds import Seed, no_seed
 
@@ -80,7 +80,9 @@ class ConstrainedGrammar:
         self._stepper = FeatureStepper(self.features)
         self._tempo = constraints.tempo_number(vocabulary)
         self._meter = constraints.meter_number(vocabulary)
-        self.given = GivenTokens(seed.score, seed.is_open, vocabulary, constraints)
+        if self._tempo is not None:
+            seed = seed.at_tempo(vocabulary.tempos[self._tempo])
+        self.given = GivenTokens(seed, vocabulary)
         self._of_given = self.features.of_given(self.given.notes)
         self._key = constraints.parsed_key or self.given.key
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
@@ -160,13 +162,15 @@ class ConstrainedGrammar:
         mask = self.grammar.allowed(state)
         latest = set(state.kind.tolist())
         is_due = ~self.given.is_done(state.next_given)
+        is_given_near = is_due.any() or state.bar_start.min() < self.given.reach
         bars = slice(self.vocabulary.first(Kind.END), self.vocabulary.first(Kind.POSITION))
         of_grammar = mask[is_due, bars]  # a copy: given bars are as they are
         for kinds, narrow in self._rules:
             if latest & kinds:
                 narrow(mask, state)
-        mask[is_due, bars] = of_grammar
-        self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
+        if is_given_near:
+            mask[is_due, bars] = of_grammar
+            self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
         if self._avoid and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
             self._avoid.narrow(mask, state)
         return mask
@@ -239,11 +243,16 @@ class ConstrainedGrammar:
     def _check_given(self, constraints: Constraints) -> None:
         """Refuse given notes with which no piece can be as it is asked for."""
         given, length = self.given, self.length
-        check_given(given, constraints)
         if not given.bars:
             return
+        most_sounding = int(given.sounding.max(initial=0))
+        if given.is_told and most_sounding > self._max_polyphony:
+            raise ConstraintError(
+                f"of the given notes {most_sounding} sound at once: "
+                f"a polyphony of {self._max_polyphony} is too few"
+            )
         is_last = (length.bars or NEVER) == given.bars
-        meters = {*map(tuple, given.score.bars[["numerator", "denominator"]].tolist())}
+        meters = {*map(tuple, given.seed.score.bars[["numerator", "denominator"]].tolist())}
         if is_last and constraints.time_signature and meters != {constraints.time_signature}:
             raise ConstraintError(
                 "the given notes have bars of their own: ask for no time signature"
@@ -262,7 +271,7 @@ class ConstrainedGrammar:
             )
         is_last |= given.end >= limit
         step = np.arange(given.end)
-        room = given.may_begin(step)  # (S, P)
+        room = given.notes.may_begin(step)  # (S, P)
         room &= np.isin(np.arange(room.shape[1]), self._program_of[~self._is_barred])
         sounding = np.pad(given.sounding, (0, given.end))[: given.end]
         room &= ((sounding < self._max_polyphony) & (step < limit))[:, None]
@@ -339,7 +348,7 @@ class ConstrainedGrammar:
         if self._needs_last_note:
             chance = np.minimum(deadline - 1, self._last_chance).clip(0)
             is_free = np.maximum(state.free_at, self.given.last_ends) <= chance[:, None]
-            is_free &= self.given.may_begin(chance)[:, self._program_of]
+            is_free &= self.given.notes.may_begin(chance)[:, self._program_of]
             is_other_free = is_free.sum(axis=1) > is_free[rows, note]
             if has_limit:
                 sounding = (state.note_ends > chance[:, None]).sum(axis=1)
@@ -459,7 +468,7 @@ class ConstrainedGrammar:
         steps = self._numbers[: positions.stop - positions.start]
         steps = (state.bar_start[:, None] + steps)[..., None]  # (B, steps, 1)
         free_at = state.free_at.reshape(len(mask), -1, self.vocabulary.pitch_count).min(axis=2)
-        is_free = self.given.may_begin(steps[..., 0]) & (free_at[:, None] <= steps)
+        is_free = self.given.notes.may_begin(steps[..., 0]) & (free_at[:, None] <= steps)
         mask[:, positions] &= is_free.any(axis=2)
 
     def _mask_all_after_end(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:

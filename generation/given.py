@@ -7,7 +7,6 @@ ids of the given notes the model writes its own, where its region is open.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +15,13 @@ from numpy.typing import NDArray
 
 from common.interface import PAD
 from data.keys import Key, melody_key, pitched_notes
-from data.score import Score
-from data.tokens.cursor import Cursor, latest_notes, read_windows
+from data.tokens.cursor import latest_notes, read_windows
 from data.tokens.features import SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.spans import NEVER, Ints, SideArrays
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constraints import ConstraintError, Constraints
+from generation.seeds import Seed
 
 # What the given notes alone decide: lengths and tempi of bars, and how their notes go on.
 _GIVEN_ALONE = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
@@ -33,36 +31,25 @@ class GivenTokens:
     """The tokens of given notes, and the region in which the model may write others.
 
     Args:
-        score: the given notes, in bars that are kept with their tempi, empty ones at the end too.
-        is_open: bool (P, S), whether notes of each of the vocabulary's programs may begin at each
-            step; later they may. Their notes end where the region does.
+        seed: the given notes, in bars that are kept with their tempi, empty ones at the end too;
+            and the region. New notes end where it does.
         vocabulary: of the model.
-        constraints: of the piece; the tempo holds for the given notes too.
 
     Attributes:
-        score: the notes, at that tempo.
+        seed: what is given.
+        notes: its notes and the region.
         bars: how many bars it has.
         end: the step at which the last of them ends.
         ids: (T,) its tokens without End.
         prompt: the ids before the first place at which there is a choice.
 
     Raises:
-        ConstraintError: notes that the constraints rule out.
         VocabularyError: the vocabulary has no token for something in the score.
     """
 
-    def __init__(
-        self,
-        score: Score,
-        is_open: NDArray[np.bool_],
-        vocabulary: Vocabulary,
-        constraints: Constraints,
-    ) -> None:
-        tempo = constraints.tempo_number(vocabulary)
-        if tempo is not None:
-            tempi = np.full_like(score.tempo_bpm, vocabulary.tempos[tempo])
-            score = replace(score, tempo_bpm=tempi)
-        self.score, self.vocabulary = score, vocabulary
+    def __init__(self, seed: Seed, vocabulary: Vocabulary) -> None:
+        self.seed, self.vocabulary = seed, vocabulary
+        score, is_open = seed.score, seed.is_open
         self.bars, self.end = len(score.bars), int(score.bar_starts[-1])
         self.ids = encode(score, vocabulary)[:-1]
         self.notes = GivenNotes.of(score, is_open, vocabulary)
@@ -79,33 +66,29 @@ class GivenTokens:
 
     def _choice_at(self) -> int:
         """Return the place of the first id before which the model may write."""
-        is_open = self.notes.is_open
-        first = int(is_open.any(axis=0).argmax()) if is_open.any() else is_open.shape[1]
-        cursor = Cursor.at_start(self.vocabulary, 1)
-        for place, token in enumerate(self.ids[1:].tolist(), start=1):
-            cursor.advance(np.array([token]))
-            is_head = cursor.kind[0] in (Kind.BAR, Kind.LENGTH, Kind.TEMPO)
-            if cursor.now[0] >= first + is_head:
-                return place
-        return len(self.ids)
+        read = read_windows(self.ids[None], self.vocabulary)
+        is_head = np.isin(read.kind[0], (Kind.BAR, Kind.LENGTH, Kind.TEMPO))
+        is_later = read.now[0] >= self.seed.first_open_step + is_head
+        is_later[0] = False  # Start
+        return int(is_later.argmax()) if is_later.any() else len(self.ids)
 
     @property
     def last_bar_start(self) -> int:
         """The step at which the last of its bars begins; 0 without bars."""
-        return int(self.score.bar_starts[-2]) if self.bars else 0
+        return int(self.seed.score.bar_starts[-2]) if self.bars else 0
 
     @property
     def whole_bar(self) -> int:
         """Steps of a whole bar of its last meter; 0 without bars."""
         if not self.bars:
             return 0
-        meter = self.score.bars[["numerator", "denominator"]][-1].tolist()
-        return int(self.score.grid.bar_steps(*meter))
+        meter = self.seed.score.bars[["numerator", "denominator"]][-1].tolist()
+        return int(self.seed.score.grid.bar_steps(*meter))
 
     @cached_property
     def reach(self) -> int:
         """The first step from which nothing of it matters to new notes."""
-        return int(max(self.end, self.notes.is_open.shape[1], len(self.sounding)))
+        return int(max(self.end, self.seed.end_step, len(self.sounding)))
 
     @cached_property
     def is_told(self) -> bool:
@@ -115,7 +98,7 @@ class GivenTokens:
     @cached_property
     def key(self) -> Key | None:
         """The key of the given notes; None of very few pitch classes, or of all."""
-        return melody_key(pitched_notes(self.score))
+        return melody_key(pitched_notes(self.seed.score))
 
     @cached_property
     def last_ends(self) -> Ints:
@@ -141,10 +124,6 @@ class GivenTokens:
         """Return whether rows have read all ids; (B,) `next_given` is the place of the next."""
         return next_given >= len(self.ids)
 
-    def may_begin(self, step: Ints) -> NDArray[np.bool_]:
-        """Return (..., P), whether new notes of a program may begin at steps (...)."""
-        return ~self.notes.is_closed(step)
-
     def narrow(
         self,
         mask: NDArray[np.bool_],
@@ -166,13 +145,13 @@ class GivenTokens:
         """
         vocabulary = self.vocabulary
         first_position = vocabulary.first(Kind.POSITION)
-        is_soon = bar_start < self.notes.is_open.shape[1]
+        is_soon = bar_start < self.seed.end_step
         if is_soon.any():
             step = bar_start[:, None] + np.arange(vocabulary.longest_bar)
             positions = mask[:, first_position : first_position + vocabulary.longest_bar]
-            positions &= self.may_begin(step).any(axis=-1)
+            positions &= self.notes.may_begin(step).any(axis=-1)
             notes = mask[:, vocabulary.ids(Kind.NOTE)]
-            notes &= self.may_begin(now)[:, self._program_of]
+            notes &= self.notes.may_begin(now)[:, self._program_of]
         for head in (Kind.LENGTH, Kind.TEMPO):  # given bars are as they are
             mask[:, vocabulary.ids(head)] &= (bar_start >= self.end)[:, None]
         rows = np.flatnonzero(next_given < len(self.ids))
@@ -199,6 +178,13 @@ class GivenTokens:
         """Take each row's next id, (B,), which may be the next given one, in place."""
         rows = np.flatnonzero(next_given < len(self.ids))
         next_given[rows] += ids[rows] == self.ids[next_given[rows]]
+
+    def places_after(self, ids: NDArray[np.integer[Any]]) -> Ints:
+        """Return the place of the next given id after each of the ids (T,) of a piece."""
+        its, places = [*self.ids.tolist(), None], [0]
+        for token in ids.tolist():
+            places.append(places[-1] + (token == its[places[-1]]))
+        return np.array(places[1:])
 
     def note_deadline(self, note: Ints, now: Ints) -> Ints:
         """Return the step (B,) by which new notes that begin now have to end.
@@ -255,13 +241,14 @@ class GivenPieces:
         for ids, given, windows, mask in zip(
             self._pieces, self._given, self._windows, allowed, strict=True
         ):
-            next_given = np.zeros(len(ids), dtype=np.int64)
-            for place, token in enumerate(ids.tolist()):
-                next_given[place] = next_given[place - 1]
-                given.advance(next_given[place : place + 1], np.array([token]))
+            its, next_given = [*given.ids.tolist(), None], [0]
+            for token in ids[:-1].tolist():
+                next_given.append(next_given[-1] + (token == its[next_given[-1]]))
             kind, now = windows.kind[0, :-1], windows.now[0, :-1]
             narrowed.append(mask.copy())
-            given.narrow(narrowed[-1], kind, now, now - windows.position[0, :-1], next_given[:-1])
+            given.narrow(
+                narrowed[-1], kind, now, now - windows.position[0, :-1], np.array(next_given[1:])
+            )
         return narrowed
 
     def side(self, ids: NDArray[np.integer[Any]], rows: Sequence[tuple[int, int]]) -> SideArrays:
@@ -279,16 +266,3 @@ class GivenPieces:
             begin = self._windows[piece].now[0, end - 1] - part.time[0, is_token.sum() - 1]
             self._of_given[piece].set(part, part.time + begin, note[row : row + 1], is_token)
         return side
-
-
-def check_given(given: GivenTokens, constraints: Constraints) -> None:
-    """Refuse constraints that the given notes break.
-
-    Raises:
-        ConstraintError: more of them sound at once than may.
-    """
-    limit, most = constraints.max_polyphony, int(given.sounding.max(initial=0))
-    if given.is_told and limit and most > limit:
-        raise ConstraintError(
-            f"of the given notes {most} sound at once: a polyphony of {limit} is too few"
-        )

@@ -71,7 +71,7 @@ class LengthPlan:
         """Count what the ids that were taken last, of these kinds, add to the length so far."""
         if Kind.NOTE in latest and self.length.notes:
             is_note = state.kind == Kind.NOTE
-            state.new_notes += is_note & (state.now >= self.given.notes.is_open.shape[1])
+            state.new_notes += is_note & (state.now >= self.given.seed.end_step)
             state.bar_notes += is_note
         if Kind.BAR in latest:
             rows = np.flatnonzero(state.kind == Kind.BAR)
@@ -151,7 +151,7 @@ class LengthPlan:
     def limit(self) -> int:
         """The step at which `length.seconds` are over; NEVER: the tempo is still open."""
         assert self.length.seconds is not None
-        score, grid = self.given.score, self.vocabulary.grid
+        score, grid = self.given.seed.score, self.vocabulary.grid
         if not self.given.bars:
             if grid.has_meter:
                 return NEVER

@@ -220,7 +220,7 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)
     Raises:
         SeedError: the vocabulary, or the piece, has no such voice; no voice is left to write.
     """
-    there = _high_to_low(score)
+    there = high_to_low(score)
     if not there:
         raise SeedError("there is no voice in it that has pitches")
     numbers, kept, changes = sorted(set(voices)), [], []
@@ -297,7 +297,7 @@ def _program(voice: int, vocabulary: Vocabulary) -> int:
     return programs[voice - 1]
 
 
-def _high_to_low(score: Score) -> list[int]:
+def high_to_low(score: Score) -> list[int]:
     """Return the programs of a piece without drums, those of higher mean pitch first."""
     notes = score.notes
     programs = _pitched(np.unique(notes["program"]).tolist())

@@ -191,14 +191,14 @@ class TrainingWindows:
 
     def _give(self, drawn: _Drawn, ids: Ints, targets: Ints, side: SideArrays) -> None:
         """Give notes of some windows (B, T): tell of them beside the ids, and score them not."""
-        note = latest_notes(ids, self._vocabulary)
         for row, seed in enumerate(drawn.giving):
             if seed < 0 or not (self._kind_of[ids[row]] == Kind.NOTE).any():
                 continue
             rng = np.random.default_rng(seed)
             given, is_given = choose_given(ids[row], rng.choice(WAYS), rng, self._vocabulary)
             one, part = slice(row, row + 1), side.window(row)
-            self.features.of_given(given).set(part, part.time, note[one], ids[one] != 0)
+            note = latest_notes(ids[one], self._vocabulary)
+            self.features.of_given(given).set(part, part.time, note, ids[one] != 0)
             targets[row, :-1][is_given[1:]] = NOT_SCORED
 
     def _keys(self, drawn: _Drawn) -> list[Key | None]:

@@ -57,12 +57,14 @@ class GivenNotes:
         """
         return np.searchsorted(self.keys, now * _NOTES + note + 1, side="right")
 
-    def is_closed(self, now: ArrayLike) -> NDArray[np.bool_]:
-        """Return (..., P), whether no other note of a program may begin at times now (...)."""
-        now = np.asarray(now)
-        size = self.is_open.shape[1]
-        padded = np.hstack([self.is_open, np.ones((len(self.is_open), 1), dtype=bool)])
-        return ~np.moveaxis(padded[:, np.minimum(now, size)], 0, -1)
+    def may_begin(self, now: ArrayLike) -> NDArray[np.bool_]:
+        """Return (..., P), whether other notes of a program may begin at times now (...)."""
+        return np.asarray(self._is_open_at[np.minimum(now, self.is_open.shape[1])])
+
+    @cached_property
+    def _is_open_at(self) -> NDArray[np.bool_]:
+        """(S + 1, P) the region step by step; the last step stands for all later ones."""
+        return np.vstack([self.is_open.T, np.ones((1, len(self.is_open)), dtype=bool)])
 
 
 class GivenFeatures:
@@ -115,7 +117,7 @@ class GivenFeatures:
             note: (B, T) the number of the latest note that begins there; -1: none has.
             is_token: (B, T) whether it is none of Pad.
         """
-        closed, read = self.given.is_closed(now), self.given.count_read(now, note)
+        closed, read = ~self.given.may_begin(now), self.given.count_read(now, note)
         is_told = is_token & ~closed.all(axis=-1)
         is_told &= closed.any(axis=-1) | (self._onset[read] <= now + self._horizon)
         rows, places = np.nonzero(is_told)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.corpus import bach
+from data.keys import pitched_notes
 from data.score import DRUMS, SECONDS, Grid, canonical
 from evaluation import metrics
 from evaluation.comparison import HISTOGRAMS, MEASURES
@@ -177,7 +178,7 @@ def moved(score, semitones):
 @given(scores(Grid(), SECONDS), st.integers(1, 11))
 def test_no_measure_asks_for_the_key(score, semitones):
     low = moved(score, 0)
-    pitch = metrics.pitched_notes(low)["pitch"]
+    pitch = pitched_notes(low)["pitch"]
     if not len(pitch) or pitch.max() + semitones > 127:
         return
     high = moved(score, semitones)
@@ -192,7 +193,7 @@ def test_no_measure_asks_for_the_key(score, semitones):
 @given(scores())
 def test_polyphony_is_that_of_a_piano_roll(score):
     roll = np.zeros((score.end_step + 1, 128), dtype=bool)
-    for onset, duration, pitch, _, _ in metrics.pitched_notes(score).tolist():
+    for onset, duration, pitch, _, _ in pitched_notes(score).tolist():
         roll[onset : onset + duration, pitch] = True
     sounds = np.count_nonzero(roll.any(axis=1))
     expected = roll.sum() / sounds if sounds else float("nan")

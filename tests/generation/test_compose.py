@@ -120,6 +120,8 @@ def test_a_model_that_knows_one_tempo_plays_at_any(model):
     (same,) = compose(model, seed_from_notes("C4 E4", QUARTET), Length(bars=4))
     (fast,) = compose(model, seed, Length(bars=4), Constraints(tempo_bpm=160))
     assert np.array_equal(same.score.notes, fast.score.notes)
+    figures = [rank_by_likelihood(model, [piece])[0].nats_per_note for piece in (same, fast)]
+    assert figures[0] == figures[1]
     with pytest.raises(ConstraintError, match="no tempo of 9"):
         compose(model, constraints=Constraints(tempo_bpm=9))
 

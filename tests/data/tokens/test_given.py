@@ -69,7 +69,7 @@ def test_notes_are_chosen_as_people_give_them(way):
         given, is_its = choose_given(IDS, way, np.random.default_rng(seed), QUARTET)
         program, onset = given.note // QUARTET.pitch_count, given.onset
         assert (np.diff(given.keys) > 0).all()
-        closed = given.is_closed(onset)[np.arange(len(onset)), program]
+        closed = ~given.may_begin(onset)[np.arange(len(onset)), program]
         whose = np.unique(program)
         counts.append(len(onset))
         if way == SCATTERED:
