@@ -15,55 +15,51 @@ From Python:
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import os
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
-import numpy as np
-
-from common.cli import Parser, fail, positive_integer, random_seed
-from data.corpus.corpus import CorpusError
-from data.midi.quantize import MidiError
-from data.tokens.vocabulary import Vocabulary
-from generation.compose import (
-    DEFAULT_LENGTH,
-    DEFAULT_SAMPLING,
-    Piece,
-    accompany,
-    compose,
-    continue_midi,
-    harmonize_midi,
-    rank_by_likelihood,
-    rewrite_midi,
-    stream,
-    write_piece,
-)
+from common.cli import Parser, check_file, fail, positive_integer, random_seed
+from common.files import check_writable
+from data.score import Grid
 from generation.constraints import ConstraintError, Constraints
-from generation.given import GivenTokens
+from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING, DEFAULT_SEED_BARS, newest_model
 from generation.length import Length
-from generation.model import DEFAULT_CHECKPOINT, Model, load, training_runs
-from generation.note_text import SeedError
-from generation.seeds import (
-    Seed,
-    given_from_midi,
-    no_seed,
-    rewrite_from_midi,
-    seed_from_midi,
-    seed_from_notes,
-    voices_of,
-)
-from model.sampling import SamplingOptions
-from model.serialization import ModelFileError
+from generation.note_text import SeedError, parse_seed_notes
+from model.config import SamplingOptions
 
-# The Python API.
+if __name__ != "__main__":  # the Python API; the command imports it when its options are checked
+    from generation.compose import (
+        Piece,
+        accompany,
+        compose,
+        continue_midi,
+        harmonize_midi,
+        rank_by_likelihood,
+        rewrite_midi,
+        stream,
+        write_piece,
+    )
+    from generation.model import Model, load, training_runs
+    from generation.seeds import (
+        Seed,
+        given_from_midi,
+        no_seed,
+        rewrite_from_midi,
+        seed_from_midi,
+        seed_from_notes,
+        voices_of,
+    )
+
 __all__ = ["Constraints", "Length", "Model", "Piece", "SamplingOptions", "Seed"]
 __all__ += ["given_from_midi", "load", "no_seed", "rewrite_from_midi", "seed_from_midi"]
 __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank_by_likelihood", "training_runs", "write_piece"]
 
-DEFAULT_SEED_BARS = 2
+ENDINGS = (".mid", ".wav", ".png")  # of the files of a piece
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -75,8 +71,8 @@ def command_line() -> argparse.ArgumentParser:
         "--checkpoint",
         "-c",
         metavar="FILE",
-        default=DEFAULT_CHECKPOINT,
-        help="the model.safetensors of a training run\n(default: %(default)s)",
+        help="the model.safetensors of a training run (default: the newest of\n"
+        "models/bach.safetensors, which comes with Etude, and those in runs/bach)",
     )
     _add_seed(parser)
     _add_given_notes(parser)
@@ -246,7 +242,9 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--out",
         "-o",
         metavar="NAME",
-        help="write NAME.mid, NAME.wav and NAME.png\n(default: in music/ beside the checkpoint)",
+        help="write NAME.mid, NAME.wav and NAME.png, or into NAME, if it is a folder\n"
+        "(default: %(default)s)",
+        default="music/",
     )
 
 
@@ -305,21 +303,44 @@ def _check_counts(options: argparse.Namespace) -> None:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 
 
+def _check_files(options: argparse.Namespace) -> None:
+    """Refuse the names of files that are not there."""
+    files = (options.checkpoint, options.seed_midi, options.harmonize, options.rewrite)
+    for path in filter(None, files):
+        check_file(path)
+
+
 def _stems(options: argparse.Namespace) -> list[Path]:
-    """Return the path of each piece's files without its ending."""
-    if options.out:
-        out = Path(options.out)
-        if out.name in ("", ".."):
-            fail(f"--out {options.out}: a name for the files is needed, such as music/piece")
-        stem = out.with_suffix("") if out.suffix in (".mid", ".wav", ".png") else out
+    """Return the path of each piece's files without its ending.
+
+    Raises:
+        OSError: no such files can be written.
+    """
+    file = options.seed_midi or options.harmonize or options.rewrite
+    name = Path(file).stem if file else "notes" if options.seed_notes else "nothing"
+    out = Path(options.out)
+    if not options.out:
+        fail("--out needs a name for the files, such as music/piece")
+    if options.out.endswith(("/", os.sep)) or out.is_dir():
+        stem = out / f"from-{name}"
     else:
-        file = options.seed_midi or options.harmonize or options.rewrite
-        name = Path(file).stem if file else "notes" if options.seed_notes else "nothing"
-        stem = Path(options.checkpoint).parent / "music" / f"from-{name}"
+        stem = out.with_suffix("") if out.suffix in ENDINGS else out
     count = options.num_samples
-    if count == 1:
-        return [stem]
-    return [stem.with_name(f"{stem.name}-{number}") for number in range(1, count + 1)]
+    numbered = [stem.with_name(f"{stem.name}-{number}") for number in range(1, count + 1)]
+    stems = [stem] if count == 1 else numbered
+    check_writable(f"{stems[0]}.mid")
+    for path in (Path(f"{stem}{ending}") for stem in stems for ending in ENDINGS):
+        if path.is_dir():
+            fail(f"--out {options.out}: {path} is a folder")
+    return stems
+
+
+def _length(options: argparse.Namespace) -> Length | None:
+    """Return how much is to be written; None: as long as what is given."""
+    if options.harmonize is not None or options.rewrite is not None:
+        return None
+    length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
+    return DEFAULT_LENGTH if length == Length() else length
 
 
 def _constraints(options: argparse.Namespace) -> Constraints:
@@ -333,106 +354,33 @@ def _constraints(options: argparse.Namespace) -> Constraints:
     )
 
 
-def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:
-    """Return what the piece is given."""
-    vocabulary, voices = model.vocabulary, options.voices or ()
-    if options.rewrite:
-        bars = options.bars_to_rewrite
-        return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices)
-    if options.harmonize:
-        return given_from_midi(options.harmonize, vocabulary, voices=voices or (1,))
-    if options.seed_midi is not None:
-        seed = seed_from_midi(
-            options.seed_midi,
-            vocabulary,
-            bars=options.seed_bars or DEFAULT_SEED_BARS,
-            from_bar=options.from_bar or 1,
-        )
-    elif options.seed_notes is not None:
-        seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
-        if options.harmonize is not None:
-            harmonized = voices_of(seed.score, vocabulary, voices or (1,))
-            return dataclasses.replace(harmonized, changes=seed.changes + harmonized.changes)
-        if voices:
-            seed = seed.played_by(voices[0], vocabulary)
-    else:
-        return no_seed(vocabulary)
-    return seed if options.alone else accompany(model, seed)
-
-
-def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> None:
-    """Print how many voices may join a seed before it ends, if any."""
-    own = set(seed.score.notes["program"].tolist())
-    others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
-    playing = set(constraints.programs or vocabulary.programs)
-    joining = len(playing.intersection(others) - own)
-    if constraints.max_polyphony is not None:
-        joining = min(joining, constraints.max_polyphony - len(own))
-    if joining > 0:
-        who = "1 voice joins" if joining == 1 else f"{joining} voices join"
-        print(f"{who} the seed; --alone leaves it as it is")
-
-
-def _write(
-    options: argparse.Namespace, model: Model, pieces: list[Piece], stems: list[Path]
-) -> None:
-    """Write the files of the first pieces, one a stem, and print a line about each."""
-    for piece, stem in zip(pieces, stems, strict=False):
-        written = piece
-        if options.no_seed_in_output:
-            nothing = GivenTokens(no_seed(model.vocabulary), model.vocabulary)
-            written = dataclasses.replace(piece, score=piece.new_notes(), given=nothing)
-        midi, wav, picture = write_piece(written, stem)
-        score = written.score
-        print(
-            f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
-            f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
-            f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
-        )
-    if options.best_of is not None:
-        figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
-        kept = len(stems)
-        print(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command."""
+    """Run the command: check all options first, since to import torch takes seconds."""
     options = command_line().parse_args(argv)
-    names = [field.name for field in dataclasses.fields(SamplingOptions)]
-    try:
-        sampling = SamplingOptions(**{name: getattr(options, name) for name in names})
-    except ValueError as error:
-        fail(f"--{str(error).replace('_', '-')}")
     _check_together(options)
     _check_counts(options)
-    stems = _stems(options)
+    _check_files(options)
+    names = [field.name for field in fields(SamplingOptions)]
     try:
-        constraints = _constraints(options)
-        model = load(options.checkpoint)
-        if options.avoid_copying is not None:
-            runs = training_runs(model, options.avoid_copying)
-            constraints = dataclasses.replace(constraints, avoided_runs=runs)
-        seed = _seed(model, options, constraints)
-        how = {
-            "sampling": sampling,
-            "samples": options.best_of or options.num_samples,
-            "random_seed": options.seed,
-            "progress": True,
-        }
-        length = None  # as long as what is given
-        if options.harmonize is None and options.rewrite is None:
-            length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
-            length = DEFAULT_LENGTH if length == Length() else length
-        pieces = compose(model, seed, length, constraints, **how)
-        if seed.changes:
-            print(f"about what was given: {'; '.join(seed.changes)}")
-        if length is not None:
-            _tell_of_voices(seed, model.vocabulary, constraints)
-        if options.best_of is not None:
-            pieces = rank_by_likelihood(model, pieces)
-        _write(options, model, pieces, stems)
-    except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
+        options.sampling = SamplingOptions(**{name: getattr(options, name) for name in names})
+    except ValueError as error:
+        fail(f"--{str(error).replace('_', '-')}")
+    try:
+        options.constraints = _constraints(options)
+        options.length = _length(options)
+        if options.seed_notes is not None:
+            parse_seed_notes(options.seed_notes, Grid())
+        stems = _stems(options)
+        is_named = options.checkpoint is not None
+        options.checkpoint = options.checkpoint or newest_model()
+    except (ConstraintError, SeedError, OSError) as error:
         fail(str(error))
+    if not is_named:
+        print(f"model: {options.checkpoint}")
+
+    from generation.command import run
+
+    run(options, stems)
 
 
 if __name__ == "__main__":

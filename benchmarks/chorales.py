@@ -45,8 +45,8 @@ from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import sample_pieces
 from generation.constraints import Constraints
 from generation.model import Model, corpus_of, load
+from model.config import SamplingOptions
 from model.decoder import Decoder
-from model.sampling import SamplingOptions
 from model.serialization import ModelFileError
 from training.checkpoints import MODEL_NAME
 

@@ -35,7 +35,8 @@ from data.corpus.corpus import CorpusError
 from data.keys import estimate_key, pitched_notes
 from data.score import NOTE, Score
 from evaluation.samples import sample_pieces, split_scores
-from generation.model import DEFAULT_CHECKPOINT, Model, corpus_of, load
+from generation.defaults import newest_model
+from generation.model import Model, corpus_of, load
 from model.serialization import ModelFileError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
@@ -118,7 +119,7 @@ def main() -> None:
     """Run the command."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        *("--checkpoint", "-c"), default=[DEFAULT_CHECKPOINT], nargs="+", help="one or more"
+        *("--checkpoint", "-c"), default=[newest_model()], nargs="+", help="one or more"
     )
     parser.add_argument("--pieces", type=positive_integer, default=200, help="sampled in each row")
     parser.add_argument("--seed", type=random_seed, default=0)

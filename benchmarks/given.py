@@ -33,7 +33,6 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.keys import Key, estimate_key, key_pitch_classes
 from data.score import Score
 from data.tokens.tokenizer import encode
-from evaluate import corpus_of
 from evaluation.likelihood import GIVEN, free_nats, with_gap
 from evaluation.samples import sample_pieces, split_scores
 from evaluation.voice_leading import (
@@ -46,9 +45,10 @@ from evaluation.voice_leading import (
     parallel_octaves,
     voice_crossing,
 )
-from generation.compose import DEFAULT_LENGTH, accompany, compose, rank_by_likelihood
+from generation.compose import accompany, compose, rank_by_likelihood
+from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
-from generation.model import DEFAULT_CHECKPOINT, Model, load
+from generation.model import Model, corpus_of, load
 from generation.seeds import Seed, continued, seed_from_notes, voices_of
 from model.serialization import ModelFileError
 
@@ -264,7 +264,7 @@ PARTS = {
 def main() -> None:
     """Run the command."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", "-c", default=DEFAULT_CHECKPOINT)
+    parser.add_argument("--checkpoint", "-c")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     arguments = parser.parse_args()

@@ -32,11 +32,11 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.length import Length
-from model.config import DecoderConfig
+from model.config import DecoderConfig, SamplingOptions
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import Ids, prefill
-from model.sampling import SamplingOptions, sample
+from model.sampling import sample
 
 CHOICE = SamplingOptions(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time

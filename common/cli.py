@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from common.text import printable
+
 
 class Parser(argparse.ArgumentParser):
     """An argparse parser whose errors are one line."""
@@ -18,6 +20,12 @@ def fail(message: str) -> NoReturn:
     """Print an error as one line and exit with code 2."""
     print_error(message)
     sys.exit(2)
+
+
+def check_file(path: str) -> None:
+    """Check that there is such a file or folder, or fail with one line."""
+    if not Path(path).exists():
+        fail(f"{printable(path)}: no such file")
 
 
 def print_error(message: str, program: str | None = None) -> None:

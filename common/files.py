@@ -103,14 +103,23 @@ def _sync(path: Path) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Check, before long work, that a file can be written at `path`, or raise an OSError."""
+    """Check, before long work, that a file can be written at `path`, or raise an OSError.
+
+    Nothing is left behind, also where folders would have to be made for it.
+    """
     path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise OSError(f"{path}: cannot be written ({error.strerror})") from None
+    folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not folder.is_dir():
+        reason = f"{folder} is not a folder"
+    else:
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                return
+        except OSError as error:
+            reason = f"in {folder}: {error.strerror}"
+    raise OSError(f"{path}: cannot be written ({reason})")
 
 
 def write_json(data: Any, path: str | Path) -> None:

@@ -11,11 +11,12 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.comparison import Comparison, compare
-from generation.compose import DEFAULT_SAMPLING, compose
+from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
+from generation.defaults import DEFAULT_SAMPLING
 from generation.length import Length
 from generation.model import Model
-from model.sampling import SamplingOptions
+from model.config import SamplingOptions
 
 MAX_BATCH = 32  # pieces sampled side by side
 MAX_LENGTHS = 10  # different lengths of the pieces a model writes; those of one are one batch

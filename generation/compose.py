@@ -22,6 +22,7 @@ from data.tokens.tokenizer import decode
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, Constraints
+from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING
 from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model
@@ -35,15 +36,13 @@ from generation.seeds import (
     seed_from_midi,
     seed_from_notes,
 )
+from model.config import SamplingOptions
 from model.decoding import Ids
-from model.sampling import SamplingOptions, sample
+from model.sampling import sample
 from rendering.audio import write_wav
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 
-# At temperature 1 pieces stray from their keys.
-DEFAULT_SAMPLING = SamplingOptions(temperature=0.75, top_p=0.95)
-DEFAULT_LENGTH = Length(bars=8)
 ENDLESS = Length(endless=True)
 
 PROGRESS_EVERY = 16  # tokens

@@ -9,15 +9,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
-from data.corpus.runs import RunIndex
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from data.corpus.runs import RunIndex
 
 
 class ConstraintError(ValueError):

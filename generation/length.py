@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,13 @@ from numpy.typing import NDArray
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.spans import NEVER
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError
-from generation.given import GivenTokens
+
+if TYPE_CHECKING:
+    from generation.constrained_state import ConstrainedState
+    from generation.given import GivenTokens
+
+_TOO_LONG = NEVER >> 20  # bars, seconds or notes
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,9 @@ class Length:
                 "a piece has one length: give bars, seconds or notes, not several"
             )
         for name in given:
-            if not 0 < getattr(self, name) < NEVER >> 20:
-                raise ConstraintError(f"{name} must be above 0, not {getattr(self, name)}")
+            if not 0 < getattr(self, name) < _TOO_LONG:
+                asked = getattr(self, name)
+                raise ConstraintError(f"{name} must be above 0 and below {_TOO_LONG}, not {asked}")
 
 
 @dataclass(frozen=True)

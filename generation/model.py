@@ -19,14 +19,13 @@ from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from generation.constraints import ConstraintError, Constraints
+from generation.defaults import newest_model
 from generation.given import GivenPieces, GivenTokens
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import Ids, Step
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
-
-DEFAULT_CHECKPOINT = "runs/bach/model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Model:
     decoder: Decoder
     vocabulary: Vocabulary
     summary: dict[str, Any]
+    path: Path | None = None  # of the file that it was loaded from
 
     step: Step = field(init=False, repr=False)  # the decoder's single-token step, for sampling
 
@@ -94,12 +94,14 @@ class Model:
         return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=side)
 
 
-def load(path: str | Path) -> Model:
-    """Return the model in a `model.safetensors` file.
+def load(path: str | Path | None = None) -> Model:
+    """Return the model in a `model.safetensors` file; None: in the newest (see `newest_model`).
 
     Raises:
+        FileNotFoundError: none was named, and there is none.
         ModelFileError: there is no such file, or no model that this program can use in it.
     """
+    path = newest_model() if path is None else path
     decoder, vocabulary_json, summary = load_model_file(path)
     try:
         vocabulary = Vocabulary.from_json(vocabulary_json)
@@ -107,7 +109,7 @@ def load(path: str | Path) -> Model:
         raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
-    model = Model(decoder, vocabulary, summary)
+    model = Model(decoder, vocabulary, summary, Path(path))
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model

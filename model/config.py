@@ -1,5 +1,6 @@
-"""What a decoder looks like: its sizes, and which of the field's choices it takes."""
+"""What a decoder looks like, and how ids are chosen from its logits; no torch is needed."""
 
+import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
@@ -119,3 +120,27 @@ _FROM_THE_DATA = (
 SHAPE = tuple(
     field.name for field in fields(DecoderConfig) if field.name not in (*DROPOUTS, *_FROM_THE_DATA)
 )
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How one id is chosen from logits; by default as the model says, without any filter.
+
+    Raises:
+        ValueError: a value out of range; the message names it.
+    """
+
+    temperature: float = 1.0  # below 1 bolder on the likely, above 1 wilder; 0 = the likeliest
+    top_k: int | None = None  # only the k likeliest ids
+    top_p: float = 1.0  # only the likeliest ids that together reach this probability
+    min_p: float = 0.0  # only ids at least this likely, as a share of the likeliest
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.temperature < math.inf):
+            raise ValueError(f"temperature must be 0 (greedy) or more, not {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be 1 or more, not {self.top_k}")
+        if not (0 < self.top_p <= 1):
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+        if not (0 <= self.min_p <= 1):
+            raise ValueError(f"min_p must be from 0 to 1, not {self.min_p}")

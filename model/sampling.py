@@ -6,7 +6,6 @@ long history is shortened is asked of a function; the caller brings both.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from common.interface import PAD
 from model.attention import KVCache
+from model.config import SamplingOptions
 from model.decoder import Decoder
 from model.decoding import Ids, SideArrays, Step, decode_one, prefill, right_aligned
 
@@ -42,30 +42,6 @@ class Grammar(Protocol[State]):
         Asked only for decoders that have one, and once for all that they read: for prompts, Pad
         at their left, with which rows begin or begin anew, then for each id that follows.
         """
-
-
-@dataclass(frozen=True)
-class SamplingOptions:
-    """How one id is chosen from logits; by default as the model says, without any filter.
-
-    Raises:
-        ValueError: a value out of range; the message names it.
-    """
-
-    temperature: float = 1.0  # below 1 bolder on the likely, above 1 wilder; 0 = the likeliest
-    top_k: int | None = None  # only the k likeliest ids
-    top_p: float = 1.0  # only the likeliest ids that together reach this probability
-    min_p: float = 0.0  # only ids at least this likely, as a share of the likeliest
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.temperature < math.inf):
-            raise ValueError(f"temperature must be 0 (greedy) or more, not {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be 1 or more, not {self.top_k}")
-        if not (0 < self.top_p <= 1):
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
-        if not (0 <= self.min_p <= 1):
-            raise ValueError(f"min_p must be from 0 to 1, not {self.min_p}")
 
 
 def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:

@@ -29,6 +29,7 @@ import evaluate
 import generate
 import train
 from data.corpus import bach
+from generation import defaults
 from tests.folders import write_tunes
 from tests.models import tune
 
@@ -118,8 +119,9 @@ def workplace(tmp_path_factory):
 
 @pytest.fixture
 def at_work(workplace, monkeypatch):
-    """In the folder that has all that the commands name."""
+    """In the folder that has all that the commands name, also the model if they name none."""
     monkeypatch.chdir(workplace)
+    monkeypatch.setattr(defaults, "PROJECT", workplace)
 
 
 def run_to_the_end(run: Callable[..., object], *arguments: object, **options: object) -> None:

@@ -16,9 +16,8 @@ from data.tokens.tokenizer import encode
 from generation.compose import compose
 from generation.length import Length
 from generation.model import Model
-from model.config import DecoderConfig
+from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.sampling import SamplingOptions
 from tests.data.batches.test_windows import split_of
 from tests.music import EMPTY, chord, line, piece, vocabulary_for
 

@@ -13,9 +13,11 @@ import generate
 from data.midi.io import read_midi, write_midi
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
-from evaluation import samples
+from evaluation import command, samples
+from evaluation.command import ATTENTION_TOKENS
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.metrics import note_density
+from generation.model import corpus_of
 from model.serialization import save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
@@ -89,7 +91,7 @@ def test_the_most_surprising_notes_are_listed_and_drawn(checkpoint, capsys):
 
 def test_what_stands_in_training_is_told_with_where(checkpoint, capsys):
     model = generate.load(checkpoint)
-    names = evaluate.corpus_of(model, None, "datasets").split("train").names
+    names = corpus_of(model, None, "datasets").split("train").names
     number = int(names[0].removeprefix("tune").removesuffix(".mid"))
     write_midi(transposed(tune(number, bars=3 + number % 7), 1), "moved.mid")
     capsys.readouterr()
@@ -107,7 +109,7 @@ def test_what_stands_in_training_is_told_with_where(checkpoint, capsys):
 
 def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     model = generate.load(checkpoint)
-    corpus = evaluate.corpus_of(model, None, "datasets")
+    corpus = corpus_of(model, None, "datasets")
     split = corpus.split("valid")
     figures = measure_likelihood(model, {}, EvaluationSet.of_split(corpus, "valid"))
     assert figures.notes == split.note_counts.sum()
@@ -139,7 +141,7 @@ def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
 def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        evaluate,
+        command,
         "draw_attention",
         lambda *what: drawn.append(what) or draw_attention(*what),
     )
@@ -160,7 +162,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     evaluate.main([*options, "b.png", "--from-bar", "3"])
     maps, labels, _ = drawn.pop()
     assert maps.shape == (1, 1, len(labels), len(labels))
-    assert len(labels) <= evaluate.ATTENTION_TOKENS
+    assert len(labels) <= ATTENTION_TOKENS
     assert labels[0] == "Bar 3"  # and its tempo, as a training window restates it
     assert labels[1].startswith("Tempo")
 

@@ -225,8 +225,11 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--bars", "0"], ["bars", "0"]),
         (["--bars", "-3"], ["bars", "-3"]),
         (["--num-samples", "0"], ["num-samples"]),
-        (["--out", "/dev/null/piece"], ["/dev/null"]),
-        (["--out", ".."], ["--out", "name"]),
+        (["--out", "/dev/null/piece"], ["/dev/null is not a folder"]),
+        (["--out", "/proc/piece"], ["/proc/piece.mid: cannot be written"]),
+        (["--out", "/dev/null/"], ["/dev/null is not a folder"]),
+        (["--bars", "1000000000"], ["bars", "above 0 and below 1048576"]),
+        (["--out", ""], ["--out", "name"]),
         (["--seed", "-1"], ["seed"]),
         (["--seed", "9" * 30], ["seed"]),
         (["--tempreature", "1"], ["--tempreature"]),
@@ -281,6 +284,44 @@ def test_a_mistake_is_one_line_that_names_it(
     assert len(error.strip().splitlines()) == 1
     assert all(word in error for word in words)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_written_into_under_a_name_from_the_seed(checkpoint, tmp_path, capsys):
+    (tmp_path / "old").mkdir()
+    tune(tmp_path / "tune.mid")
+    for out, seed, name in (
+        (tmp_path / "old", ["--seed-notes", "C4"], "from-notes"),
+        (f"{tmp_path}/new/", ["--seed-midi", tmp_path / "tune.mid"], "from-tune"),
+    ):
+        assert run(capsys, "-c", checkpoint, "-n", 1, *seed, "-o", out)[0] == 0
+        written = {path.name for path in Path(out).iterdir()}
+        assert written == {f"{name}{ending}" for ending in generate.ENDINGS}
+
+
+def test_a_folder_in_the_place_of_a_file_is_told_before_anything_is_written(
+    checkpoint, tmp_path, capsys
+):
+    (tmp_path / "piece-2.wav").mkdir()
+    options = ("-c", checkpoint, "--num-samples", 2, "-o", tmp_path / "piece")
+    code, said, error = run(capsys, *options)
+    assert (code, said) == (2, "")
+    assert "piece-2.wav is a folder" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["piece-2.wav"]
+
+
+@pytest.mark.parametrize("command", ["generate.py", "evaluate.py", "evaluate.py all"])
+@pytest.mark.parametrize("option", ["--help", "--checkpoint=none.safetensors", "--no-such-option"])
+def test_help_and_mistakes_wait_for_no_large_library(command, option):
+    program, *words = command.split()
+    code = (
+        f"import sys, runpy; sys.argv = {[program, *words, option]!r}\n"
+        f"try: runpy.run_path({program!r}, run_name='__main__')\n"
+        "except SystemExit: print(sorted({'torch', 'matplotlib', 'music21'} & {*sys.modules}))"
+    )
+    words = [sys.executable, "-c", code]
+    root = Path(generate.__file__).parent
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
 
 
 def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):

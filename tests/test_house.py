@@ -37,7 +37,7 @@ TOP_LEVEL = {
     *MAY_IMPORT,
 }
 NOT_KEPT = {  # what tools and runs leave here
-    *(".git", ".venv", "runs", "datasets", "__pycache__"),
+    *(".git", ".venv", "runs", "music", "datasets", "__pycache__"),
     *(".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".dmypy.json"),
 }
 # What makes a GPT write music, in the order in which README tells a student to read it.

@@ -22,12 +22,16 @@ def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
 def test_whether_a_file_can_be_written_is_known_before(tmp_path):
     there = tmp_path / "new" / "a.html"
     check_writable(there)
-    assert list(there.parent.iterdir()) == []
+    assert not there.parent.exists()
+    there.parent.mkdir()
     there.write_text("before")
     check_writable(there)
     assert there.read_text() == "before"
     with pytest.raises(OSError, match=r"b\.html: cannot be written \("):
         check_writable(there / "b.html")  # below a file
+    with pytest.raises(OSError, match=r"new: cannot be written \(it is a folder\)"):
+        check_writable(there.parent)
+    assert list(there.parent.iterdir()) == [there]
 
 
 def left_by_a_killed_process(path):

@@ -22,7 +22,7 @@ from data.midi.io import read_midi, write_midi
 from evaluation.comparison import HISTOGRAMS, MEASURES
 from evaluation.html_report import MAX_SECONDS, environment, write_report
 from evaluation.summary import summarize_model
-from generate import load
+from generation.model import corpus_of, load
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 from tests.evaluation.test_templates import Reader
@@ -286,7 +286,7 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     folder, _, _ = judged
     monkeypatch.chdir(folder)
     model = load("m.safetensors")
-    corpus = evaluate.corpus_of(model, None, "datasets")
+    corpus = corpus_of(model, None, "datasets")
     summary, examples = summarize_model(model, corpus, [], 1, 5)
     for name in ("b.html", "c.html"):
         write_report(summary, examples, "m.safetensors", "command", name)
@@ -301,7 +301,7 @@ def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
     folder, _, _ = judged
     monkeypatch.chdir(folder)
     model = load("m.safetensors")
-    corpus = evaluate.corpus_of(model, None, "datasets")
+    corpus = corpus_of(model, None, "datasets")
     monkeypatch.setattr(Corpus, "split", lambda corpus, name: ())
     with pytest.raises(CorpusError, match="no pieces are held out, so there is no measure"):
         summarize_model(model, corpus, [], 1, 0)

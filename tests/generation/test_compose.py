@@ -33,7 +33,7 @@ from generation.seeds import (
     seed_from_midi,
     seed_from_notes,
 )
-from model.sampling import SamplingOptions
+from model.config import SamplingOptions
 from model.scoring import token_nats
 from tests import music
 from tests.models import PIANIST, QUARTET, four_parts, tune, untrained

@@ -19,9 +19,9 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
-from model.config import DecoderConfig
+from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.sampling import SamplingOptions, sample
+from model.sampling import sample
 from tests.data.batches.test_windows import follow
 
 COARSE = Grid(3)

@@ -12,12 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.config import DecoderConfig
+from model.config import DecoderConfig, SamplingOptions
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import decode_one, prefill, right_aligned
 from model.sampling import (
-    SamplingOptions,
     choose,
     keep_allowed,
     keep_min_p,

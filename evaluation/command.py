@@ -1,0 +1,176 @@
+"""evaluate.py from its checked options on: each of its commands prints what it measures."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from common.cli import fail
+from common.files import check_writable, write_json
+from common.text import printable
+from data.corpus.corpus import CorpusError
+from data.midi.io import read_midi
+from data.midi.quantize import MidiError
+from data.tokens.adapt import adapt_score
+from data.tokens.context import bar_head_size, window_head
+from data.tokens.tokenizer import bar_indices, encode
+from evaluation import tables
+from evaluation.html_report import write_report
+from evaluation.likelihood import (
+    EvaluationSet,
+    measure_likelihood,
+    measure_surprise,
+    most_surprising,
+    read_files,
+)
+from evaluation.ngrams import fit_baselines
+from evaluation.originality import measure_originality
+from evaluation.samples import compare_with_corpus, sample_like_corpus
+from evaluation.summary import MAX_NOTES, summarize_model
+from generation.model import Model, corpus_of, load
+from model.decoding import side_tensors
+from model.serialization import ModelFileError
+from rendering.attention_map import draw_attention, token_labels
+from rendering.piano_roll import draw_surprise
+from rendering.png import write_png
+
+ATTENTION_TOKENS = 64  # in a picture
+
+
+def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print how likely the model finds splits, files, or the notes of one piece."""
+    if options.piece:
+        return _run_piece(model, options)
+    files = EvaluationSet.of_files(model, read_files(model, options.midi)) if options.midi else None
+    try:
+        corpus = corpus_of(model, options.path, options.datasets)
+    except (CorpusError, OSError) as error:
+        if options.path or not files:
+            raise
+        print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without them
+        baselines, sets = {}, [files]
+    else:
+        baselines = fit_baselines(corpus)
+        splits = [name for name in options.splits if corpus.split(name)]
+        sets = [files] if files else [EvaluationSet.of_split(corpus, name) for name in splits]
+        if not sets:
+            raise CorpusError(f"{corpus.folder}: no piece in {' or '.join(options.splits)}")
+    results = [measure_likelihood(model, baselines, pieces) for pieces in sets]
+    lines = [message for pieces in sets for message in pieces.messages]
+    lines += [*tables.likelihood_lines(results), *(tables.file_lines(results[0]) if files else ())]
+    _print(lines)
+    return {"likelihood": results}
+
+
+def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Draw how surprising each note of a file is, and print the most surprising ones."""
+    score, nats, messages = measure_surprise(model, options.piece)
+    notes, total = most_surprising(score, nats, MAX_NOTES), nats.sum(axis=1)
+    title = printable(Path(options.piece).name)
+    labels = [(note.note, note.label) for note in notes]
+    write_png(draw_surprise(score, total, labels, title), options.out)
+    _print(f"{options.piece}: {message}" for message in messages)
+    _print(tables.surprise_lines(notes))
+    surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
+    return {"surprise": surprise}
+
+
+def run_originality(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print what of some files is in the training set."""
+    corpus = corpus_of(model, options.path, options.datasets)
+    files = read_files(model, options.midi)
+    result = measure_originality(files.scores, files.names, corpus)
+    _print([*files.messages, *tables.originality_lines(result)])
+    return {"originality": result}
+
+
+def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print the statistics of pieces that the model writes, or of files, beside real ones."""
+    corpus = corpus_of(model, options.path, options.datasets)
+    if options.midi:
+        files = read_files(model, options.midi)
+        scores = [files.scores[index] for index in range(len(files.scores))]
+        _print(files.messages, file=sys.stderr)
+    else:
+        scores = sample_like_corpus(model, corpus, options.count, options.seed)
+    result = compare_with_corpus(scores, corpus, options.seed)
+    _print(tables.statistics_lines(result))
+    return {"music": {"midi": options.midi, **vars(result)}}
+
+
+def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Print what matters most of everything that is measured, and write the page."""
+    for path in filter(None, (options.html, options.json)):
+        check_writable(path)
+    corpus = corpus_of(model, options.path, options.datasets)
+    summary, examples = summarize_model(model, corpus, options.midi, options.count, options.seed)
+    _print(f"{figure:>9}  {meaning}" for figure, meaning in tables.headlines(summary))
+    if options.html:
+        command = shlex.join(["python", "evaluate.py", *options.command])
+        write_report(summary, examples, options.checkpoint, command, options.html)
+    return vars(summary)
+
+
+def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Draw the attention maps of all layers and heads over the first tokens of a file."""
+    ids, messages = opening_ids(model, options.midi, options.from_bar)
+    ids = ids[: min(ATTENTION_TOKENS, model.decoder.config.context_length)]
+    if messages:
+        print(f"the piece was fitted to the model: {'; '.join(messages)}")
+    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
+    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
+    labels = token_labels(ids, model.vocabulary, options.from_bar)
+    figure = draw_attention(maps.numpy(), labels, model.decoder.attention_names)
+    write_png(figure, options.out)
+    return {}
+
+
+def opening_ids(model: Model, midi: str, from_bar: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Encode a MIDI file from a bar on; an upbeat is bar 0 and comes with bar 1.
+
+    Returns:
+        The ids, from a later bar on as a training window has them, and what was changed to fit the
+        vocabulary.
+    """
+    score, messages = adapt_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
+    ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
+    if not len(score.notes):
+        raise MidiError(f"{midi}: no notes that the model has an instrument for")
+    if from_bar > last:
+        raise MidiError(f"{midi}: no bar {from_bar}, its last with a note is {last}")
+    if from_bar == 1:
+        return ids, messages
+    start = int(bar_indices(ids, model.vocabulary)[from_bar - 1 + score.has_upbeat])
+    head = window_head(ids, start, model.vocabulary)
+    rest = ids[start + bar_head_size(ids, start, model.vocabulary) :]
+    return np.concatenate([head, rest]), messages
+
+
+def _print(lines: Iterable[str], file: TextIO | None = None) -> None:
+    for line in lines:
+        print(printable(line), file=file)
+
+
+_COMMANDS = {
+    "likelihood": run_likelihood,
+    "music": run_music,
+    "originality": run_originality,
+    "all": run_all,
+    "attention": run_attention,
+}
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run one of the commands, or fail with one line."""
+    try:
+        results = _COMMANDS[options.what](load(options.checkpoint), options)
+        if options.json:
+            write_json({"checkpoint": options.checkpoint, **results}, options.json)
+    except (ModelFileError, CorpusError, MidiError, OSError) as error:
+        fail(str(error))

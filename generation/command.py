@@ -1,0 +1,127 @@
+"""generate.py from its checked options on: a model, a seed, pieces, files."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from common.cli import fail
+from data.corpus.corpus import CorpusError
+from data.midi.quantize import MidiError
+from data.tokens.vocabulary import Vocabulary
+from generation.compose import Piece, accompany, compose, rank_by_likelihood, write_piece
+from generation.constraints import ConstraintError, Constraints
+from generation.defaults import DEFAULT_SEED_BARS
+from generation.given import GivenTokens
+from generation.model import Model, load, training_runs
+from generation.note_text import SeedError
+from generation.seeds import (
+    Seed,
+    given_from_midi,
+    no_seed,
+    rewrite_from_midi,
+    seed_from_midi,
+    seed_from_notes,
+    voices_of,
+)
+from model.serialization import ModelFileError
+
+
+def run(options: argparse.Namespace, stems: list[Path]) -> None:
+    """Write pieces to the files of some stems, or fail with one line.
+
+    Args:
+        options: of generate.py; `sampling`, `length` and `constraints` as `compose` takes them.
+        stems: the path of each piece's files without its ending.
+    """
+    constraints = options.constraints
+    try:
+        model = load(options.checkpoint)
+        if options.avoid_copying is not None:
+            runs = training_runs(model, options.avoid_copying)
+            constraints = dataclasses.replace(constraints, avoided_runs=runs)
+        seed = _seed(model, options, constraints)
+        pieces = compose(
+            model,
+            seed,
+            options.length,
+            constraints,
+            sampling=options.sampling,
+            samples=options.best_of or options.num_samples,
+            random_seed=options.seed,
+            progress=True,
+        )
+        if seed.changes:
+            print(f"about what was given: {'; '.join(seed.changes)}")
+        if options.length is not None:
+            _tell_of_voices(seed, model.vocabulary, constraints)
+        if options.best_of is not None:
+            pieces = rank_by_likelihood(model, pieces)
+        _write(options, model, pieces, stems)
+    except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
+        fail(str(error))
+
+
+def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:
+    """Return what the piece is given."""
+    vocabulary, voices = model.vocabulary, options.voices or ()
+    if options.rewrite:
+        bars = options.bars_to_rewrite
+        return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices)
+    if options.harmonize:
+        return given_from_midi(options.harmonize, vocabulary, voices=voices or (1,))
+    if options.seed_midi is not None:
+        seed = seed_from_midi(
+            options.seed_midi,
+            vocabulary,
+            bars=options.seed_bars or DEFAULT_SEED_BARS,
+            from_bar=options.from_bar or 1,
+        )
+    elif options.seed_notes is not None:
+        seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
+        if options.harmonize is not None:
+            harmonized = voices_of(seed.score, vocabulary, voices or (1,))
+            return dataclasses.replace(harmonized, changes=seed.changes + harmonized.changes)
+        if voices:
+            seed = seed.played_by(voices[0], vocabulary)
+    else:
+        return no_seed(vocabulary)
+    return seed if options.alone else accompany(model, seed)
+
+
+def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> None:
+    """Print how many voices may join a seed before it ends, if any."""
+    own = set(seed.score.notes["program"].tolist())
+    others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
+    playing = set(constraints.programs or vocabulary.programs)
+    joining = len(playing.intersection(others) - own)
+    if constraints.max_polyphony is not None:
+        joining = min(joining, constraints.max_polyphony - len(own))
+    if joining > 0:
+        who = "1 voice joins" if joining == 1 else f"{joining} voices join"
+        print(f"{who} the seed; --alone leaves it as it is")
+
+
+def _write(
+    options: argparse.Namespace, model: Model, pieces: list[Piece], stems: list[Path]
+) -> None:
+    """Write the files of the first pieces, one a stem, and print a line about each."""
+    for piece, stem in zip(pieces, stems, strict=False):
+        written = piece
+        if options.no_seed_in_output:
+            nothing = GivenTokens(no_seed(model.vocabulary), model.vocabulary)
+            written = dataclasses.replace(piece, score=piece.new_notes(), given=nothing)
+        midi, wav, picture = write_piece(written, stem)
+        score = written.score
+        print(
+            f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
+            f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
+            f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
+        )
+    if options.best_of is not None:
+        figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
+        kept = len(stems)
+        print(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")

@@ -1,0 +1,29 @@
+"""What is taken where nothing is said, by the commands and by programs; no torch is needed."""
+
+from pathlib import Path
+
+from generation.length import Length
+from model.config import SamplingOptions
+
+# At temperature 1 pieces stray from their keys.
+DEFAULT_SAMPLING = SamplingOptions(temperature=0.75, top_p=0.95)
+DEFAULT_LENGTH = Length(bars=8)
+DEFAULT_SEED_BARS = 2
+
+PROJECT = Path(__file__).parents[1]
+_MODELS = ("models/bach.safetensors", "runs/bach*/model.safetensors")  # shipped, and trained here
+
+
+def newest_model() -> Path:
+    """Return the newest of the shipped model and those that `make music` trained.
+
+    They are found wherever Python is started; from the project's folder the path is relative.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    found = [path for pattern in _MODELS for path in PROJECT.glob(pattern)]
+    if not found:
+        raise FileNotFoundError(f"no model in {PROJECT}: train one with `make music`, or name one")
+    newest = max(found, key=lambda path: path.stat().st_mtime)
+    return newest.relative_to(PROJECT) if Path.cwd() == PROJECT else newest
