@@ -9,8 +9,7 @@ from torch.nn import functional
 import train
 from benchmarks.chorales import Mean
 from common.interface import NOT_SCORED
-from evaluate import corpus_of
-from generation.model import load
+from generation.model import corpus_of, load
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.serialization import load_model_file
