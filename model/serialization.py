@@ -5,10 +5,12 @@ loaded can run code.
 """
 
 import json
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -22,6 +24,8 @@ from model.interval_head import IntervalHead
 FORMAT = "etude"
 VERSION = "8"
 _ADVICE = "use a model.safetensors that train.py wrote"
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite
 
 
 class ModelFileError(ValueError):
@@ -29,7 +33,11 @@ class ModelFileError(ValueError):
 
 
 def save_model_file(
-    path: str | Path, decoder: Decoder, vocabulary_json: str, summary: dict[str, Any]
+    path: str | Path,
+    decoder: Decoder,
+    vocabulary_json: str,
+    summary: dict[str, Any],
+    dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write a model file; equal models make files of equal bytes.
 
@@ -38,6 +46,7 @@ def save_model_file(
         decoder: whose weights and config are kept.
         vocabulary_json: kept as it is.
         summary: of the training, anything that JSON can hold.
+        dtype: in which weights are stored; float16 makes half the file.
 
     Raises:
         OSError: the file cannot be written; a file that was there before is untouched.
@@ -49,7 +58,8 @@ def save_model_file(
         "vocabulary": vocabulary_json,
         "summary": json.dumps(summary),
     }
-    weights = {name: t.detach().cpu().contiguous() for name, t in decoder.state_dict().items()}
+    state = decoder.state_dict()
+    weights = {name: t.detach().to("cpu", dtype).contiguous() for name, t in state.items()}
     with write_atomically(path) as temporary:
         temporary.write_bytes(_with_sorted_header(save(weights, metadata)))
 
@@ -65,6 +75,8 @@ def _with_sorted_header(content: bytes) -> bytes:
 def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
     """Read a model file: the decoder, in evaluation mode on the CPU, vocabulary JSON and summary.
 
+    The weights are float32, however they were stored.
+
     Raises:
         ModelFileError: there is no such file, or it is not a model of this program, or not whole.
     """
@@ -76,6 +88,8 @@ def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
             metadata: dict[str, str] = file.metadata() or {}
             weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError:
+        if zipfile.is_zipfile(path):
+            raise ModelFileError(_of_checkpoint(path)) from None
         raise ModelFileError(f"{path} is damaged or not a safetensors file; {_ADVICE}") from None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from None
@@ -98,6 +112,24 @@ def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
         raise ModelFileError(f"{path} has an unreadable summary; {_ADVICE}")
     decoder = _fit(config, weights, path)
     return decoder.eval(), vocabulary_json, summary
+
+
+def _of_checkpoint(path: Path) -> str:
+    """Return what to say of a checkpoint, from which training goes on."""
+    beside = path.parents[1] / "model.safetensors" if len(path.parents) > 1 else path
+    advice = f"use {beside}" if beside.is_file() else _ADVICE
+    return f"{path} is a training checkpoint, from which only train.py goes on; {advice}"
+
+
+def _check_values(weights: dict[str, Tensor], path: Path) -> None:
+    """Refuse weights of which no probabilities can come."""
+    for name, weight in weights.items():
+        if weight.dtype not in _DTYPES:
+            raise ModelFileError(f"{path}: {name} holds {weight.dtype}, no weights; {_ADVICE}")
+        least = 2.0**-14 if name == "temperature" else 0.0  # logits are divided by it
+        size = weight.float().abs()
+        if not (size.numel() and least <= size.min() and size.max() <= _LARGEST):  # or NaN
+            raise ModelFileError(f"{path}: {name} is not finite, or is out of range; {_ADVICE}")
 
 
 def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decoder:
@@ -125,5 +157,6 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         shape = weights[name].shape if name in weights else None
         if shape != expected.get(name):
             raise ModelFileError(f"{misfit} ({name}); {_ADVICE}")
+    _check_values(weights, path)
     decoder.load_state_dict(weights)
     return decoder

@@ -5,6 +5,7 @@ Python API takes and returns. Both ways in meet in `Events`, so both give the sa
 """
 
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,11 +71,16 @@ def read_events(path: str | Path) -> Events:
     try:
         file = symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()
-        raise MidiError(
-            f"{path}: broken MIDI file ({reason[0] if reason else 'no reason given'})"
-        ) from None
+        raise MidiError(f"{path}: broken MIDI file ({_reason(str(error))})") from None
     return _events_from_symusic(file)
+
+
+def _reason(message: str) -> str:
+    """Return what symusic says of a broken file, in words for people."""
+    if re.search("EOF|Invalid chunk length", message):
+        return "it is cut short"
+    lines = message.replace("MiniMidi: ", "").replace(": iostream error", "").strip().splitlines()
+    return lines[0] if lines else "no reason given"
 
 
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:

@@ -105,11 +105,52 @@ def test_random_bytes(tmp_path_factory, content):
 def test_a_pickle_is_never_run(tmp_path, decoder):
     path = tmp_path / "model.safetensors"
     torch.save({"state_dict": decoder.state_dict()}, path)
-    assert "damaged or not a safetensors file" in refused(path)
+    assert "is a training checkpoint" in refused(path)
 
 
-def with_header(path, decoder, **changes):
-    """A model file whose header entries are replaced, or left out where None."""
+def test_of_a_checkpoint_the_model_beside_it_is_named(model_file, decoder):
+    path = model_file.parent / "checkpoints" / "last.ckpt"
+    path.parent.mkdir()
+    torch.save({"state_dict": decoder.state_dict()}, path)
+    assert refused(path).endswith(
+        f"is a training checkpoint, from which only train.py goes on; use {model_file}"
+    )
+    model_file.unlink()
+    assert refused(path).endswith("use a model.safetensors that train.py wrote")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_may_be_stored_in_half_the_size(tmp_path, decoder, dtype):
+    path = tmp_path / "half.safetensors"
+    save_model_file(path, decoder, "{}", {}, dtype)
+    again = load_model_file(path)[0].state_dict()
+    for name, weight in decoder.state_dict().items():
+        assert again[name].dtype == torch.float32
+        assert torch.equal(again[name], weight.to(dtype).float())
+    weights = sum(weight.numel() for weight in again.values())
+    assert path.stat().st_size - 2 * weights < 4096
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1e38])
+@pytest.mark.parametrize("name", ["head.weight", "norm.weight", "temperature"])
+def test_weights_of_which_nothing_can_come_are_refused(tmp_path, decoder, name, bad):
+    weights = decoder.state_dict()
+    weights[name] = weights[name].clone()
+    weights[name].view(-1)[0] = bad
+    path = with_header(tmp_path / "model.safetensors", decoder, weights=weights)
+    assert f"{name} is not finite, or is out of range" in refused(path)
+
+
+def test_no_temperature_and_weights_that_are_integers_are_refused(tmp_path, decoder):
+    path, weights = tmp_path / "model.safetensors", decoder.state_dict()
+    zero = weights | {"temperature": torch.tensor(0.0)}
+    assert "temperature is" in refused(with_header(path, decoder, weights=zero))
+    whole = weights | {"head.weight": weights["head.weight"].int()}
+    assert "head.weight holds torch.int32" in refused(with_header(path, decoder, weights=whole))
+
+
+def with_header(path, decoder, weights=None, **changes):
+    """A model file whose header entries, or weights, are replaced, or left out where None."""
     metadata = {
         "format": "etude",
         "version": VERSION,
@@ -118,7 +159,7 @@ def with_header(path, decoder, **changes):
         "summary": "{}",
     }
     metadata = {k: v for k, v in (metadata | changes).items() if v is not None}
-    save_file(decoder.state_dict(), path, metadata)
+    save_file(decoder.state_dict() if weights is None else weights, path, metadata)
     return path
 
 
