@@ -32,7 +32,7 @@ UNSAFE = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
 TOP_LEVEL = {
     *("README.md", "LICENSE", "Makefile", "pyproject.toml"),
     *("requirements.txt", "requirements-dev.txt", ".gitignore", ".ci"),
-    *("benchmarks", "configs", "docs", "tests"),
+    *("benchmarks", "configs", "docs", "models", "tests"),
     *(f"{command}.py" for command in COMMANDS),
     *MAY_IMPORT,
 }

@@ -1,0 +1,63 @@
+"""The model that is taken when none is named."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import evaluate
+import generate
+from generation import defaults
+from generation.defaults import newest_model
+from tests.models import QUARTET, untrained
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder in the place of the project's, without a model; Python is started elsewhere."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr(defaults, "PROJECT", tmp_path / "project")
+    return tmp_path / "project"
+
+
+def model_file(path, seconds):
+    """A model that was written at a time."""
+    path.parent.mkdir(parents=True)
+    untrained(path, QUARTET)
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+def test_the_newest_of_what_ships_and_what_was_trained_is_taken(project):
+    shipped = model_file(project / "models" / "bach.safetensors", 100)
+    assert newest_model() == shipped
+    trained = model_file(project / "runs" / "bach" / "model.safetensors", 200)
+    model_file(project / "runs" / "mine" / "model.safetensors", 900)
+    assert newest_model() == trained
+    again = model_file(project / "runs" / "bach-2" / "model.safetensors", 300)
+    assert newest_model() == again
+    os.utime(shipped, (400, 400))  # a newer Etude
+    assert newest_model() == shipped
+    assert generate.load().path == shipped
+
+
+def test_a_command_says_which_model_it_takes(project, capsys, monkeypatch):
+    shipped = model_file(project / "models" / "bach.safetensors", 100)
+    generate.main(["--bars", "1"])
+    assert capsys.readouterr().out.splitlines()[0] == f"model: {shipped}"
+    assert (Path("music") / "from-nothing.mid").is_file()
+    evaluate.main(["likelihood", "--piece", "music/from-nothing.mid", "--out", "s.png"])
+    assert capsys.readouterr().out.splitlines()[0] == f"model: {shipped}"
+    monkeypatch.chdir(project)
+    assert newest_model() == Path("models/bach.safetensors")
+
+
+@pytest.mark.parametrize("command", [generate.main, evaluate.main])
+def test_without_any_model_a_command_says_so(project, capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        command([] if command is generate.main else ["likelihood"])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no model in" in line
+    assert "make music" in line

@@ -1,0 +1,40 @@
+"""models/: what ships is small, loads, and is what its card says."""
+
+import json
+from pathlib import Path
+
+import pytest
+from safetensors import safe_open
+
+from benchmarks.ship import card_line
+from generation.model import load
+
+MODELS = Path(__file__).parents[1] / "models"
+SHIPPED = sorted(MODELS.glob("*.safetensors"))
+MOST_BYTES = 6_000_000
+
+
+def header(path):
+    """The summary in a model file's header."""
+    with safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["summary"])
+
+
+def test_a_model_ships():
+    assert [path.name for path in SHIPPED] == ["bach.safetensors"]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_a_shipped_model_is_small_and_loads(path):
+    assert path.stat().st_size <= MOST_BYTES
+    assert load(path).summary == header(path)
+    assert "/home" not in json.dumps(header(path))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_the_card_has_the_figures_that_were_measured(path):
+    card = (MODELS / "README.md").read_text(encoding="utf-8").splitlines()
+    figures = header(path)["figures"]
+    assert figures.keys() == {"valid", "test"}
+    lines = [line for line in card if line.startswith(f"| `{path.name}` |")]
+    assert lines == [card_line(path.name, *item) for item in figures.items()]
