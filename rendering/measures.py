@@ -1,0 +1,286 @@
+"""Measures: the notes of a Score as events in bars, with ties, beams, triplets and accidentals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.arrays import offsets
+from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
+from data.score import DRUMS, Score
+from rendering.note_values import FLAGS, BarRhythm, NoteValue, Span, steps_per_quarter
+from rendering.readable import held_until_next, is_played, joined_chords, rounded
+from rendering.staves import Staff, arrange
+
+MAX_RINGING_BARS = 16  # after the last bar, for notes that are still held
+
+
+@dataclass(frozen=True)
+class Event:
+    """A note, a chord or a rest, as it is written in a bar.
+
+    Attributes:
+        value: when, and how long.
+        notes: the indices of its notes in the Score; of a rest none.
+        tied_from, tied_to: those of its notes that go on from what is before, and after it.
+        accidentals: of its notes, those that need one.
+        beams: "begin", "continue", "end" and so on, from the outermost beam.
+        triplet: whether a triplet begins ("start"), ends ("stop"), or both ("start stop").
+        is_whole_bar: whether it is the rest of a whole bar.
+        is_hidden: whether it is a rest that is not shown.
+    """
+
+    value: NoteValue
+    notes: tuple[int, ...]
+    tied_from: frozenset[int] = frozenset()
+    tied_to: frozenset[int] = frozenset()
+    accidentals: frozenset[int] = frozenset()
+    beams: tuple[str, ...] = ()
+    triplet: str = ""
+    is_whole_bar: bool = False
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar: its meter, its length in notation steps, and what it lacks of a whole one."""
+
+    numerator: int
+    denominator: int
+    length: int
+    missing: int
+
+    @property
+    def is_compound(self) -> bool:
+        """Whether its beats have three parts each, as in 6/8."""
+        return self.numerator % 3 == 0 and self.numerator > 3 and self.denominator >= 8
+
+
+class Measures:
+    """The bars of a Score, and what is written in them on each staff.
+
+    Attributes:
+        quarter: notation steps of a quarter note.
+        key: of the signature.
+        bars: as many as the notes need.
+        spelled: letter, sharps and octave of each note.
+
+    Raises:
+        ValueError: the Score has no notation: on a grid of seconds, or of odd divisions.
+    """
+
+    def __init__(self, score: Score, key: Key | None = None, exact: bool = False) -> None:
+        self.quarter, self.key = steps_per_quarter(score.grid), key or notated_key(score)
+        self.spelled = [spell_pitch(pitch, self.key) for pitch in score.notes["pitch"].tolist()]
+        scale = self.quarter // score.grid.steps_per_beat
+        self._onset = score.notes["onset"].astype(np.int64) * scale
+        self._end = self._onset + score.notes["duration"].astype(np.int64) * scale
+        is_drum = score.notes["program"] == DRUMS
+        self.bars = self._bars(score, scale, int(self._end[~is_drum].max(initial=0)))
+        self._starts = offsets([bar.length for bar in self.bars])
+        self._end = np.minimum(self._end, self._starts[-1])
+        played = not exact and is_played(self._onset[~is_drum], self._end[~is_drum], self.quarter)
+        if played:
+            self._round(score, self.bars[0].is_compound)
+        self._end[is_drum] = self._drum_ends(self._onset[is_drum])
+        self.page = arrange(score, self._onset, self._end, cuts=played)
+        if played:
+            for part in self.page.parts:
+                for voice in (voice for staff in part.staves for voice in staff.voices):
+                    begin, end = self._onset[voice], self._end[voice]
+                    self._end[voice] = held_until_next(begin, end, self.quarter)
+
+    def _round(self, score: Score, is_compound: bool) -> None:
+        """Move onsets and ends to where they can be read."""
+        self._onset, self._end = rounded(
+            self._onset, self._end, self._starts, self.quarter, not is_compound
+        )
+        for program in np.unique(score.notes["program"]).tolist():
+            its = np.flatnonzero(score.notes["program"] == program)
+            self._end[its] = joined_chords(self._onset[its], self._end[its], self.quarter)
+
+    def _drum_ends(self, onset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return when the next drum comes, or the next quarter of the bar."""
+        bar = np.searchsorted(self._starts, onset, side="right") - 1
+        begin, quarter = self._starts[bar], self.quarter
+        ends = np.minimum(begin + ((onset - begin) // quarter + 1) * quarter, self._starts[bar + 1])
+        begins = np.append(np.unique(onset), self._starts[-1])
+        return np.asarray(np.minimum(ends, begins[np.searchsorted(begins, onset, side="right")]))
+
+    def _bars(self, score: Score, scale: int, last_end: int) -> list[Bar]:
+        """Return the bars until the last note ends, or a few more than the Score's."""
+        bars = []
+        for numerator, denominator, length in score.bars.tolist() or [(4, 4, 4 * self.quarter)]:
+            whole = score.grid.bar_steps(numerator, denominator) * scale
+            bars.append(Bar(numerator, denominator, length * scale, whole - length * scale))
+        over = last_end - sum(bar.length for bar in bars)
+        whole = bars[-1].length + bars[-1].missing
+        more = min(max(-(-over // whole), 0), MAX_RINGING_BARS)
+        return bars + [replace(bars[-1], length=whole, missing=0)] * more
+
+    def staff(self, staff: Staff) -> list[list[tuple[int, list[Event]]]]:
+        """Return, of each bar, the voices that are written in it, by number from 0."""
+        spans = [self._spans(rows) for rows in staff.voices or [np.empty(0, dtype=np.int64)]]
+        written = []
+        for number, bar in enumerate(self.bars):
+            origin = bar.missing if number == 0 else 0  # an upbeat is the end of a bar
+            whole = bar.length + bar.missing
+            meter = (bar.numerator, bar.denominator)
+            rhythm = BarRhythm.of(meter, whole, self.quarter, origin)
+            voices = []
+            for voice, of_bars in enumerate(spans):
+                its = of_bars[number]
+                if its or voice == 0 or staff.shows_all_rests:
+                    hides = voice > 0 and not staff.shows_all_rests
+                    voices.append((voice, self._events(its, number, rhythm, hides)))
+            if staff.clef.sign != "percussion":
+                self._mark_accidentals([events for _, events in voices])
+            written.append(voices)
+        return written
+
+    def _spans(self, rows: NDArray[np.int64]) -> list[list[tuple[int, int, tuple[int, ...]]]]:
+        """Return, of each bar, when which notes of a voice sound: begin, end, notes.
+
+        Where notes of a voice overlap, what sounds is cut where one begins or ends.
+        """
+        onset, end = self._onset[rows], self._end[rows]
+        edges = np.unique(np.concatenate([onset, end, self._starts]))
+        order = np.lexsort((rows, onset))
+        of_bars: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in self.bars]
+        bar_of = np.searchsorted(self._starts, edges, side="right") - 1
+        sounding: list[int] = []
+        place = 0
+        for index in range(len(edges) - 1):
+            begin = int(edges[index])
+            sounding = [note for note in sounding if end[note] > begin]
+            while place < len(order) and onset[order[place]] <= begin:
+                sounding.append(int(order[place]))
+                place += 1
+            if sounding:
+                span = (begin, int(edges[index + 1]), tuple(rows[sounding].tolist()))
+                its = of_bars[int(bar_of[index])]
+                if its and its[-1][1:] == (begin, span[2]):  # what ended sounds elsewhere
+                    span = (its.pop()[0], *span[1:])
+                its.append(span)
+        return of_bars
+
+    def _events(
+        self,
+        spans: Sequence[tuple[int, int, tuple[int, ...]]],
+        number: int,
+        rhythm: BarRhythm,
+        hides_rests: bool,
+    ) -> list[Event]:
+        """Return what a voice has in a bar, where this sounds in it."""
+        start, length = int(self._starts[number]), self.bars[number].length
+        if not spans:
+            return [Event(NoteValue(0, length, "", 0, None), (), is_whole_bar=True)]
+        filled: list[tuple[Span, tuple[int, ...]]] = []
+        now = 0
+        for begin, end, notes in spans:
+            if begin - start > now:
+                filled.append((Span(now, begin - start, True), ()))
+            filled.append((Span(begin - start, end - start, False), notes))
+            now = end - start
+        if now < length:
+            filled.append((Span(now, length, True), ()))
+        values = rhythm.values([span for span, _ in filled])
+        events = [
+            self._event(value, notes, start, hides_rests)
+            for (_, notes), its in zip(filled, values, strict=True)
+            for value in its
+        ]
+        return _bracketed(_beamed(events, rhythm))
+
+    def _event(
+        self, value: NoteValue, notes: tuple[int, ...], start: int, hides_rests: bool
+    ) -> Event:
+        begin, end = start + value.start, start + value.start + value.duration
+        return Event(
+            value,
+            tuple(sorted(notes, key=lambda note: self.spelled[note][2::-2])),
+            frozenset(note for note in notes if self._onset[note] < begin),
+            frozenset(note for note in notes if self._end[note] > end),
+            is_hidden=hides_rests and not notes,
+        )
+
+    def _mark_accidentals(self, voices: Sequence[list[Event]]) -> None:
+        """Add to the events of a bar on one staff, in place, which notes need an accidental."""
+        fifths = key_signature(self.key)
+        signed = LETTERS_BY_FIFTHS[:fifths] if fifths > 0 else LETTERS_BY_FIFTHS[fifths:]
+        signature = dict.fromkeys(signed if fifths else "", 1 if fifths > 0 else -1)
+        valid: dict[tuple[str, int], int] = {}  # in this bar, by letter and octave
+        in_order = sorted(
+            (
+                (event.value.start, voice, place)
+                for voice, events in enumerate(voices)
+                for place, event in enumerate(events)
+            )
+        )
+        for _, voice, place in in_order:
+            event, needed = voices[voice][place], set()
+            for note in event.notes:
+                letter, sharps, octave = self.spelled[note]
+                if note in event.tied_from:
+                    continue
+                if valid.get((letter, octave), signature.get(letter, 0)) != sharps:
+                    needed.add(note)
+                valid[letter, octave] = sharps
+            if needed:
+                voices[voice][place] = replace(event, accidentals=frozenset(needed))
+
+
+def _beamed(events: list[Event], rhythm: BarRhythm) -> list[Event]:
+    """Return the events with beams between those of one group that no rest separates."""
+    beamed: list[Event] = []
+    run: list[Event] = []
+
+    def end_run() -> None:
+        levels = [FLAGS[event.value.type] for event in run]
+        for place, event in enumerate(run):
+            before = levels[place - 1] if place else 0
+            after = levels[place + 1] if place + 1 < len(run) else 0
+            beams = tuple(
+                _beam(level, before, after, place) for level in range(1, levels[place] + 1)
+            )
+            beamed.append(replace(event, beams=beams if len(run) > 1 else ()))
+        run.clear()
+
+    group = -1
+    for event in events:
+        flags = FLAGS.get(event.value.type, 0) if event.notes else 0
+        its = rhythm.beam_group(event.value.start)
+        if not flags or its != group:
+            end_run()
+        group = its
+        if flags:
+            run.append(event)
+        else:
+            beamed.append(event)
+    end_run()
+    return beamed
+
+
+def _beam(level: int, before: int, after: int, place: int) -> str:
+    """Return the state of a beam by how many its neighbors have."""
+    if before >= level:
+        return "continue" if after >= level else "end"
+    if after >= level:
+        return "begin"
+    return "backward hook" if place else "forward hook"
+
+
+def _bracketed(events: list[Event]) -> list[Event]:
+    """Return the events with where triplets begin and end."""
+    spans = [None, *(event.value.triplet for event in events), None]
+    bracketed = []
+    for place, event in enumerate(events, start=1):
+        span = spans[place]
+        marks = []
+        if span and span != spans[place - 1]:
+            marks.append("start")
+        if span and span != spans[place + 1]:
+            marks.append("stop")
+        bracketed.append(replace(event, triplet=" ".join(marks)))
+    return bracketed

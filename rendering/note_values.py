@@ -1,0 +1,217 @@
+"""Note values: spans of grid steps as the quarters, dots, triplets and ties that musicians read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from data.score import Grid
+
+_TYPES = (
+    *("breve", "whole", "half", "quarter", "eighth"),
+    *("16th", "32nd", "64th", "128th", "256th"),
+)
+_TYPES_FROM_QUARTER = _TYPES.index("quarter")
+FLAGS = {name: flags for flags, name in enumerate(_TYPES[_TYPES_FROM_QUARTER:])}  # or beams
+
+
+class NoteValue(NamedTuple):
+    """A note or a rest as it is written, from the beginning of its bar."""
+
+    start: int  # notation steps (see `steps_per_quarter`)
+    duration: int  # notation steps
+    type: str  # "quarter", as MusicXML has it
+    dots: int
+    triplet: tuple[int, int] | None  # where the triplet that it is in begins and ends
+
+
+class Span(NamedTuple):
+    """Some time in a bar that is one note, one chord or one rest."""
+
+    start: int  # notation steps from the beginning of the bar
+    end: int
+    is_rest: bool
+
+
+def steps_per_quarter(grid: Grid) -> int:
+    """Return the notation steps of a quarter note: the grid's, or a multiple, with triplets.
+
+    Raises:
+        ValueError: the grid follows no beat, or divides it so that no note value fits.
+    """
+    if not grid.has_meter:
+        raise ValueError("music on a grid of seconds has no meter, so it cannot be engraved")
+    for steps in (12, 24, 48, 96):
+        if steps % grid.steps_per_beat == 0:
+            return steps
+    raise ValueError(f"no note values for {grid.steps_per_beat} steps a beat; 12 have them")
+
+
+@dataclass(frozen=True)
+class BarRhythm:
+    """How time is written in bars of one meter.
+
+    Attributes:
+        levels: notation steps of what a bar is divided into, from itself down to the smallest note
+            that is in no triplet: 48, 24, 12, 6, 3 for 4/4.
+        beat: steps of a beat, which has three parts in a compound meter (6/8).
+        is_compound: whether it has.
+        cell: steps that a triplet takes the place of; two of them where `pairs`.
+        origin: where in a whole bar this one begins: 0, but for an upbeat.
+    """
+
+    levels: tuple[int, ...]
+    beat: int
+    is_compound: bool
+    cell: int
+    pairs: bool
+    origin: int
+    quarter: int
+
+    @classmethod
+    def of(cls, meter: tuple[int, int], whole: int, quarter: int, origin: int) -> "BarRhythm":
+        """Return the rhythm of bars of a meter, of which a whole one has so many steps."""
+        numerator, denominator = meter
+        smallest = quarter
+        while smallest % 2 == 0:
+            smallest //= 2
+        part = 4 * quarter // denominator
+        if 4 * quarter % denominator or part % smallest:  # 7/32, 3/5
+            part = smallest
+        is_compound = numerator % 3 == 0 and numerator > 3 and denominator >= 8
+        beat = 3 * part if is_compound else part
+        levels, size = [whole], whole
+        while size % (2 * beat) == 0:
+            size //= 2
+            levels.append(size)
+        if levels[-1] != beat:
+            levels.append(beat)
+        if is_compound:
+            levels.append(part)
+        while levels[-1] % (2 * smallest) == 0:
+            levels.append(levels[-1] // 2)
+        cell = min(part, quarter)
+        pairs = cell == quarter and not is_compound
+        return cls(tuple(levels), beat, is_compound, cell, pairs, origin, quarter)
+
+    def beam_group(self, start: int) -> int:
+        """Return the number of the group of notes that share a beam, by a note's start."""
+        whole, at = self.levels[0], start + self.origin
+        if self.is_compound:
+            return at // self.beat
+        if self.beat >= self.quarter:
+            return at // self.quarter
+        return min(at // self.quarter, max(whole // self.quarter - 1, 0))  # 3/8, 5/8: the rest too
+
+    def values(self, spans: Sequence[Span]) -> list[list[NoteValue]]:
+        """Return how each of the spans, which fill a bar, is written: values that are tied."""
+        origin = self.origin
+        edges = {edge + origin for span in spans for edge in (span.start, span.end)}
+        first, last = spans[0].start + origin, spans[-1].end + origin
+        triplets = list(self._triplets(sorted(edges), first, last))
+        written = []
+        for start, end, is_rest in spans:
+            begin, stop, values = start + origin, end + origin, []
+            for low, high in triplets:
+                if begin < high and low < stop:
+                    if begin < low:
+                        values += self._plain(begin, low, is_rest)
+                    inside = max(begin, low), min(stop, high)
+                    values += self._in_triplet(*inside, (low, high))
+                    begin = inside[1]
+            if begin < stop:
+                values += self._plain(begin, stop, is_rest)
+            written.append([value._replace(start=value.start - origin) for value in values])
+        return written
+
+    def _triplets(self, edges: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield the spans that are written as triplets, by where notes begin and end."""
+        start = first - first % self.cell
+        while start < last:
+            size = self.cell
+            if self.pairs and start % (2 * size) == 0 and start + 2 * size <= last:
+                inside = [edge - start for edge in edges if start < edge < start + 2 * size]
+                if inside and all(edge * 3 in (2 * size, 4 * size) for edge in inside):
+                    yield start, start + 2 * size
+                    start += 2 * size
+                    continue
+            yield from self._divided(edges, start, size)
+            start += size
+
+    def _divided(self, edges: list[int], start: int, size: int) -> Iterator[tuple[int, int]]:
+        """Yield the triplets of a cell: of its halves where a note begins in its middle."""
+        inside = [edge - start for edge in edges if start < edge < start + size]
+        if all(edge % self.levels[-1] == 0 for edge in inside):
+            return
+        if size % 2 == 0 and size // 2 in inside and size > self.levels[-1]:
+            yield from self._divided(edges, start, size // 2)
+            yield from self._divided(edges, start + size // 2, size // 2)
+        else:
+            yield start, start + size
+
+    def _plain(self, start: int, end: int, is_rest: bool) -> list[NoteValue]:
+        """Return values outside triplets that show the strong beats they pass."""
+        value = self._value(start, end - start, None)
+        if value and self._is_readable(start, end, is_rest, value.dots):
+            return [value]
+        strongest = min(self._level(edge) for edge in range(start + 1, end))
+        step = self.levels[strongest]
+        inside = [edge for edge in range(start + 1, end) if edge % step == 0]
+        middle = inside[0]
+        if self._level(start) <= self._level(end):  # long values first, where the start is strong
+            for edge in inside:
+                first = self._value(start, edge - start, None)
+                if first and self._is_readable(start, edge, is_rest, first.dots):
+                    middle = edge
+        return self._plain(start, middle, is_rest) + self._plain(middle, end, is_rest)
+
+    def _in_triplet(self, start: int, end: int, triplet: tuple[int, int]) -> list[NoteValue]:
+        """Return values inside a triplet, the longest first."""
+        values: list[NoteValue] = []
+        while start < end:
+            value = next(
+                value
+                for size in range(end - start, 0, -1)
+                if (value := self._value(start, size, triplet))
+            )
+            values.append(value)
+            start += value.duration
+        return values
+
+    def _value(
+        self, start: int, duration: int, triplet: tuple[int, int] | None
+    ) -> NoteValue | None:
+        """Return the one value of this duration, if there is one."""
+        nominal = 3 * duration if triplet else 2 * duration  # in half steps: 3 in the time of 2
+        for number, name in enumerate(_TYPES):
+            size = 2 * self.quarter << _TYPES_FROM_QUARTER >> number
+            if nominal in (size, size * 3 / 2):
+                return NoteValue(start, duration, name, int(nominal > size), triplet)
+        return None
+
+    def _level(self, at: int) -> int:
+        """Return how weak a place in the bar is: 0 for its beginning."""
+        return next((n for n, size in enumerate(self.levels) if at % size == 0), len(self.levels))
+
+    def _is_readable(self, start: int, end: int, is_rest: bool, dots: int) -> bool:
+        """Return whether one value for this span hides no beat that is stronger than its ends."""
+        duration = end - start
+        if end - start <= self.levels[-1]:
+            return True
+        crossed = min(self._level(edge) for edge in range(start + 1, end))
+        is_beats = start % self.beat == 0 and end % self.beat == 0
+        if self.is_compound and crossed <= self.levels.index(self.beat) and not is_beats:
+            return False
+        if is_rest:
+            return start % duration == 0 and (not dots or (self.is_compound and is_beats))
+        if crossed >= min(self._level(start), self._level(end)):
+            return True
+        half = duration // 2  # a syncopation: short, long, short
+        middle = self._level(start + half)
+        return (
+            duration % 2 == 0
+            and not dots
+            and half in self.levels
+            and self._level(start) == self.levels.index(half)
+            and middle == crossed == self._level(start) - 1
+            and self.levels[middle] == duration
+        )

@@ -1,0 +1,81 @@
+"""What was played, rounded to what can be read: sixteenths and triplets of eighths.
+
+A performance notated to the twelfth of a beat is a thicket of ties. Where many notes begin or end
+elsewhere, notation moves onsets and ends by a little. What is written to the beat stays as it is.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+_MOST_ODD = 0.1  # of onsets and ends off sixteenths and triplets, in what is written to the beat
+_LEAST_GAIN = 2  # steps by which triplets have to fit the notes of a beat better
+
+
+def is_played(onset: Ints, end: Ints, quarter: int) -> bool:
+    """Return whether notes, (N,) each in notation steps, were played rather than written."""
+    times = np.concatenate([onset, end])
+    sixteenth, third = quarter // 4, quarter // 3
+    is_odd = (times % sixteenth != 0) & (times % third != 0)
+    return bool(len(times)) and float(is_odd.mean()) > _MOST_ODD
+
+
+def rounded(
+    onset: Ints, end: Ints, bar_starts: Ints, quarter: int, has_triplets: bool
+) -> tuple[Ints, Ints]:
+    """Return onsets and ends, (N,) each, on sixteenths, or on triplets in beats that have them.
+
+    `has_triplets` is false in compound meters, where a beat has three parts anyway. A note lasts a
+    sixteenth at least.
+    """
+    sixteenth, third = quarter // 4, quarter // 3
+    bar = np.searchsorted(bar_starts, onset, side="right") - 1
+    beat = (onset - bar_starts[bar]) // quarter
+    # a number for each beat of each bar; ends take the grid of the beat that they fall into
+    key = bar_starts[bar] + beat * quarter
+    beats, of_beat = np.unique(key, return_inverse=True)
+    inside = onset - key
+    gain = np.bincount(of_beat, _error(inside, sixteenth) - _error(inside, third), len(beats))
+    is_triplet = (gain >= _LEAST_GAIN) & has_triplets
+    step = np.where(is_triplet, third, sixteenth)[of_beat]
+    begins = key + _nearest(inside, step)
+    end_bar = np.searchsorted(bar_starts, end, side="right") - 1
+    end_bar = np.minimum(end_bar, len(bar_starts) - 2)
+    end_key = end - (end - bar_starts[end_bar]) % quarter
+    place = np.clip(np.searchsorted(beats, end_key), 0, max(len(beats) - 1, 0))
+    is_known = beats[place] == end_key
+    end_step = np.where(is_known & is_triplet[place], third, sixteenth)
+    ends = end_key + _nearest(end - end_key, end_step)
+    return begins, np.maximum(ends, begins + step)
+
+
+def _nearest(times: Ints, step: Ints) -> Ints:
+    return np.asarray((times + step // 2) // step * step)
+
+
+def _error(times: Ints, step: int) -> Ints:
+    return np.asarray(np.abs(times - (times + step // 2) // step * step))
+
+
+def joined_chords(onset: Ints, end: Ints, quarter: int) -> Ints:
+    """Return ends, (N,), of which those of a chord that nearly agree are the latest of them."""
+    ends = end.copy()
+    for begin in np.unique(onset).tolist():
+        its = np.flatnonzero(onset == begin)
+        if len(its) > 1 and np.ptp(ends[its]) <= quarter // 2:
+            ends[its] = ends[its].max()
+    return ends
+
+
+def held_until_next(onset: Ints, end: Ints, quarter: int) -> Ints:
+    """Return ends, (N,) in one voice, without short rests: notes are held until the next.
+
+    Before a long rest they are held to the end of an eighth. No note sounds over the next.
+    """
+    begins = np.append(np.unique(onset), np.iinfo(np.int64).max)
+    following = begins[np.searchsorted(begins, onset, side="right")]
+    eighth = quarter // 2
+    is_near = following - end <= eighth
+    ends = np.where(end % (quarter // 4) == 0, -(-end // eighth) * eighth, end)
+    return np.asarray(np.minimum(np.where(is_near, following, ends), following))
