@@ -59,7 +59,7 @@ __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank_by_likelihood", "training_runs", "write_piece"]
 
-ENDINGS = (".mid", ".wav", ".png")  # of the files of a piece
+ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -242,8 +242,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--out",
         "-o",
         metavar="NAME",
-        help="write NAME.mid, NAME.wav and NAME.png, or into NAME, if it is a folder\n"
-        "(default: %(default)s)",
+        help="write NAME.mid, .wav, .png, .musicxml and .svg; into NAME, if it is\n"
+        "a folder (default: %(default)s)",
         default="music/",
     )
 

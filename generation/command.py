@@ -114,12 +114,12 @@ def _write(
         if options.no_seed_in_output:
             nothing = GivenTokens(no_seed(model.vocabulary), model.vocabulary)
             written = dataclasses.replace(piece, score=piece.new_notes(), given=nothing)
-        midi, wav, picture = write_piece(written, stem)
+        midi, *others = write_piece(written, stem, options.key)
         score = written.score
         print(
             f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
             f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
-            f"{score.step_seconds(score.end_step):.0f} s), {wav.name}, {picture.name}"
+            f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
     if options.best_of is not None:
         figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from data.keys import parse_key
 from data.midi.io import to_pretty_midi, write_midi
 from data.score import Score
 from data.tokens.tokenizer import decode
@@ -40,6 +41,7 @@ from model.config import SamplingOptions
 from model.decoding import Ids
 from model.sampling import sample
 from rendering.audio import write_wav
+from rendering.notation import has_notation, write_notation
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 
@@ -270,14 +272,27 @@ def _best(
     return to_pretty_midi(rank_by_likelihood(model, pieces)[0].score)
 
 
-def write_piece(piece: Piece, stem: str | Path) -> list[Path]:
-    """Write `stem`.mid, .wav and .png, each whole or not at all, and return their paths."""
+def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[Path]:
+    """Write `stem`.mid, .wav, .png, .musicxml and .svg, each whole or not at all.
+
+    Args:
+        piece: music on a grid of seconds has no notation, so no .musicxml and no .svg.
+        stem: their path without its ending.
+        key: the key of the notation; None: it is estimated.
+
+    Returns:
+        The paths of the files, in this order.
+    """
     stem = Path(stem)
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     write_wav(piece.score, wav)
     write_png(draw_piano_roll(piece.score, piece.given.seed.is_closed, piece.is_given), picture)
-    return [midi, wav, picture]
+    written = [midi, wav, picture]
+    if has_notation(piece.score.grid):
+        notation = parse_key(key) if key else None
+        written += write_notation(piece.score, stem, notation, piece.is_given)
+    return written
 
 
 def _prepare(

@@ -89,7 +89,8 @@ class Measures:
             for part in self.page.parts:
                 for voice in (voice for staff in part.staves for voice in staff.voices):
                     begin, end = self._onset[voice], self._end[voice]
-                    self._end[voice] = held_until_next(begin, end, self.quarter)
+                    end = held_until_next(begin, end, self.quarter)
+                    self._end[voice] = np.minimum(end, self._starts[-1])
 
     def _round(self, score: Score, is_compound: bool) -> None:
         """Move onsets and ends to where they can be read."""

@@ -6,15 +6,18 @@ for a song of 100 bars.
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.files import write_atomically
 from data.keys import Key, key_signature
-from data.score import DRUMS, Score
+from data.score import DRUMS, Grid, Score
 from rendering.measures import Event, Measures
+from rendering.note_values import steps_per_quarter
 from rendering.staves import Part, sound_name
 
 NEW = "#0072B2"  # the color of notes that were not given, where some were
@@ -40,6 +43,14 @@ _ENGRAVING = {  # verovio's options; one high page would take it five times as l
     **{"pageWidth": _PAGE_WIDTH, "pageHeight": _PAGE_HEIGHT, "adjustPageHeight": True},
     **{"scale": 40, "staffLineWidth": 0.2, "pageMarginTop": 100, "xmlIdSeed": 1},
 }
+
+
+def has_notation(grid: Grid) -> bool:
+    """Return whether music on a grid can be notated: not where it counts seconds."""
+    try:
+        return bool(steps_per_quarter(grid))
+    except ValueError:
+        return False
 
 
 def to_musicxml(
@@ -88,6 +99,24 @@ def engrave(musicxml: str) -> str:
     ground = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
     whole = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
     return "\n".join([f'{whole}width="{width}" height="{height}">', ground, *placed, "</svg>\n"])
+
+
+def write_notation(
+    score: Score,
+    stem: Path,
+    key: Key | None = None,
+    is_given: NDArray[np.bool_] | None = None,
+) -> list[Path]:
+    """Write `stem`.musicxml and `stem`.svg, each whole or not at all, and return their paths.
+
+    The arguments are those of `to_musicxml`; notes that were not given are colored in the picture.
+    """
+    paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
+    texts = [to_musicxml(score, key), engrave(to_musicxml(score, key, is_given))]
+    for path, text in zip(paths, texts, strict=True):
+        with write_atomically(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return paths
 
 
 @dataclass(frozen=True)

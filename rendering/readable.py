@@ -47,7 +47,9 @@ def rounded(
     is_known = beats[place] == end_key
     end_step = np.where(is_known & is_triplet[place], third, sixteenth)
     ends = end_key + _nearest(end - end_key, end_step)
-    return begins, np.maximum(ends, begins + step)
+    last = bar_starts[-1]
+    begins = np.minimum(begins, last - 1)
+    return begins, np.minimum(np.maximum(ends, begins + step), last)
 
 
 def _nearest(times: Ints, step: Ints) -> Ints:

@@ -41,7 +41,7 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
-def test_the_three_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
+def test_the_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
     out = tmp_path / "deep" / "piece"
     seed = ("--seed-notes", "C4 E4 G4 C5", "--alone")
     code, said, _ = run(capsys, "-c", checkpoint, *seed, "-n", 3, "-o", out)
@@ -56,7 +56,11 @@ def test_the_three_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
     assert pretty_midi.PrettyMIDI(str(out.with_suffix(".mid"))).get_end_time() > 4
     assert Image.open(out.with_suffix(".png")).size > (300, 100)
     assert out.with_suffix(".wav").read_bytes()[:4] == b"RIFF"
-    assert {path.name for path in out.parent.iterdir()} == {"piece.mid", "piece.wav", "piece.png"}
+    assert "<score-partwise" in out.with_suffix(".musicxml").read_text()
+    assert out.with_suffix(".svg").read_text().startswith("<svg")
+    names = {f"piece{ending}" for ending in (".mid", ".wav", ".png", ".musicxml", ".svg")}
+    assert {path.name for path in out.parent.iterdir()} == names
+    assert all(name in said for name in names)
 
 
 def test_what_is_asked_for_is_written(checkpoint, tmp_path, capsys):
@@ -178,7 +182,7 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
         )
     run(capsys, "-c", checkpoint, "--num-samples", 2, "--seed", 8, "-n", 2, "-o", tmp_path / "c")
     for number in ("1", "2"):
-        for end in (".mid", ".wav", ".png"):
+        for end in (".mid", ".wav", ".png", ".musicxml", ".svg"):
             one, other, third = (
                 (tmp_path / f"{name}-{number}{end}").read_bytes() for name in ("a", "b", "c")
             )
