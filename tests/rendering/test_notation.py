@@ -90,7 +90,7 @@ def written(score):
     return Counter(notes), Counter(drums)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(scores(GRID, Grid(4)))
 def test_music21_reads_the_same_notes(score):
     xml = to_musicxml(score, exact=True)
@@ -194,7 +194,7 @@ def test_drums_stand_on_a_staff_of_their_own():
 
 
 def test_what_is_played_is_rounded_to_what_can_be_read():
-    late = [(12 * i + i % 3, 10 - i % 2, 60 + i, 80, 0) for i in range(8)]
+    late = [(12 * i + i % 2, 10, 60 + i, 80, 0) for i in range(8)]
     score = piece(late, ((4, 4, 48),) * 2)
     assert texts(to_musicxml(score), ".//type") == ["quarter"] * 8
     assert read_back(to_musicxml(score, exact=True), bar_starts(score)[:-1]) == written(score)
