@@ -20,17 +20,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from common.cli import print_error  # first: it settles how torch's threads wait
+
+# isort: split
+
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from common.cli import print_error
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
+from model.threads import ThreadChooser
 from training import checkpoints, distributed
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
@@ -56,6 +60,28 @@ class StepProgress(TQDMProgressBar):
         """Return loss and nats per note, without Lightning's version number."""
         metrics = super().get_metrics(trainer, pl_module)
         return {name: value for name, value in metrics.items() if name != "v_num"}
+
+
+class Threads(Callback):
+    """As many threads as help, on a CPU."""
+
+    def on_train_start(self, *_: Any) -> None:
+        """Take the threads that there are."""
+        self.chooser = ThreadChooser()
+
+    def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
+        """Give the step its threads."""
+        if trainer.strategy.root_device.type == "cpu":
+            self.chooser.begin_step()
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Count the time that it took."""
+        if trainer.strategy.root_device.type == "cpu":
+            self.chooser.end_step()
+
+    def on_train_end(self, *_: Any) -> None:
+        """Give torch its threads back."""
+        self.chooser.stop()
 
 
 class SaveRunConfig(SaveConfigCallback):
@@ -128,7 +154,7 @@ class EtudeCLI(LightningCLI):
         config = self.config[self.subcommand]
         distributed.check_strategy(config.trainer.strategy)
         configured = self.config_init[self.subcommand].trainer.callbacks or []
-        callbacks = [*configured, distributed.ProcessGroupGuard()]
+        callbacks = [*configured, distributed.ProcessGroupGuard(), Threads()]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(StepProgress(refresh_rate=10))
         if self.subcommand != "fit":  # to validate or test a run leaves its folder alone

@@ -40,6 +40,7 @@ from generation.seeds import (
 from model.config import SamplingOptions
 from model.decoding import Ids
 from model.sampling import sample
+from model.threads import one_thread
 from rendering.audio import write_wav
 from rendering.notation import has_notation, write_notation
 from rendering.piano_roll import draw_piano_roll
@@ -325,7 +326,7 @@ def _sample(
     random_seed: int,
 ) -> Iterator[Ids]:
     """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
-    return sample(
+    steps = sample(
         model.decoder,
         [grammar.given.prompt] * len(state.kind),
         grammar,
@@ -335,6 +336,12 @@ def _sample(
         rebase=model.rebase,
         step=model.step,
     )
+    while True:
+        with one_thread():
+            ids = next(steps, None)
+        if ids is None:
+            return
+        yield ids
 
 
 def _write(

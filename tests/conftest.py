@@ -1,6 +1,11 @@
 """What every test runs under."""
 
 import pytest
+
+import common  # noqa: F401  # before torch: it settles how threads wait
+
+# isort: split
+
 import torch
 
 from tests.ranks import Ranks

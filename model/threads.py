@@ -1,0 +1,67 @@
+"""How many of torch's threads work: as many as help. Other work on the machine decides that."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+
+import torch
+
+TRIAL_STEPS = 5  # with each number of threads
+TRIAL_EVERY = 60.0  # seconds
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch work with one thread: steps of sampling are too small for two to help."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class ThreadChooser:
+    """Times steps, and works with the number of threads with which they are quickest.
+
+    It tries half and twice the number it has, at most as many as torch had at first: at the
+    beginning until none of them is quicker, and again every minute, since other work comes and
+    goes. What a step computes must not depend on the number of threads.
+    """
+
+    def __init__(self) -> None:
+        self.most = self.threads = torch.get_num_threads()
+        self.trial: list[int] = []  # the threads of the steps to come
+        self.seconds: dict[int, list[float]] = {}  # of the steps of a trial, by threads
+        self.next_trial = self.began = 0.0
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Give the step that is made inside as many threads as are its turn, and time it."""
+        self.begin_step()
+        yield
+        self.end_step()
+
+    def begin_step(self) -> None:
+        """Set the number of threads of a step."""
+        if not self.trial and time.monotonic() >= self.next_trial:
+            tried = {max(1, self.threads // 2), self.threads, min(2 * self.threads, self.most)}
+            self.trial = sorted(tried) * TRIAL_STEPS
+        torch.set_num_threads(self.trial[0] if self.trial else self.threads)
+        self.began = time.perf_counter()
+
+    def end_step(self) -> None:
+        """Count the time of a step; choose when a trial is over."""
+        if not self.trial:
+            return
+        seconds = time.perf_counter() - self.began
+        self.seconds.setdefault(self.trial.pop(0), []).append(seconds)
+        if not self.trial:
+            best = min(self.seconds, key=lambda threads: median(self.seconds[threads]))
+            self.next_trial = time.monotonic() + (TRIAL_EVERY if best == self.threads else 0)
+            self.threads, self.seconds = best, {}
+
+    def stop(self) -> None:
+        """Give torch back the threads that it had at first."""
+        torch.set_num_threads(self.most)
