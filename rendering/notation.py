@@ -25,6 +25,8 @@ _HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE score-partwise PUBLIC '
     '"-//Recordare//DTD MusicXML 4.0 Partwise//EN" "http://www.musicxml.org/dtds/partwise.dtd">\n'
 )
+# verovio leaves beams black: those before a new note
+_BEAM = re.compile(rf'<g id="\w+" class="beam">(\s*<polygon [^>]*>)+\s*<g [^>]* fill="{NEW}"')
 _SIZE = re.compile(r'viewBox="0 0 ([0-9]+) ([0-9]+)"')
 _ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "double-sharp"}
 _LEAST_TEMPO_CHANGE = 0.05  # that is printed; smaller ones are only played
@@ -94,6 +96,7 @@ def engrave(musicxml: str) -> str:
     for page in pages:
         width, its = (int(size) for size in _SIZE.findall(page)[0])
         head = f'<svg y="{height}" width="{width}" height="{its}" '
+        page = _BEAM.sub(lambda beam: beam[0].replace("<polygon ", f'<polygon fill="{NEW}" '), page)
         placed.append(page.replace("<svg ", head, 1))
         height += its
     ground = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
