@@ -16,8 +16,8 @@ CHORALE := datasets/bach/midi/bwv153.5.mid
 
 music: $(RUN)/report.html
 	@echo
-	@echo "The model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav and a .png"
-	@echo "(the piano roll, where the seed is dark). To look at the run: make watch"
+	@echo "The model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav, a .png"
+	@echo "(the piano roll, where the seed is dark) and a .svg (notation). To look at the run: make watch"
 	@echo "To hear and judge what it learned, open $(RUN)/report.html in a browser"
 
 # Training resumes where it was interrupted; `trained` says that it came to its end.
