@@ -1,4 +1,5 @@
 # make music    train on Bach and write music (about ten minutes from nothing)
+# make play     a page to play on, with the model that is there
 # make test     the whole suite          make check   its quick part
 # make watch    TensorBoard over runs/
 
@@ -11,7 +12,7 @@ MUSIC := $(RUN)/music
 # held out: the model has not seen it
 CHORALE := datasets/bach/midi/bwv153.5.mid
 
-.PHONY: music test check watch
+.PHONY: music play test check watch
 .DELETE_ON_ERROR:
 
 music: $(RUN)/report.html
@@ -34,6 +35,9 @@ $(MUSIC)/chorale.mid: $(RUN)/trained
 
 $(RUN)/report.html: $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
 	@$(BIN) evaluate.py all $^ --checkpoint $(RUN)/model.safetensors --html $@ --json $(RUN)/report.json
+
+play: .venv/installed
+	@$(BIN) play.py
 
 test: .venv/installed-dev
 	@$(BIN) -m ruff check .

@@ -6,7 +6,7 @@ Python programs import these from generate.py, the command that uses them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def compose(
     Raises:
         ConstraintError: something that can never be; before anything is written.
     """
-    model, grammar = _prepare(model, seed, length, constraints)
+    model, grammar = prepare(model, seed, length, constraints)
     return _write(model, grammar, sampling, samples, random_seed, progress)
 
 
@@ -148,14 +148,67 @@ def stream(
     Raises:
         ConstraintError: something that can never be; before the first note.
     """
-    model, grammar = _prepare(model, seed, length, constraints)
-    notes = NoteStream(model.vocabulary)
-    for token in grammar.given.prompt.tolist():
-        notes.add(token)
-    for ids in _sample(model, grammar, grammar.start(1), sampling, random_seed):
-        note = notes.add(int(ids[0]))
-        if note is not None:
-            yield note
+    model, grammar = prepare(model, seed, length, constraints)
+    for _, notes in _stream(model, grammar, sampling, 1, random_seed):
+        yield from (note for _, note in notes)
+
+
+def stream_pieces(
+    model: Model,
+    seed: Seed | None = None,
+    length: Length | None = DEFAULT_LENGTH,
+    constraints: Constraints = UNCONSTRAINED,
+    *,
+    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    samples: int = 1,
+    random_seed: int = 0,
+) -> Generator[list[tuple[int, StreamedNote]], None, list[Piece]]:
+    """Write the pieces of `compose`, yielding once a token; whoever stops asking, stops it.
+
+    Args:
+        model, seed, length, constraints, sampling, samples, random_seed: as in `compose`.
+
+    Yields:
+        The new notes that the latest tokens complete, each with the number of its piece, from 0.
+
+    Returns:
+        The pieces.
+
+    Raises:
+        ConstraintError: something that can never be; before the first token.
+    """
+    model, grammar = prepare(model, seed, length, constraints)
+    columns = []
+    for ids, notes in _stream(model, grammar, sampling, samples, random_seed):
+        columns.append(ids)
+        yield notes
+    return _pieces(grammar, columns)
+
+
+def _stream(
+    model: Model,
+    grammar: ConstrainedGrammar,
+    sampling: SamplingOptions,
+    samples: int,
+    random_seed: int,
+) -> Iterator[tuple[Ids, list[tuple[int, StreamedNote]]]]:
+    """Yield the ids (B,) of each step, and the new notes that they complete, each with its row."""
+    given = grammar.given
+    kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
+    streams = [NoteStream(model.vocabulary) for _ in range(samples)]
+    for row in streams:
+        for token in given.prompt.tolist():
+            row.add(token)
+    for ids in _sample(model, grammar, grammar.start(samples), sampling, random_seed):
+        notes = [row.add(token) for row, token in zip(streams, ids.tolist(), strict=True)]
+        yield (
+            ids,
+            [
+                (number, note)
+                for number, note in enumerate(notes)
+                if note and (note.onset_steps, note.program, note.note.pitch) not in kept
+            ],
+        )
 
 
 def accompany(model: Model, seed: Seed) -> Seed:
@@ -296,7 +349,7 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     return written
 
 
-def _prepare(
+def prepare(
     model: Model, seed: Seed | None, length: Length | None, constraints: Constraints
 ) -> tuple[Model, ConstrainedGrammar]:
     """Return the model at the tempo asked for, and the grammar of the piece."""
@@ -355,7 +408,7 @@ def _write(
     """Write pieces side by side."""
     if samples < 1:
         raise ValueError(f"samples must be 1 or more, not {samples}")
-    state, prompt = grammar.start(samples), grammar.given.prompt
+    state = grammar.start(samples)
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(
@@ -365,8 +418,13 @@ def _write(
             columns.append(column)
             if len(columns) % PROGRESS_EVERY == 0:
                 line.update(grammar.plan.progress(state) - line.n)
+    return _pieces(grammar, columns)
+
+
+def _pieces(grammar: ConstrainedGrammar, columns: Sequence[Ids]) -> list[Piece]:
+    """Return the pieces whose ids after the prompt are the rows of (T, B)."""
     pieces = []
     for row in np.stack(columns, axis=1):  # (B, T)
-        ids = grammar.whole(np.concatenate([prompt, row]))
-        pieces.append(Piece(ids, decode(ids, model.vocabulary), grammar.given))
+        ids = grammar.whole(np.concatenate([grammar.given.prompt, row]))
+        pieces.append(Piece(ids, decode(ids, grammar.vocabulary), grammar.given))
     return pieces

@@ -16,6 +16,8 @@ class StreamedNote(NamedTuple):
 
     program: int  # of General MIDI, from 0; 128 is drums
     note: pretty_midi.Note  # its times in seconds from the beginning of the piece
+    onset_steps: int  # the same times on the grid
+    duration_steps: int
 
 
 class NoteStream:
@@ -53,7 +55,7 @@ class NoteStream:
         note = pretty_midi.Note(
             velocity, pitch + vocabulary.lowest_pitch, start, start + (end - now) * step_seconds
         )
-        return StreamedNote(vocabulary.programs[number], note)
+        return StreamedNote(vocabulary.programs[number], note, now, end - now)
 
     def _step_seconds(self) -> float:
         """Seconds of a grid step at the tempo in force."""

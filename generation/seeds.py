@@ -81,6 +81,13 @@ def continued(score: Score, vocabulary: Vocabulary, changes: Sequence[str] = ())
     return Seed(score, _closed(vocabulary, int(score.bar_starts[-1])), tuple(changes))
 
 
+def continued_at_once(score: Score, vocabulary: Vocabulary, changes: Sequence[str] = ()) -> Seed:
+    """Return a seed after whose last note the model goes on, in the same bar if there is room."""
+    ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]
+    end_step = min(int(ends.max(initial=0)), int(score.bar_starts[-1]))
+    return Seed(score, _closed(vocabulary, end_step), tuple(changes))
+
+
 def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
     """Return a region (P, S) in which nothing new begins before a step."""
     return np.zeros((len(vocabulary.programs), end_step), dtype=bool)
@@ -156,9 +163,7 @@ def seed_from_notes(
     changes = ambiguous_chords(text) + changes
     if not len(score.notes):
         raise SeedError("the seed holds no notes that the model has an instrument for")
-    ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]
-    end_step = min(int(ends.max()), int(score.bar_starts[-1]))
-    return Seed(score, _closed(vocabulary, end_step), tuple(changes))
+    return continued_at_once(score, vocabulary, changes)
 
 
 def seed_from_midi(

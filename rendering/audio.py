@@ -1,5 +1,6 @@
 """Synthesize a Score with a sound font: as samples, and as WAV files."""
 
+import io
 import struct
 import wave
 from pathlib import Path
@@ -21,13 +22,21 @@ _CHANNELS = 16  # per synthesizer
 
 
 def write_wav(score: Score, path: str | Path) -> None:
-    """Write the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
+    """Write what `wav_bytes` returns to a file."""
+    with write_atomically(path) as temporary:
+        temporary.write_bytes(wav_bytes(score))
+
+
+def wav_bytes(score: Score) -> bytes:
+    """Return the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
     samples = np.rint(render_audio(score, _SAMPLE_RATE) * 32767).astype("<i2")
-    with write_atomically(path) as temporary, wave.open(str(temporary), "wb") as file:
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(_SAMPLE_RATE)
         file.writeframes(samples.tobytes())
+    return content.getvalue()
 
 
 def mu_law_wav(score: Score) -> bytes:

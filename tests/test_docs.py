@@ -8,6 +8,7 @@ some steps. These are cut short, or not run:
 - `train.py` makes four steps with a small model (options are appended, none is taken away). Where
   it asks for several devices, its options are only parsed: `tests/training` runs those.
 - `evaluate.py music` and `all` write four pieces.
+- `play.py` would not end: its options are parsed.
 - `benchmarks` and `make` would take minutes. Of a benchmark's options each must be in its --help;
   of `make` the target must be there, and what it would train or write with is parsed.
 """
@@ -27,6 +28,7 @@ import pytest
 
 import evaluate
 import generate
+import play
 import train
 from data.corpus import bach
 from generation import defaults
@@ -167,6 +169,8 @@ def run_python(words: list[str], only_parse: bool = False) -> None:
         else:
             is_long = program == "evaluate.py" and arguments[0] in ("all", "music")
             run_to_the_end(command.main, [*arguments, *(FEW_PIECES if is_long else [])])
+    elif program == "play.py":  # it would not end
+        play.command_line().parse_args(arguments)
     elif program == "train.py":
         if only_parse or "--print_config" in arguments or "--trainer.devices" in arguments:
             parse_training([word for word in arguments if word != "--print_config"])

@@ -59,7 +59,15 @@ def read_events(path: str | Path) -> Events:
         raise MidiError(f"{path}: not a regular file")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
-    content = path.read_bytes()
+    return parse_events(path.read_bytes(), str(path))
+
+
+def parse_events(content: bytes, path: str) -> Events:
+    """Read what the bytes of a MIDI file say; `path` names it in messages.
+
+    Raises:
+        MidiError: as `read_events`.
+    """
     if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
     if content[:4] != b"MThd":

@@ -1,0 +1,100 @@
+"""Why a note: what it was chosen among, and which notes before it the model looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from data.score import Score
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Kind
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.model import Model
+from model.decoding import side_tensors
+from model.sampling import keep_allowed, weights
+
+ALTERNATIVES = 6  # that are told
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A note that might have been written, and how likely the model finds it there."""
+
+    program: int
+    pitch: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a note was chosen among.
+
+    Attributes:
+        alternatives: the likeliest notes, the likeliest first, and the note itself.
+        nothing: the probability that no more notes begin at that time.
+        looked_at: (N,) of the model's attention to notes, the share of each of the N before it; the
+            mean over layers and heads.
+    """
+
+    alternatives: tuple[Alternative, ...]
+    nothing: float
+    looked_at: NDArray[np.float64]
+
+
+@torch.inference_mode()
+def explain_note(
+    model: Model, grammar: ConstrainedGrammar, score: Score, number: int
+) -> Explanation:
+    """Compute what a note of a piece was chosen among: the model's view, under the grammar.
+
+    Args:
+        model: that wrote the piece, from `prepare`, as is the grammar.
+        grammar: under which it did.
+        score: the piece.
+        number: of the note in it; it was not given.
+    """
+    vocabulary, decoder = model.vocabulary, model.decoder
+    ids = encode(score, vocabulary)
+    place = int(np.flatnonzero(vocabulary.kind_of[ids] == Kind.NOTE)[number])
+    state = grammar.start(1)
+    for token in ids[len(grammar.given.prompt) : place]:
+        grammar.advance(state, [token])
+    read = ids[:place] if place <= decoder.config.context_length else model.rebase(ids[:place])
+    side = grammar.side(state, read[None]) if decoder.config.side_blocks else None
+    column, beside = torch.from_numpy(read)[None], side_tensors(side, torch.device("cpu"))
+    logits = decoder(column, side=beside)[:, -1].float().numpy()
+    weight = weights(keep_allowed(logits, grammar.allowed(state)), temperature=1.0)[0]
+    probability = weight / weight.sum()
+    notes = probability[vocabulary.ids(Kind.NOTE)]
+    likeliest = np.argsort(-notes, kind="stable")[:ALTERNATIVES].tolist()
+    its = int(ids[place]) - vocabulary.first(Kind.NOTE)
+    if its not in likeliest:
+        likeliest.append(its)
+    maps = decoder.attention_maps(column, side=beside)[:, 0, :, -1]  # (L, H, T)
+    return Explanation(
+        alternatives=tuple(
+            Alternative(
+                vocabulary.programs[note // vocabulary.pitch_count],
+                note % vocabulary.pitch_count + vocabulary.lowest_pitch,
+                float(notes[note]),
+            )
+            for note in likeliest
+            if notes[note] > 0 or note == its
+        ),
+        nothing=float(1 - notes.sum()),
+        looked_at=_on_notes(maps.mean((0, 1)).double().numpy(), vocabulary.kind_of[read], number),
+    )
+
+
+def _on_notes(
+    attention: NDArray[np.float64], kinds: NDArray[np.int64], number: int
+) -> NDArray[np.float64]:
+    """Return the share of each note (N,) in attention to tokens (T,), which end before note N."""
+    of_note = np.isin(kinds, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
+    heads = np.cumsum(kinds == Kind.NOTE)
+    note = heads - 1 + number - heads[-1]
+    shares = np.bincount(note[of_note], attention[of_note], minlength=number)
+    return np.asarray(shares / max(float(shares.sum()), 1e-12))

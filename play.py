@@ -1,0 +1,151 @@
+"""Open a page on this machine to play with a trained model: some notes in, music back, at once.
+
+python play.py
+python play.py --checkpoint runs/mine/model.safetensors --port 9000 --no-browser
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import os
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.cli import Parser, fail
+
+DEFAULT_PORT = 8765
+LOOPBACK = "127.0.0.1"
+MOST_MESSAGE = 2**20  # bytes; more than any message may have, so that it gets an answer
+GOODBYE_SECONDS = 2
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of the options, in the order in which --help lists them."""
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--checkpoint",
+        "-c",
+        metavar="FILE",
+        type=Path,
+        help="a model.safetensors to begin with (default: what is in models/ and runs/)",
+    )
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=_port,
+        default=DEFAULT_PORT,
+        help="of the address; 0: any that is free (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default=LOOPBACK,
+        help="of this machine in a network, such as 0.0.0.0: others can then play, too, if they\n"
+        "have the whole address with its token (default: %(default)s, this machine alone)",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 65535, not {text!r}")
+    return int(text)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address, or say in one line why there can be none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        if os.name == "posix":  # elsewhere it would share a port that is in use
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(512)
+    except OSError as error:
+        if error.errno == 98 or "in use" in str(error):
+            fail(f"port {port} is in use: end what uses it, or choose another with --port")
+        fail(f"--host {host} --port {port}: {error.strerror or error}")
+    return listening
+
+
+def hosts_of(host: str, port: int) -> frozenset[str]:
+    """Return the names, with the port, by which a loopback server is known; none: any name."""
+    if not is_loopback(host):
+        return frozenset()
+    names = {"localhost", LOOPBACK, "[::1]", host}
+    bare = names if port == 80 else set()  # browsers leave that port out
+    return frozenset({f"{name}:{port}" for name in names} | bare)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is this machine's alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    options = command_line().parse_args(argv)
+    listening = listen(options.host, options.port)
+    try:
+        _serve(options, listening)
+    except KeyboardInterrupt:
+        print("\nended", file=sys.stderr)
+    finally:
+        listening.close()
+
+
+def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
+    """Answer until Ctrl-C."""
+    # here: a wrong option need not wait for torch
+    import torch
+    import uvicorn
+
+    from model.serialization import ModelFileError
+    from web.messages import MessageError
+    from web.models import Models
+    from web.server import make_app
+
+    torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one
+    port = listening.getsockname()[1]
+    models = Models(options.checkpoint)
+    names = list(models.paths())
+    if not names:
+        fail("there is no model in models/ or runs/ yet: `make music` trains one")
+    try:
+        models.load(names[0])
+    except (ModelFileError, MessageError) as error:
+        fail(str(error))
+    token = None if is_loopback(options.host) else secrets.token_urlsafe(16)
+    app = make_app(models, hosts_of(options.host, port), token)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="websockets-sansio",
+        ws_max_size=MOST_MESSAGE,
+        timeout_graceful_shutdown=GOODBYE_SECONDS,
+    )
+    shown = f"[{options.host}]" if ":" in options.host else options.host
+    address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+    print(f"Etude plays at {address} (Ctrl-C ends it)", flush=True)
+    if not options.no_browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    asyncio.run(uvicorn.Server(config).serve([listening]))
+
+
+if __name__ == "__main__":
+    main()

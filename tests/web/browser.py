@@ -1,0 +1,123 @@
+"""Headless Chromium, driven over its DevTools protocol: pages as people use them."""
+
+import base64
+import itertools
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from websockets.sync.client import connect
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
+    *("--remote-debugging-port=0", "--hide-scrollbars", "--disable-dev-shm-usage"),
+)
+
+
+@contextmanager
+def chromium(size=(1200, 1000)):
+    """A tab of a new browser, as a `Tab`."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        flags = [*FLAGS, f"--user-data-dir={folder}", f"--window-size={size[0]},{size[1]}"]
+        process = subprocess.Popen([CHROMIUM, *flags, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            port = until(lambda: _port(Path(folder)))
+            with connect(f"ws://127.0.0.1:{port[0]}{port[1]}", max_size=None) as socket:
+                yield Tab(socket, size)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _port(folder):
+    file = folder / "DevToolsActivePort"
+    lines = file.read_text().split() if file.is_file() else []
+    return lines if len(lines) == 2 else None
+
+
+def until(ask, seconds=60.0):
+    """What `ask()` gives as soon as that is true; fails after some time."""
+    deadline = time.monotonic() + seconds
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+    return answer
+
+
+class Tab:
+    """A tab: what is in it, and what a person's hands do."""
+
+    def __init__(self, socket, size):
+        self.socket, self.numbers, self.session, self.errors = socket, itertools.count(1), None, []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+        self.resize(*size)
+
+    def call(self, method, **parameters):
+        """The result of a command."""
+        number = next(self.numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        self.socket.send(json.dumps(message | ({"sessionId": self.session} if self.session else {})))
+        while (heard := json.loads(self.socket.recv(60))).get("id") != number:
+            self._note(heard)
+        assert "error" not in heard, heard["error"]
+        return heard["result"]
+
+    def _note(self, event):
+        """Keeps what went wrong in the page."""
+        if event.get("method") == "Runtime.exceptionThrown":
+            details = event["params"]["exceptionDetails"]
+            self.errors.append(details.get("exception", {}).get("description") or details["text"])
+        if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
+            self.errors.append(f"{event['params']['entry']['text']} {event['params']['entry'].get('url')}")
+
+    def resize(self, width, height, scale=1, mobile=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=mobile)
+
+    def dark(self, is_dark=True):
+        features = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, address):
+        self.call("Page.navigate", url=address)
+        until(lambda: self.ask("document.readyState") == "complete")
+
+    def ask(self, expression):
+        """The value of JavaScript, awaited."""
+        result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def until(self, expression, seconds=60.0):
+        return until(lambda: self.ask(expression), seconds)
+
+    def place(self, selector):
+        """The middle of an element, scrolled into view."""
+        find = f"document.querySelector({json.dumps(selector)})"
+        self.ask(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        box = self.ask(f"(() => {{ const b = {find}.getBoundingClientRect(); return [b.x, b.y, b.width, b.height] }})()")
+        return box[0] + box[2] / 2, box[1] + box[3] / 2
+
+    def click(self, selector):
+        self.drag([self.place(selector)])
+
+    def drag(self, places):
+        """Presses the mouse at the first place and lets go at the last."""
+        for kind, (x, y) in [("mousePressed", places[0]), *(("mouseMoved", p) for p in places[1:]), ("mouseReleased", places[-1])]:
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+
+    def key(self, key, code=None, modifiers=0):
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, modifiers=modifiers, **text)
+
+    def screenshot(self, path, full=False):
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)["data"]
+        Path(path).write_bytes(base64.b64decode(data))

@@ -1,0 +1,104 @@
+"""A page's connection: messages in, and what their tasks have to tell out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from functools import partial
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from data.midi.quantize import MidiError
+from data.tokens.vocabulary import VocabularyError
+from generation.constraints import ConstraintError
+from generation.note_text import SeedError
+from model.serialization import ModelFileError
+from web.messages import MOST_BYTES, Json, MessageError, parse
+from web.models import Models
+from web.tasks import TASKS, advance, control_of
+
+SLICE_SECONDS = 0.02  # that a task runs before it is another's turn
+# What a person's request may run into; each is one line for them.
+REFUSALS = (MessageError, ConstraintError, SeedError, MidiError, ModelFileError, VocabularyError)
+
+
+class Connection:
+    """One open page, which has one task of each kind at a time: a new one ends the old.
+
+    A task takes its turns in the writer's thread, and goes on only when the page has taken what
+    there was to tell. So a slow page holds up nobody but itself.
+
+    Args:
+        socket: accepted.
+        models: that it may play.
+        writer: of one thread, which all connections share.
+    """
+
+    def __init__(self, socket: WebSocket, models: Models, writer: Executor) -> None:
+        self.socket, self.models, self.writer = socket, models, writer
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._sending = asyncio.Lock()
+
+    async def listen(self) -> None:
+        """Do what messages ask until the page is gone."""
+        try:
+            while True:
+                received = await self.socket.receive()
+                if received["type"] == "websocket.disconnect":
+                    return
+                await self._hear(received.get("text") or received.get("bytes") or b"")
+        except WebSocketDisconnect:
+            return
+        finally:
+            for task in [*self._tasks.values()]:
+                task.cancel()
+
+    async def _hear(self, text: str | bytes) -> None:
+        """Begin what a message asks."""
+        try:
+            if len(text) > MOST_BYTES:
+                raise MessageError(f"a message of more than {MOST_BYTES >> 10} KiB")
+            message = parse(text)
+            kind, number = message.get("do"), message.get("id")
+            if type(number) is not int or not (kind in TASKS or kind == "stop"):
+                raise MessageError("a message without a number, or that asks for nothing known")
+        except MessageError as error:
+            return await self._tell({"error": str(error)})
+        kind = "write" if kind == "stop" else str(kind)
+        if kind in self._tasks:
+            self._tasks.pop(kind).cancel()
+        if message["do"] != "stop":
+            task = self._tasks[kind] = asyncio.create_task(self._run(kind, number, message))
+            task.add_done_callback(partial(self._forget, kind))
+
+    def _forget(self, kind: str, task: asyncio.Task[None]) -> None:
+        """Drop a task that is over; asyncio then logs what it raised, if it was a mistake."""
+        if self._tasks.get(kind) is task:
+            del self._tasks[kind]
+
+    async def _run(self, kind: str, number: int, message: Json) -> None:
+        """Run a task to its end, telling the page what it has to tell."""
+        task = TASKS[kind](self.models, message)
+        try:
+            while (told := await self._in_turn(task)) is not None:
+                for each in told:
+                    await self._tell({"id": number} | each)
+        except ConstraintError as error:
+            control = await asyncio.get_running_loop().run_in_executor(
+                self.writer, control_of, self.models, message
+            )
+            await self._tell({"id": number, "error": str(error), "control": control})
+        except REFUSALS as error:
+            await self._tell({"id": number, "error": str(error)})
+        except WebSocketDisconnect:
+            return  # `listen` hears of it, too
+
+    async def _in_turn(self, task: Iterator[Json]) -> list[Json] | None:
+        """Let a task run for a moment, when all that wait have had their turns."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.writer, advance, task, SLICE_SECONDS)
+
+    async def _tell(self, message: Json) -> None:
+        async with self._sending:
+            await self.socket.send_json(message)

@@ -1,0 +1,75 @@
+"""Who may ask: only the page itself, from a host of ours, and with the token where there is one."""
+
+from __future__ import annotations
+
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' blob:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Lets in requests of the page alone.
+
+    Another page's request names that page as its origin, and a name that was bound to this
+    address behind our back (DNS rebinding) is no host of ours.
+
+    Args:
+        app: that is guarded.
+        hosts: that a request may name; none: any, and the token decides.
+        token: that a visitor brings in the address, and then in a cookie; None: none is needed.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str | None) -> None:
+        self.app, self.hosts, self.token = app, hosts, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or refuse it."""
+        reason = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if reason is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": reason})
+        else:
+            await PlainTextResponse(f"{reason}\n", 403, HEADERS)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str | None:
+        """Return why a request is not let in; None: it is."""
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        host, origin = headers.get("host", ""), headers.get("origin")
+        needs_origin = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD")
+        if self.hosts and host not in self.hosts:
+            return "this server is not known by that name"
+        if (origin is not None or needs_origin) and origin not in (
+            f"http://{host}",
+            f"https://{host}",
+        ):
+            return "only the page itself may ask"
+        if self.token and not self._is_brought(scope, headers.get("cookie", "")):
+            return "the address needs the token that play.py printed"
+        return None
+
+    def _is_brought(self, scope: Scope, cookie: str) -> bool:
+        """Return whether the address or a cookie has the token."""
+        brought = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        try:
+            brought += [morsel.value for morsel in SimpleCookie(cookie).values()]
+        except CookieError:
+            return False
+        token = str(self.token).encode()
+        return any(secrets.compare_digest(each.encode(), token) for each in brought)

@@ -1,0 +1,52 @@
+"""The models that the page offers: shipped ones and those of runs, each as new as its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from generation.model import Model, load
+from web.messages import MessageError
+
+KEPT = 3  # models in memory
+
+
+class Models:
+    """The models under a folder, by name.
+
+    Args:
+        checkpoint: one more, which comes first.
+        folder: that holds `models/` and `runs/`.
+    """
+
+    def __init__(self, checkpoint: Path | None = None, folder: Path | None = None) -> None:
+        self._checkpoint, self._folder = checkpoint, folder or Path()
+        self._loaded: dict[tuple[Path, int, int], Model] = {}  # the latest asked for comes last
+
+    def paths(self) -> dict[str, Path]:
+        """Return the file of each model by its name: shipped ones, then runs, the newest first."""
+        shipped = sorted(self._folder.glob("models/*.safetensors"))
+        runs = list(self._folder.glob("runs/*/model.safetensors"))
+        runs.sort(key=lambda path: -path.stat().st_mtime)
+        named = {path.stem: path for path in shipped}
+        named |= {f"runs/{path.parent.name}": path for path in runs}
+        if self._checkpoint is None:
+            return named
+        others = {name: path for name, path in named.items() if path != self._checkpoint}
+        return {str(self._checkpoint): self._checkpoint} | others
+
+    def load(self, name: str) -> Model:
+        """Return a model with the weights that its file holds now.
+
+        Raises:
+            MessageError: there is no model of that name.
+            ModelFileError: its file is no model of this program.
+        """
+        path = self.paths().get(name)
+        if path is None:
+            raise MessageError(f"there is no model {name[:80]!r} any more: choose another")
+        status = path.stat()
+        version = (path, status.st_mtime_ns, status.st_size)
+        model = self._loaded.pop(version, None) or load(path)
+        older = {key: kept for key, kept in self._loaded.items() if key[0] != path}
+        self._loaded = dict([*older.items(), (version, model)][-KEPT:])
+        return model

@@ -1,0 +1,228 @@
+"""The server of the page: its files, its sounds, and what it takes away or brings in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from data.corpus.worker_pool import Failed, guarded
+from data.midi.io import midi_bytes
+from data.midi.quantize import MidiError
+from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, Score, canonical
+from rendering.audio import mu_law_wav, wav_bytes
+from web.connection import REFUSALS, Connection
+from web.guard import HEADERS, Guard
+from web.messages import MOST_BARS, MOST_BYTES, MOST_NOTES, Json, json_of, parse, piece_of
+from web.models import Models
+from web.tasks import on_grid
+
+MOST_CONNECTIONS = 256
+MOST_WAITING = 64  # renderings
+MOST_UPLOAD_BYTES = 4 * 2**20
+READ_SECONDS = 10.0  # for a file
+MOST_WAV_SECONDS = 1200.0
+SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
+SAMPLES_APART = 6  # semitones: the page plays those between faster or slower
+
+STATIC = Path(__file__).with_name("static")
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+Result = TypeVar("Result")
+
+
+def make_app(
+    models: Models, hosts: frozenset[str] = frozenset(), token: str | None = None
+) -> Starlette:
+    """Return the server of the page as an ASGI application.
+
+    Args:
+        models: that it may play.
+        hosts: as which it may be addressed, with the port; none: any.
+        token: that a visitor must bring in the address; None: none is needed.
+    """
+    page = Page(models, token)
+    routes = [
+        Route("/", page.index),
+        Route("/static/{name}", page.file),
+        Route("/models", page.list_models),
+        Route("/sound/{program:int}/{pitch:int}", page.sound),
+        Route("/midi", partial(page.file_of, midi_bytes, "audio/midi"), methods=["POST"]),
+        Route("/wav", partial(page.file_of, bounded_wav, "audio/wav"), methods=["POST"]),
+        Route("/upload", page.upload, methods=["POST"]),
+        WebSocketRoute("/live", page.live),
+    ]
+    handlers = {HTTPException: _refused} | dict.fromkeys(REFUSALS, _refused)
+    guard = Middleware(Guard, hosts=hosts, token=token)
+    return Starlette(
+        routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=page.lifespan
+    )
+
+
+class Page:
+    """What the routes answer.
+
+    Args:
+        models: that the page may play.
+        token: that it keeps as a cookie; None: none.
+    """
+
+    def __init__(self, models: Models, token: str | None = None) -> None:
+        self.models, self.token = models, token
+        self.files = {path.name: path.read_bytes() for path in STATIC.iterdir()}
+        # one thread writes, in turns; another renders, so that no WAV holds up a note
+        self.writer: Executor = ThreadPoolExecutor(1, "writer")
+        self.renderer: Executor = ThreadPoolExecutor(1, "renderer")
+        self.connections = self.waiting = 0
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """End the threads when the server ends."""
+        yield
+        for executor in (self.writer, self.renderer):
+            executor.shutdown(wait=True, cancel_futures=True)
+
+    async def index(self, request: Request) -> Response:
+        """Hand out the page."""
+        response = Response(self.files["index.html"], headers=HEADERS, media_type="text/html")
+        if self.token:
+            response.set_cookie("token", self.token, httponly=True, samesite="strict")
+        return response
+
+    async def file(self, request: Request) -> Response:
+        """Hand out one of the page's own files; they are in memory, a name is no path."""
+        name = request.path_params["name"]
+        if name not in self.files:
+            raise HTTPException(404, "there is no such file")
+        return Response(self.files[name], headers=HEADERS, media_type=TYPES[Path(name).suffix])
+
+    async def list_models(self, request: Request) -> Response:
+        """List the names of the models."""
+        return JSONResponse({"models": list(self.models.paths())}, headers=HEADERS)
+
+    async def sound(self, request: Request) -> Response:
+        """Hand out a held note of an instrument as a WAV file."""
+        program, pitch = request.path_params["program"], request.path_params["pitch"]
+        if not (program <= DRUMS and pitch <= 127):
+            raise HTTPException(404, "there is no such note")
+        if program != DRUMS:
+            pitch -= pitch % SAMPLES_APART
+        content = await self._render(partial(held_note, program, pitch))
+        return Response(content, headers=HEADERS, media_type="audio/wav")
+
+    async def file_of(
+        self, make: Callable[[Score], bytes], kind: str, request: Request
+    ) -> Response:
+        """Turn the piece in a request into a file."""
+        piece = piece_of(parse(await _body(request, MOST_BYTES)))
+        content = await self._render(partial(make, piece.score))
+        return Response(content, headers=HEADERS, media_type=kind)
+
+    async def upload(self, request: Request) -> Response:
+        """Turn a MIDI file into a piece, read in a process of its own that is given up in time."""
+        content = await _body(request, MOST_UPLOAD_BYTES)
+        loop, name = asyncio.get_running_loop(), request.query_params.get("model", "")
+        model = await loop.run_in_executor(self.writer, self.models.load, name)
+        item = (content, model.vocabulary.grid)
+        result = await self._render(lambda: next(guarded(_read, [item], 1, READ_SECONDS))[1])
+        if isinstance(result, Failed):
+            raise HTTPException(400, f"the file cannot be read: {result.reason}")
+        if isinstance(result, str):
+            raise HTTPException(400, result)
+        return JSONResponse(result, headers=HEADERS)
+
+    async def live(self, socket: WebSocket) -> None:
+        """Answer the messages of an open page."""
+        if self.connections >= MOST_CONNECTIONS:
+            return await socket.close(1013, "too many pages are open")
+        self.connections += 1
+        try:
+            await socket.accept()
+            await Connection(socket, self.models, self.writer).listen()
+        finally:
+            self.connections -= 1
+
+    async def _render(self, work: Callable[[], Result]) -> Result:
+        """Wait for work in the renderer's thread."""
+        if self.waiting >= MOST_WAITING:
+            raise HTTPException(503, "too much is being rendered: try again in a moment")
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.renderer, work)
+        finally:
+            self.waiting -= 1
+
+
+@lru_cache(maxsize=256)
+def held_note(program: int, pitch: int) -> bytes:
+    """Return one held note of an instrument as a WAV file."""
+    seconds = DRUM_SECONDS if program == DRUMS else SAMPLE_SECONDS
+    duration = round(seconds * SECONDS.steps_per_beat)
+    notes = np.array([(0, duration, pitch, SAMPLE_VELOCITY, program)], dtype=NOTE)
+    return mu_law_wav(canonical(notes, np.empty(0, BAR), [], SECONDS)[0])
+
+
+def bounded_wav(score: Score) -> bytes:
+    """Return the sound of a piece as a WAV file.
+
+    Raises:
+        MidiError: it lasts too long.
+    """
+    if score.step_seconds(score.end_step) > MOST_WAV_SECONDS:
+        raise MidiError(f"the piece is longer than {MOST_WAV_SECONDS / 60:.0f} minutes")
+    return wav_bytes(score)
+
+
+def _read(item: tuple[bytes, Grid]) -> Json | str:
+    """Return the piece in the bytes of a MIDI file, as long as a page can hold; or why not."""
+    content, grid = item
+    try:
+        score = on_grid(content, grid)
+    except MidiError as error:
+        return str(error)
+    if not len(score.notes):
+        return "there are no notes in the file"
+    bars = min(len(score.bars), MOST_BARS)
+    if len(score.notes) > MOST_NOTES:
+        last = score.notes["onset"][MOST_NOTES]
+        bars = min(bars, int(np.searchsorted(score.bar_starts, last, side="right")) - 1)
+    part = score.excerpt(0, bars) if bars < len(score.bars) else score
+    if not len(part.notes):
+        return f"there are no notes in its first {bars} bars"
+    changes = [f"only its first {bars} bars were taken"] if part is not score else []
+    return {"read": json_of(part, np.ones(len(part.notes), dtype=bool)), "changes": changes}
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """Return the body of a request."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > most:
+            raise HTTPException(413, f"more than {most >> 10} KiB, not read")
+    return bytes(content)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """Answer with one line that says what is wrong."""
+    status = error.status_code if isinstance(error, HTTPException) else 400
+    reason = error.detail if isinstance(error, HTTPException) else str(error)
+    return PlainTextResponse(" ".join(reason.split()), status, HEADERS)

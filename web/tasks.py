@@ -1,0 +1,309 @@
+"""What the page asks of a model: generators that do a little at a time, and yield what to tell it.
+
+All of them run in one thread, in turn, a token or so each. So nobody waits for another's whole
+piece, and whoever stops asking stops the writing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pretty_midi
+
+from data.midi.io import midi_bytes, parse_events
+from data.midi.quantize import score_from_events
+from data.score import DRUMS, NOTE, Grid, Score, canonical
+from data.tokens.adapt import adapt_score
+from generation.compose import accompany, prepare, stream_pieces
+from generation.constraints import Constraints
+from generation.explain import explain_note
+from generation.length import Length
+from generation.model import Model
+from generation.seeds import (
+    Seed,
+    continued_at_once,
+    high_to_low,
+    no_seed,
+    rewritten,
+    seed_from_notes,
+    voices_of,
+)
+from web.messages import (
+    MOST_TEXT,
+    MOST_VARIATIONS,
+    Json,
+    MessageError,
+    PagePiece,
+    WriteRequest,
+    json_of,
+    note_number,
+    piece_of,
+    settings_of,
+    text_of,
+    write_request,
+)
+from web.models import Models
+
+WARM_UP_TOKENS = 3  # the first steps of a model are recorded, which takes a moment
+# The controls of the page, by what they set.
+CONTROLS = {
+    "key": "key",
+    "pitch_range": "range",
+    "programs": "programs",
+    "max_polyphony": "polyphony",
+    "tempo_bpm": "tempo",
+    "time_signature": "meter",
+}
+
+
+def describe(models: Models, message: Json) -> Iterator[Json]:
+    """Tell the page what a model plays, and make it ready."""
+    model = models.load(text_of(message, "model"))
+    vocabulary = model.vocabulary
+    yield {
+        "plays": {
+            "programs": [
+                [
+                    program,
+                    "Drums"
+                    if program == DRUMS
+                    else pretty_midi.program_to_instrument_name(program),
+                ]
+                for program in vocabulary.programs
+            ],
+            "meters": [list(meter) for meter in vocabulary.meters],
+            "tempos": [vocabulary.tempos[0], vocabulary.tempos[-1], len(vocabulary.tempos)],
+            "pitches": [vocabulary.lowest_pitch, vocabulary.highest_pitch],
+            "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
+            "grid": vocabulary.grid.kind,
+            "steps": vocabulary.grid.steps_per_beat,
+            "voices": model.voices,
+            "step": int(model.summary.get("step") or 0),
+        }
+    }
+    writing = stream_pieces(model, samples=MOST_VARIATIONS)
+    for _ in range(WARM_UP_TOKENS):
+        next(writing)
+        yield {}
+
+
+def read_text(models: Models, message: Json) -> Iterator[Json]:
+    """Tell the page which notes a text means."""
+    vocabulary = models.load(text_of(message, "model")).vocabulary
+    constraints = settings_of(message).constraints
+    seed = seed_from_notes(text_of(message, "text", MOST_TEXT), vocabulary, constraints)
+    is_own = np.ones(len(seed.score.notes), dtype=bool)
+    yield {"read": json_of(seed.score, is_own), "changes": seed.changes}
+
+
+def check(models: Models, message: Json) -> Iterator[Json]:
+    """Tell the page whether a model can do what is asked, and beside which control if not."""
+    request = write_request(message)
+    model = models.load(request.model)
+    prepare(model, *_given(model, request), request.settings.constraints)
+    yield {"possible": True}
+
+
+def write(models: Models, message: Json) -> Iterator[Json]:
+    """Write pieces, telling the page each note as soon as it is complete."""
+    request = write_request(message)
+    model = models.load(request.model)
+    seed, length = _given(model, request)
+    everything_given = np.ones(len(seed.score.notes), dtype=bool)
+    yield {
+        "begun": json_of(seed.score, everything_given),
+        "changes": seed.changes,
+        "opens": seed.first_open_step,
+    }
+    writing = stream_pieces(
+        model,
+        seed,
+        length,
+        request.settings.constraints,
+        sampling=request.settings.sampling,
+        samples=request.variations,
+        random_seed=request.random_seed,
+    )
+    while True:
+        try:
+            notes = next(writing)
+        except StopIteration as end:
+            pieces = end.value
+            break
+        yield (
+            {
+                "notes": [
+                    [
+                        row,
+                        its.onset_steps,
+                        its.duration_steps,
+                        its.note.pitch,
+                        its.note.velocity,
+                        its.program,
+                    ]
+                    for row, its in notes
+                ]
+            }
+            if notes
+            else {}
+        )
+    yield {"done": [json_of(piece.score, piece.is_given) for piece in pieces]}
+
+
+def explain(models: Models, message: Json) -> Iterator[Json]:
+    """Tell the page what a note was chosen among, and which notes the model looked at.
+
+    The message has the piece with the note, and how it was written; null: it was put in.
+    """
+    written = message.get("written")
+    piece = piece_of(message)
+    number = note_number(message, piece)
+    if written is None:
+        model = models.load(text_of(message, "model"))
+        seed, length, constraints = _without(model, piece, number), None, Constraints()
+    elif isinstance(written, dict):
+        request = write_request(written)
+        model, constraints = models.load(request.model), request.settings.constraints
+        seed, length = _given(model, request)
+    else:
+        raise MessageError("written must be what asked for the piece")
+    yield {}
+    score = _as_written(piece, model)
+    model, grammar = prepare(model, seed, length, constraints)
+    told = explain_note(model, grammar, score, number)
+    yield {
+        "explained": number,
+        "alternatives": [list(dataclasses.astuple(each)) for each in told.alternatives],
+        "nothing": told.nothing,
+        "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
+    }
+
+
+def control_of(models: Models, message: Json) -> str | None:
+    """Return the control beside which to say why a request cannot be; None: no single one."""
+    try:
+        request = write_request(message)
+        model = models.load(request.model)
+    except ValueError:
+        return None
+    for name, control in CONTROLS.items():
+        constraints = request.settings.constraints
+        if getattr(constraints, name) is None:
+            continue
+        try:
+            prepare(
+                model, *_given(model, request), dataclasses.replace(constraints, **{name: None})
+            )
+        except ValueError:
+            continue
+        return control
+    return None
+
+
+TASKS = {
+    "describe": describe,
+    "text": read_text,
+    "check": check,
+    "write": write,
+    "explain": explain,
+}
+
+
+def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
+    """Run a task until it has something to tell, or this time is over; None: it has ended."""
+    until = time.monotonic() + seconds
+    for told in task:
+        if told:
+            return [told]
+        if time.monotonic() >= until:
+            return []
+    return None
+
+
+def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
+    """Return what the model is given, and how long it writes."""
+    vocabulary, score = model.vocabulary, request.piece.score
+    if request.how == "instead":
+        return _instead(model, request), None
+    if not len(score.notes):
+        if request.how in ("harmonize", "rewrite"):
+            raise MessageError(f"there are no notes to {request.how} yet: play some")
+        return no_seed(vocabulary), Length(bars=request.settings.bars)
+    score, changes = _fitted(score, model)
+    if not len(score.notes):
+        raise MessageError("the model has no instrument for these notes")
+    if request.how == "harmonize":
+        there = high_to_low(score)
+        voices = [program for program in vocabulary.programs if program != DRUMS]
+        numbers = [number for number, program in enumerate(voices, 1) if program in there]
+        seed = voices_of(score, vocabulary, numbers if len(numbers) < len(voices) else [1])
+        return dataclasses.replace(seed, changes=(*changes, *seed.changes)), None
+    if request.how == "rewrite":
+        first, end = (min(bar, len(score.bars)) for bar in request.bars)
+        if first >= end:
+            raise MessageError("select bars of the piece to rewrite")
+        programs = request.programs or np.unique(score.notes["program"]).tolist()
+        seed = rewritten(score, vocabulary, range(first, end), programs)
+        return dataclasses.replace(seed, changes=tuple(changes)), None
+    seed = continued_at_once(score, vocabulary, changes)
+    if request.how == "accompany":
+        seed = accompany(model, seed)
+    return seed, Length(bars=request.settings.bars)
+
+
+def _instead(model: Model, request: WriteRequest) -> Seed:
+    """Return a piece up to a note, with another in its place, and a person's own notes later."""
+    score, vocabulary = _as_written(request.piece, model), model.vocabulary
+    instead = np.array([request.instead], dtype=NOTE)
+    (onset, _, pitch, _, program), notes = request.instead, score.notes
+    if program not in vocabulary.programs or not (
+        vocabulary.lowest_pitch <= pitch <= vocabulary.highest_pitch
+    ):
+        raise MessageError("the model has no such note")
+    is_earlier = notes["program"] * 128 + notes["pitch"] < program * 128 + pitch
+    is_earlier &= notes["onset"] == onset
+    kept = notes[request.piece.is_own | (notes["onset"] < onset) | is_earlier]
+    ordered = canonical(np.concatenate([kept, instead]), score.bars, score.tempo_bpm, score.grid)[0]
+    is_open = np.ones((len(vocabulary.programs), int(score.bar_starts[-1])), dtype=bool)
+    is_open[:, :onset] = False
+    is_open[np.array(vocabulary.programs) <= program, onset] = False
+    return Seed(dataclasses.replace(score, notes=ordered.notes), is_open)
+
+
+def _without(model: Model, piece: PagePiece, number: int) -> Seed:
+    """Return a piece without one of its notes, which the model may write anywhere."""
+    score = _as_written(piece, model)
+    is_open = np.ones((len(model.vocabulary.programs), int(score.bar_starts[-1])), dtype=bool)
+    return Seed(dataclasses.replace(score, notes=np.delete(score.notes, number)), is_open)
+
+
+def _as_written(piece: PagePiece, model: Model) -> Score:
+    """Return a piece that has the same notes for a model as for the page.
+
+    Raises:
+        MessageError: it has not.
+    """
+    score = _fitted(piece.score, model)[0]
+    if len(score.notes) != len(piece.score.notes):
+        raise MessageError("the model that is chosen does not play all notes of this piece")
+    return score
+
+
+def _fitted(score: Score, model: Model) -> tuple[Score, list[str]]:
+    """Return a piece on the grid of a model and with its tokens, and what that changed."""
+    vocabulary = model.vocabulary
+    if score.grid != vocabulary.grid:
+        score = on_grid(midi_bytes(score), vocabulary.grid)
+    return adapt_score(score, vocabulary)
+
+
+def on_grid(content: bytes, grid: Grid) -> Score:
+    """Return what the bytes of a MIDI file say, on a grid.
+
+    Raises:
+        MidiError: no music can be read in them.
+    """
+    return score_from_events(parse_events(content, "the file"), grid)[0]
