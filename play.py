@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.cli import Parser, fail
+from generation.defaults import newest_model
 
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
@@ -28,13 +29,16 @@ GOODBYE_SECONDS = 2
 
 def command_line() -> argparse.ArgumentParser:
     """Return the parser of the options, in the order in which --help lists them."""
-    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser = Parser(
+        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument(
         "--checkpoint",
         "-c",
         metavar="FILE",
         type=Path,
-        help="a model.safetensors to begin with (default: what is in models/ and runs/)",
+        help="a model.safetensors to begin with (default: the newest of\n"
+        "models/bach.safetensors and runs/bach)",
     )
     parser.add_argument(
         "--port",
@@ -114,19 +118,15 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     import uvicorn
 
     from model.serialization import ModelFileError
-    from web.messages import MessageError
     from web.models import Models
     from web.server import make_app
 
     torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one
     port = listening.getsockname()[1]
-    models = Models(options.checkpoint)
-    names = list(models.paths())
-    if not names:
-        fail("there is no model in models/ or runs/ yet: `make music` trains one")
     try:
-        models.load(names[0])
-    except (ModelFileError, MessageError) as error:
+        models = Models(options.checkpoint or newest_model())
+        models.load(next(iter(models.paths())))
+    except (ModelFileError, FileNotFoundError) as error:
         fail(str(error))
     token = None if is_loopback(options.host) else secrets.token_urlsafe(16)
     app = make_app(models, hosts_of(options.host, port), token)

@@ -61,7 +61,7 @@ class Connection:
                 raise MessageError(f"a message of more than {MOST_BYTES >> 10} KiB")
             message = parse(text)
             kind, number = message.get("do"), message.get("id")
-            if type(number) is not int or not (kind in TASKS or kind == "stop"):
+            if type(number) is not int or kind not in [*TASKS, "stop"]:
                 raise MessageError("a message without a number, or that asks for nothing known")
         except MessageError as error:
             return await self._tell({"error": str(error)})

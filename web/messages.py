@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from data.score import BAR, NOTE, TEMPO_LEVELS, Grid, Score, canonical
 from generation.constraints import Constraints
-from model.sampling import SamplingOptions
+from generation.defaults import DEFAULT_SAMPLING
+from model.config import SamplingOptions
 
 Json: TypeAlias = dict[str, Any]
 How = Literal["continue", "accompany", "harmonize", "rewrite", "instead"]
@@ -28,7 +29,10 @@ MOST_VARIATIONS = 4
 MOST_TEXT = 4096  # characters of seed text
 
 _NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, 128))
-_GRIDS = {"beats": range(1, 97), "seconds": range(1, 1001)}  # steps a beat, or a second
+_GRIDS: dict[Literal["beats", "seconds"], range] = {
+    "beats": range(1, 97),
+    "seconds": range(1, 1001),
+}  # steps a beat, or a second
 
 
 class MessageError(ValueError):
@@ -119,10 +123,10 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
     notes = _table(data, "notes", 6, MOST_NOTES)
     bars = _table(data, "bars", 3, MOST_BARS)
     tempo = _table(data, "tempo", 1, MOST_BARS)[:, 0]
-    kind, steps = data.get("grid"), data.get("steps")
-    if kind not in _GRIDS or type(steps) is not int or steps not in _GRIDS[kind]:
+    steps, kinds = data.get("steps"), [kind for kind in _GRIDS if kind == data.get("grid")]
+    if not kinds or type(steps) is not int or steps not in _GRIDS[kinds[0]]:
         raise MessageError("a piece must have a grid of beats or seconds")
-    grid = Grid(steps, kind)
+    grid = Grid(steps, kinds[0])
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")
     numerator, denominator, length = bars.T
@@ -180,7 +184,8 @@ def settings_of(message: Json) -> Settings:
         polyphony = _integer(data, "polyphony", 1, 64)
     if tempo is not None and not _is_number(tempo):
         raise MessageError("tempo must be a number")
-    temperature, top_p = data.get("temperature", 0.75), data.get("top_p", 0.95)
+    temperature = data.get("temperature", DEFAULT_SAMPLING.temperature)
+    top_p = data.get("top_p", DEFAULT_SAMPLING.top_p)
     if not (_is_number(temperature) and _is_number(top_p) and 0 <= temperature <= 3):
         raise MessageError("boldness must be a number from 0 to 3")
     try:
@@ -206,10 +211,10 @@ def write_request(message: Json) -> WriteRequest:
         ConstraintError: settings that no model can meet.
     """
     how: Any = message.get("how")
-    if how not in get_args(How):
+    if how not in [*get_args(How)]:
         raise MessageError("there is no such way to write")
     piece = piece_of(message)
-    bars = _integers(message, "bars", len(piece.score.bars))
+    bars = _integers(message, "bars", MOST_BARS)
     instead = _integers(message, "instead", 2**20)
     if how == "rewrite" and not (len(bars) == 2 and bars[0] < bars[1]):
         raise MessageError("select bars of the piece to rewrite")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from generation.defaults import PROJECT
 from generation.model import Model, load
 from web.messages import MessageError
 
@@ -14,12 +15,12 @@ class Models:
     """The models under a folder, by name.
 
     Args:
-        checkpoint: one more, which comes first.
+        first: one of them, or one more, which comes first.
         folder: that holds `models/` and `runs/`.
     """
 
-    def __init__(self, checkpoint: Path | None = None, folder: Path | None = None) -> None:
-        self._checkpoint, self._folder = checkpoint, folder or Path()
+    def __init__(self, first: Path, folder: Path = PROJECT) -> None:
+        self._first, self._folder = first, folder
         self._loaded: dict[tuple[Path, int, int], Model] = {}  # the latest asked for comes last
 
     def paths(self) -> dict[str, Path]:
@@ -29,10 +30,9 @@ class Models:
         runs.sort(key=lambda path: -path.stat().st_mtime)
         named = {path.stem: path for path in shipped}
         named |= {f"runs/{path.parent.name}": path for path in runs}
-        if self._checkpoint is None:
-            return named
-        others = {name: path for name, path in named.items() if path != self._checkpoint}
-        return {str(self._checkpoint): self._checkpoint} | others
+        first = self._first.resolve()
+        name = next((name for name, path in named.items() if path.resolve() == first), None)
+        return {name or str(self._first): self._first} | named
 
     def load(self, name: str) -> Model:
         """Return a model with the weights that its file holds now.
@@ -44,6 +44,8 @@ class Models:
         path = self.paths().get(name)
         if path is None:
             raise MessageError(f"there is no model {name[:80]!r} any more: choose another")
+        if not path.is_file():
+            return load(path)  # which says so
         status = path.stat()
         version = (path, status.st_mtime_ns, status.st_size)
         model = self._loaded.pop(version, None) or load(path)

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from websockets.sync.client import connect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
     *("--remote-debugging-port=0", "--hide-scrollbars", "--disable-dev-shm-usage"),
@@ -24,7 +26,9 @@ def chromium(size=(1200, 1000)):
     """A tab of a new browser, as a `Tab`."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         flags = [*FLAGS, f"--user-data-dir={folder}", f"--window-size={size[0]},{size[1]}"]
-        process = subprocess.Popen([CHROMIUM, *flags, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [CHROMIUM, *flags, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         try:
             port = until(lambda: _port(Path(folder)))
             with connect(f"ws://127.0.0.1:{port[0]}{port[1]}", max_size=None) as socket:
@@ -55,7 +59,9 @@ class Tab:
     def __init__(self, socket, size):
         self.socket, self.numbers, self.session, self.errors = socket, itertools.count(1), None, []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         self.resize(*size)
@@ -64,7 +70,9 @@ class Tab:
         """The result of a command."""
         number = next(self.numbers)
         message = {"id": number, "method": method, "params": parameters}
-        self.socket.send(json.dumps(message | ({"sessionId": self.session} if self.session else {})))
+        self.socket.send(
+            json.dumps(message | ({"sessionId": self.session} if self.session else {}))
+        )
         while (heard := json.loads(self.socket.recv(60))).get("id") != number:
             self._note(heard)
         assert "error" not in heard, heard["error"]
@@ -76,10 +84,18 @@ class Tab:
             details = event["params"]["exceptionDetails"]
             self.errors.append(details.get("exception", {}).get("description") or details["text"])
         if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
-            self.errors.append(f"{event['params']['entry']['text']} {event['params']['entry'].get('url')}")
+            self.errors.append(
+                f"{event['params']['entry']['text']} {event['params']['entry'].get('url')}"
+            )
 
     def resize(self, width, height, scale=1, mobile=False):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=mobile)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=mobile,
+        )
 
     def dark(self, is_dark=True):
         features = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
@@ -91,7 +107,9 @@ class Tab:
 
     def ask(self, expression):
         """The value of JavaScript, awaited."""
-        result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        result = self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
@@ -102,7 +120,7 @@ class Tab:
         """The middle of an element, scrolled into view."""
         find = f"document.querySelector({json.dumps(selector)})"
         self.ask(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        box = self.ask(f"(() => {{ const b = {find}.getBoundingClientRect(); return [b.x, b.y, b.width, b.height] }})()")
+        box = self.ask(f"(b => [b.x, b.y, b.width, b.height])({find}.getBoundingClientRect())")
         return box[0] + box[2] / 2, box[1] + box[3] / 2
 
     def click(self, selector):
@@ -110,13 +128,32 @@ class Tab:
 
     def drag(self, places):
         """Presses the mouse at the first place and lets go at the last."""
-        for kind, (x, y) in [("mousePressed", places[0]), *(("mouseMoved", p) for p in places[1:]), ("mouseReleased", places[-1])]:
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+        for kind, (x, y) in [
+            ("mousePressed", places[0]),
+            *(("mouseMoved", p) for p in places[1:]),
+            ("mouseReleased", places[-1]),
+        ]:
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=x,
+                y=y,
+                button="left",
+                buttons=1,
+                clickCount=1,
+            )
 
     def key(self, key, code=None, modifiers=0):
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, modifiers=modifiers, **text)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=code or key,
+                modifiers=modifiers,
+                **text,
+            )
 
     def screenshot(self, path, full=False):
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)["data"]

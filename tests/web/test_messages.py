@@ -1,0 +1,145 @@
+"""Messages of the page: what fits comes in as it is, everything else is one line."""
+
+import contextlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.music import GRID, SECONDS, random_score
+from web.messages import MOST_NOTES, MessageError, json_of, parse, piece_of, write_request
+
+SETTINGS = {"bars": 4, "temperature": 0.75, "top_p": 0.95}
+NOTE = [0, 12, 60, 80, 40, 1]
+
+
+def a_piece(**changes):
+    return {
+        "notes": [NOTE],
+        "bars": [[4, 4, 48]],
+        "tempo": [[80]],
+        "grid": "beats",
+        "steps": 12,
+    } | changes
+
+
+def a_request(**changes):
+    message = {"model": "bach", "how": "continue", "piece": a_piece(), "settings": SETTINGS}
+    return message | {"variations": 4, "random_seed": 1} | changes
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from((GRID, SECONDS)))
+def test_a_piece_comes_back_as_it_went_out(seed, grid):
+    rng = np.random.default_rng(seed)
+    score = random_score(rng, grid)
+    assume(len(score.bars))  # the page has a bar where nothing is written yet
+    is_own = rng.random(len(score.notes)) < 0.5
+    piece = piece_of({"piece": json.loads(json.dumps(json_of(score, is_own)))})
+    assert piece.score == score
+    assert np.array_equal(piece.is_own, is_own)
+
+
+def test_a_request_says_what_to_write():
+    request = write_request(a_request(how="rewrite", bars=[0, 1], programs=[40, 42]))
+    assert (request.how, request.bars, request.programs) == ("rewrite", (0, 1), (40, 42))
+    assert request.settings.constraints.key is None
+    asked = SETTINGS | {"key": "D minor", "range": [48, 72], "meter": [3, 4], "tempo": 90}
+    constraints = write_request(a_request(settings=asked)).settings.constraints
+    assert (constraints.key, constraints.pitch_range) == ("D minor", (48, 72))
+    assert (constraints.time_signature, constraints.tempo_bpm) == ((3, 4), 90)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", '"a"', "null", "[" * 100_000, "1" * 5000, "\0"]
+)
+def test_what_is_no_object_is_refused(text):
+    with pytest.raises(MessageError):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"notes": [NOTE] * (MOST_NOTES + 1)},
+        {"notes": [[0, 12, 60, 80, 40]]},
+        {"notes": [[0, 12, 128, 80, 40, 1]]},
+        {"notes": [[48, 12, 60, 80, 40, 1]]},
+        {"notes": [[0, 0, 60, 80, 40, 1]]},
+        {"notes": [[0, 12, 60, 0, 40, 1]]},
+        {"notes": [[-1, 12, 60, 80, 40, 1]]},
+        {"notes": [[0, 12, 60.5, 80, 40, 1]]},
+        {"notes": [[True, 12, 60, 80, 40, 1]]},
+        {"notes": [[10**30, 12, 60, 80, 40, 1]]},
+        {"notes": {}},
+        {"bars": []},
+        {"bars": [[4, 4, 49]]},
+        {"bars": [[4, 5, 48]]},
+        {"bars": [[0, 4, 48]]},
+        {"bars": [[4, 4, 48], [4, 4, 48]]},
+        {"tempo": [[0]]},
+        {"tempo": [[301]]},
+        {"grid": "steps"},
+        {"grid": []},
+        {"steps": 0},
+        {"steps": 12.0},
+    ],
+)
+def test_what_is_no_piece_is_refused(changes):
+    with pytest.raises(MessageError):
+        piece_of({"piece": a_piece(**changes)})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"how": "sing"},
+        {"how": ["continue"]},
+        {"how": "rewrite"},
+        {"how": "rewrite", "bars": [1, 1]},
+        {"how": "rewrite", "bars": [0, 10**6]},
+        {"how": "instead", "instead": [0, 12, 60, 80]},
+        {"how": "instead", "instead": [48, 12, 60, 80, 40]},
+        {"how": "instead", "instead": [0, 12, 128, 80, 40]},
+        {"variations": 5},
+        {"variations": True},
+        {"random_seed": -1},
+        {"model": 3},
+        {"model": "x" * 300},
+        {"settings": None},
+        {"settings": SETTINGS | {"bars": 0}},
+        {"settings": SETTINGS | {"bars": 10**9}},
+        {"settings": SETTINGS | {"temperature": float("nan")}},
+        {"settings": SETTINGS | {"top_p": 0}},
+        {"settings": SETTINGS | {"tempo": float("inf")}},
+        {"settings": SETTINGS | {"programs": []}},
+        {"settings": SETTINGS | {"key": 4}},
+        {"settings": SETTINGS | {"key": "H moll"}},
+        {"settings": SETTINGS | {"range": [72, 48]}},
+        {"settings": SETTINGS | {"meter": [3]}},
+        {"settings": SETTINGS | {"polyphony": 0}},
+        {"programs": "all"},
+    ],
+)
+def test_what_is_no_request_is_refused(changes):
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):  # one line
+        write_request(a_request(**changes))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(sorted(a_request() | a_piece() | SETTINGS)), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(a_request())), json_values))
+def test_whatever_is_said_is_heard_or_refused(changes):
+    with contextlib.suppress(ValueError):
+        write_request(a_request(**changes))

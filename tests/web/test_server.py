@@ -1,0 +1,197 @@
+"""The server: who is let in, what is handed out, and what many or malformed requests do."""
+
+import io
+import wave
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from data.midi.io import midi_bytes, parse_events
+from data.midi.quantize import score_from_events
+from tests.folders import tune as a_tune
+from tests.models import four_parts
+from tests.music import GRID
+from tests.web.conftest import SETTINGS
+from web import server
+from web.messages import piece_of
+from web.server import make_app
+
+HOST = "127.0.0.1:8765"
+OURS = {"host": HOST, "origin": f"http://{HOST}"}
+
+
+@pytest.fixture
+def client(models):
+    with TestClient(make_app(models, frozenset({HOST})), headers=OURS) as client:
+        yield client
+
+
+def ask(socket, kind, number=1, **message):
+    """Sends a question, and gives what is told up to its end."""
+    full = {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1} | message
+    socket.send_json(full | {"do": kind, "id": number})
+
+
+def until(socket, *names):
+    """The next that is told and has one of these."""
+    while not {*names} & {*(told := socket.receive_json())}:
+        pass
+    return told
+
+
+def test_the_page_and_its_files_are_handed_out_and_nothing_else(client):
+    page = client.get("/")
+    assert "<title>Etude</title>" in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
+    for path in (
+        "/static/server.py",
+        "/static/..%2fserver.py",
+        "/static/%2e%2e/tasks.py",
+        "/etc/passwd",
+    ):
+        assert client.get(path).status_code == 404
+    assert client.get("/models").json() == {"models": ["quartet", "runs/piano"]}
+
+
+def test_nothing_is_fetched_from_elsewhere():
+    for path in server.STATIC.iterdir():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert "://" not in line.replace("http://www.w3.org/2000/svg", "").replace(
+                "}://$", ""
+            ), line
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example:8765"},
+        {"host": "127.0.0.1:9000"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:8765"},
+    ],
+)
+def test_other_pages_are_not_let_in(client, headers):
+    assert client.get("/models", headers=OURS | headers).status_code == 403
+    assert client.post("/midi", headers=OURS | headers).status_code == 403
+    with (
+        pytest.raises(WebSocketDisconnect) as refused,
+        client.websocket_connect("/live", headers=OURS | headers),
+    ):
+        pass
+    assert refused.value.code == 1008
+
+
+def test_a_page_without_an_origin_may_look_but_not_ask(models):
+    with TestClient(make_app(models, frozenset({HOST})), headers={"host": HOST}) as client:
+        assert client.get("/").status_code == 200
+        assert client.post("/midi").status_code == 403
+
+
+def test_in_a_network_the_token_decides(models):
+    with TestClient(make_app(models, token="secret"), headers=OURS) as client:
+        assert client.get("/").status_code == 403
+        assert client.get("/?token=secre").status_code == 403
+        assert client.get("/models").status_code == 403
+        assert client.get("/?token=secret").status_code == 200  # and now there is a cookie
+        assert client.get("/models").status_code == 200
+
+
+def test_sounds_are_wav_files(client):
+    for path in ("/sound/40/60", "/sound/40/62", "/sound/128/36"):
+        assert client.get(path).content[:4] == b"RIFF"
+    assert client.get("/sound/40/60").content == client.get("/sound/40/62").content
+    for path in ("/sound/129/60", "/sound/40/128", "/sound/-1/60", "/sound/a/b"):
+        assert client.get(path).status_code == 404
+
+
+def test_what_is_taken_away_holds_the_notes(client, tune):
+    midi = client.post("/midi", json={"piece": tune}).content
+    score = score_from_events(parse_events(midi, "it"), GRID)[0]
+    assert score == piece_of({"piece": tune}).score
+    with wave.open(io.BytesIO(client.post("/wav", json={"piece": tune}).content)) as sound:
+        assert sound.getnframes() > 3 * 44_100
+    assert client.post("/midi", json={"piece": 3}).status_code == 400
+    assert client.post("/midi", content=b"x" * 600_000).status_code == 413
+
+
+def test_an_uploaded_file_is_read_under_guard(client, monkeypatch):
+    told = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3))).json()
+    assert piece_of({"piece": told["read"]}).score == four_parts(3)
+    for content in (b"", b"no MIDI", midi_bytes(a_tune(0))[:40]):
+        refused = client.post("/upload?model=quartet", content=content)
+        assert refused.status_code == 400
+        assert len(refused.text.splitlines()) == 1
+    assert client.post("/upload?model=none", content=b"MThd").status_code == 400
+    monkeypatch.setattr(server, "MOST_NOTES", 20)
+    told = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3))).json()
+    assert len(told["read"]["notes"]) == 16
+    assert told["changes"] == ["only its first 1 bars were taken"]
+    monkeypatch.setattr(server, "READ_SECONDS", 0.0)
+    late = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3)))
+    assert "took more than 0 seconds" in late.text
+
+
+def test_notes_come_while_they_are_written(client, tune):
+    with client.websocket_connect("/live") as socket:
+        ask(socket, "write", how="continue", piece=tune)
+        assert until(socket, "begun", "error")["opens"] == 48
+        assert until(socket, "notes", "done")["notes"]
+        assert len(until(socket, "done")["done"]) == 2
+
+
+def test_a_new_question_ends_the_one_before(client, tune):
+    with client.websocket_connect("/live") as socket:
+        ask(socket, "write", number=1, how="continue", piece=tune, settings=SETTINGS | {"bars": 32})
+        assert until(socket, "notes")["id"] == 1
+        ask(socket, "write", number=2, how="harmonize", piece=tune)
+        assert until(socket, "done")["id"] == 2
+        ask(socket, "write", number=3, how="continue", piece=tune, settings=SETTINGS | {"bars": 32})
+        assert until(socket, "notes")["id"] == 3
+        socket.send_json({"do": "stop", "id": 4})
+        ask(socket, "text", number=5, text="C4")
+        assert until(socket, "done", "read")["id"] == 5
+
+
+def test_refusals_are_told_with_their_number(client, tune):
+    with client.websocket_connect("/live") as socket:
+        ask(socket, "text", number=7, text="what?")
+        told = until(socket, "error")
+        assert told["id"] == 7
+        assert "cannot read" in told["error"]
+        ask(socket, "write", number=8, how="continue", piece=tune, settings=SETTINGS | {"tempo": 9})
+        assert until(socket, "error")["control"] == "tempo"
+
+
+def test_malformed_messages_are_answered_and_change_nothing(client, tune):
+    with client.websocket_connect("/live") as socket:
+        for text in (
+            "",
+            "{",
+            "[]",
+            "{}",
+            '{"do": "write"}',
+            '{"do": "fly", "id": 1}',
+            '{"do": [], "id": 1}',
+            "x" * 600_000,
+        ):
+            socket.send_text(text)
+            assert socket.receive_json().keys() == {"error"}
+        socket.send_bytes(b"\xff\xfe")
+        assert socket.receive_json().keys() == {"error"}
+        socket.send_json({"do": "write", "id": 1})
+        assert until(socket, "error")["id"] == 1
+        ask(socket, "text", text="C4")
+        assert until(socket, "read")
+
+
+def test_too_many_pages_are_told_so(client, monkeypatch):
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    with client.websocket_connect("/live"):
+        with pytest.raises(WebSocketDisconnect) as refused, client.websocket_connect("/live"):
+            pass
+        assert refused.value.code == 1013
+    with client.websocket_connect("/live"):
+        pass

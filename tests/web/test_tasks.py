@@ -1,0 +1,142 @@
+"""What the page asks of a model, with models that know nothing."""
+
+import numpy as np
+import pytest
+
+from generation.constraints import ConstraintError
+from tests.web.conftest import SETTINGS
+from web.messages import MessageError, piece_of
+from web.tasks import advance, control_of
+
+
+def done(told):
+    """The pieces at the end of what was told."""
+    return told[-1]["done"]
+
+
+def keys(piece, is_own=None):
+    """Onset, program and pitch of each note; of those put in or of those written, if asked."""
+    return {(n[0], n[4], n[2]) for n in piece["notes"] if is_own is None or bool(n[5]) == is_own}
+
+
+def test_a_model_says_what_it_plays(do):
+    (quartet,) = do("describe")
+    assert [program for program, _ in quartet["plays"]["programs"]] == [40, 41, 42, 43]
+    assert (quartet["plays"]["pitches"], quartet["plays"]["steps"]) == ([36, 84], 12)
+    (pianist,) = do("describe", model="runs/piano")
+    assert (pianist["plays"]["grid"], pianist["plays"]["steps"]) == ("seconds", 100)
+    with pytest.raises(MessageError, match="no model"):
+        do("describe", model="../models/quartet.safetensors")
+
+
+def test_text_is_read(do, tune):
+    assert [note[2] for note in tune["notes"]] == [60, 64, 67, 72]
+    assert all(note[5] for note in tune["notes"])
+    assert do("text", text="C E")[0]["changes"]  # they may be meant as notes
+
+
+@pytest.mark.parametrize("how", ["continue", "accompany", "harmonize"])
+def test_all_that_was_put_in_is_kept_and_each_note_is_told_once(do, tune, how):
+    told = do("write", how=how, piece=tune)
+    pieces = done(told)
+    assert len(pieces) == 2
+    heard = [note for each in told for note in each.get("notes", [])]
+    for row, piece in enumerate(pieces):
+        assert keys(piece, True) == keys(tune)
+        its = [(onset, program, pitch) for r, onset, _, pitch, _, program in heard if r == row]
+        assert len(its) == len(set(its))
+        assert set(its) == keys(piece, False) != set()
+        assert len(piece["bars"]) == len(tune["bars"]) + (0 if how == "harmonize" else 2)
+
+
+def test_the_same_number_writes_the_same(do, tune):
+    first, again, other = (
+        done(do("write", how="continue", piece=tune, random_seed=n)) for n in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_a_model_on_another_grid_goes_on_too(do, tune):
+    (piece, _) = done(do("write", how="continue", piece=tune, model="runs/piano"))
+    assert piece["grid"] == "seconds"
+    assert [note[2] for note in piece["notes"] if note[5]] == [60, 64, 67, 72]
+
+
+def test_selected_bars_alone_are_rewritten(do, tune):
+    whole = done(do("write", how="accompany", piece=tune))[0]
+    rewritten = done(do("write", how="rewrite", piece=whole, bars=[1, 2]))[0]
+    outside = {key for key in keys(whole) if not 48 <= key[0] < 96}
+    assert {key for key in keys(rewritten) if not 48 <= key[0] < 96} == outside
+    assert keys(rewritten) != keys(whole)
+
+
+def test_nothing_begins_from_nothing(do, tune):
+    empty = tune | {"notes": []}
+    assert done(do("write", how="continue", piece=empty))[0]["notes"]
+    for how in ("harmonize", "rewrite"):
+        with pytest.raises(MessageError, match="no notes"):
+            do("write", how=how, piece=empty, bars=[0, 1])
+
+
+def test_another_note_is_taken_and_what_follows_is_written_anew(do, tune):
+    request = {"how": "harmonize", "piece": tune}
+    piece = done(do("write", **request))[0]
+    number = next(i for i, note in enumerate(piece["notes"]) if note[0] >= 12 and not note[5])
+    note = piece["notes"][number]
+    full = request | {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1}
+    (why,) = do("explain", written=full, piece=piece, note=number)
+    shares = [share for _, _, share in why["alternatives"]]
+    assert sum(shares) + why["nothing"] <= 1 + 1e-9
+    assert [note[4], note[2]] in [[program, pitch] for program, pitch, _ in why["alternatives"]]
+    assert sum(why["looked_at"]) == pytest.approx(1, abs=0.01)
+    assert len(why["looked_at"]) <= number
+    program, pitch, _ = next(each for each in why["alternatives"] if each[:2] != [note[4], note[2]])
+    instead = [note[0], note[1], pitch, note[3], program]
+    other = done(do("write", how="instead", piece=piece, instead=instead))[0]
+    assert (note[0], program, pitch) in keys(other)
+    assert keys(tune) <= keys(other)
+    earlier = {key for key in keys(piece) if key[0] < note[0]}
+    assert {key for key in keys(other) if key[0] < note[0]} == earlier
+
+
+def test_a_note_that_was_put_in_is_explained_too(do, tune):
+    (why,) = do("explain", written=None, piece=tune, note=2)
+    assert [40, 67] in [[program, pitch] for program, pitch, _ in why["alternatives"]]
+
+
+def test_what_cannot_be_is_said_beside_its_control(do, models, tune):
+    assert do("check", how="continue", piece=tune) == [{"possible": True}]
+    message = {"model": "quartet", "how": "continue", "piece": tune, "variations": 1}
+    for asked, control in (
+        ({"tempo": 9, "key": "D minor"}, "tempo"),
+        ({"meter": [7, 8], "key": "D minor"}, "meter"),
+        ({"programs": [3]}, "programs"),
+        ({"range": [1, 2]}, "range"),
+    ):
+        settings = SETTINGS | asked
+        with pytest.raises(ConstraintError):
+            do("check", how="continue", piece=tune, settings=settings)
+        assert control_of(models, message | {"settings": settings, "random_seed": 0}) == control
+
+
+def test_a_run_in_training_is_played_with_its_newest_weights(models, folder):
+    before = models.load("quartet")
+    assert models.load("quartet") is before
+    path = folder / "models/quartet.safetensors"
+    path.touch()
+    assert models.load("quartet") is not before
+
+
+def test_tasks_take_turns():
+    told = iter([{}, {}, {"a": 1}, {"b": 2}])
+    assert advance(told, 0.0) == []
+    assert advance(told, 60.0) == [{"a": 1}]
+    assert advance(told, 60.0) == [{"b": 2}]
+    assert advance(told, 60.0) is None
+
+
+def test_a_piece_of_the_page_is_canonical(tune):
+    notes = [*tune["notes"], tune["notes"][0]]
+    piece = piece_of({"piece": tune | {"notes": notes}})
+    assert len(piece.score.notes) == 4
+    assert np.all(piece.is_own)
