@@ -32,7 +32,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
-KNOWN_KEY_SHARE = 0.5  # and of which key the whole piece is
+KNOWN_KEY_SHARE = 0.3  # and of which key the whole piece is
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
