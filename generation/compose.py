@@ -354,6 +354,8 @@ def prepare(
 ) -> tuple[Model, ConstrainedGrammar]:
     """Return the model at the tempo asked for, and the grammar of the piece."""
     model = model.retimed(constraints)
+    if constraints.counterpoint is None:
+        constraints = dataclasses.replace(constraints, counterpoint=model.counterpoint)
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
