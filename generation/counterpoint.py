@@ -79,7 +79,7 @@ class StrictCounterpoint:
         way = np.where(is_old & (new != NO_PITCH), np.sign(new - old), 0)  # where each has gone
 
         apart = np.abs(old[:, :, None] - old[:, None]) % OCTAVE  # (B, P, P)
-        may_be: NDArray[np.bool_] = _PERFECT[apart] & is_old[:, :, None] & (way != 0)[:, None]
+        may_be: NDArray[np.bool_] = np.take(_PERFECT, apart) & is_old[:, :, None] & (way != 0)[:, None]
         may_be[:, np.arange(len(way[0])), np.arange(len(way[0]))] = False
         pitch = np.arange(self._vocabulary.pitch_count)
         after = np.abs(pitch - new[..., None]) % OCTAVE  # (B, P, K)

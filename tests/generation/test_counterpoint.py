@@ -1,4 +1,4 @@
-"""Strict counterpoint: no parallels by the measure that judges pieces, and what is masked by hand."""
+"""Strict counterpoint: no parallels by the measure that judges pieces, and masks by hand."""
 
 import numpy as np
 import pytest
