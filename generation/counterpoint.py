@@ -56,7 +56,7 @@ class StrictCounterpoint:
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take notes away from a mask (B, V), after all other rules; never all of a row."""
         among = self._vocabulary.ids(Kind.NOTE)
-        notes = mask[:, among]
+        notes: NDArray[np.bool_] = mask[:, among]
         kept = np.asarray(notes & ~self._is_parallel(state))
         rows = np.arange(len(mask))
         due = state.next_given < len(self._given.ids)
@@ -64,7 +64,7 @@ class StrictCounterpoint:
         is_note = (token >= 0) & (token < notes.shape[1])
         due, token = rows[due][is_note], token[is_note]
         kept[due, token] = notes[due, token]
-        is_left = kept.any(axis=1) | ~notes.any(axis=1)
+        is_left = np.asarray(kept.any(axis=1) | ~notes.any(axis=1))
         mask[:, among] = np.where(is_left[:, None], kept, notes)
 
     def _is_parallel(self, state: ConstrainedState) -> NDArray[np.bool_]:
@@ -79,7 +79,9 @@ class StrictCounterpoint:
         way = np.where(is_old & (new != NO_PITCH), np.sign(new - old), 0)  # where each has gone
 
         apart = np.abs(old[:, :, None] - old[:, None]) % OCTAVE  # (B, P, P)
-        may_be: NDArray[np.bool_] = np.take(_PERFECT, apart) & is_old[:, :, None] & (way != 0)[:, None]
+        may_be: NDArray[np.bool_] = (
+            np.take(_PERFECT, apart) & is_old[:, :, None] & (way != 0)[:, None]
+        )
         may_be[:, np.arange(len(way[0])), np.arange(len(way[0]))] = False
         pitch = np.arange(self._vocabulary.pitch_count)
         after = np.abs(pitch - new[..., None]) % OCTAVE  # (B, P, K)
