@@ -28,56 +28,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from common.cli import Parser, fail, positive_integer, random_seed
 from data.corpus.corpus import CorpusError
-from data.keys import estimate_key, pitched_notes
-from data.score import NOTE, Score
+from data.score import Score
+from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad
 from evaluation.samples import sample_pieces, split_scores
 from generation.defaults import newest_model
 from generation.model import Model, corpus_of, load
 from model.serialization import ModelFileError
 
 DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
-
-
-def final_chord(score: Score) -> NDArray[np.void]:
-    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
-    notes = pitched_notes(score)
-    if not len(notes):
-        return np.empty(0, NOTE)
-    last = notes["onset"].max()
-    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
-
-
-def root_of_triad(chord: NDArray[np.void]) -> int | None:
-    """Return the pitch class of the bass of a major or minor triad in root position, else None.
-
-    Pitch classes may be doubled and the fifth may be missing, the third may not.
-
-    Args:
-        chord: (N,) of NOTE.
-    """
-    if not len(chord):
-        return None
-    bass = int(chord["pitch"].min())
-    above = set(((chord["pitch"] - bass) % 12).tolist())
-    is_triad = any({0, third} <= above <= {0, third, 7} for third in (3, 4))
-    return bass % 12 if is_triad else None
-
-
-def ends_on_tonic(score: Score) -> bool:
-    """Return whether a piece ends on the tonic's triad in root position, major or minor.
-
-    So a Picardy third counts. The key is that of the music before the last bar, so that an ending
-    cannot speak for itself; where that has no key, as in a piece of one bar, it does not.
-    """
-    try:
-        key = estimate_key(score.excerpt(0, len(score.bars) - 1))
-    except ValueError:
-        return False
-    return root_of_triad(final_chord(score)) == key.tonic
 
 
 def features(score: Score) -> dict[str, float]:

@@ -27,14 +27,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from benchmarks.endings import ends_on_tonic, final_chord, root_of_triad
 from common.cli import Parser, fail
 from data.corpus.corpus import Corpus, CorpusError
 from data.keys import Key, estimate_key, key_pitch_classes
 from data.score import Score
 from data.tokens.tokenizer import encode
+from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad
 from evaluation.likelihood import GIVEN, free_nats, with_gap
-from evaluation.samples import sample_pieces, split_scores
+from evaluation.samples import MELODIES, sample_pieces, split_scores
 from evaluation.voice_leading import (
     FIFTH,
     PAIRS,
@@ -52,11 +52,6 @@ from generation.model import Model, corpus_of, load
 from generation.seeds import Seed, continued, seed_from_notes, voices_of
 from model.serialization import ModelFileError
 
-TYPED = {
-    "C4 E4 G4 C5": "C4 E4 G4 C5",
-    "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
-    "Ode to Joy": "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2",
-}
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
 MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
@@ -76,7 +71,7 @@ def typed_melodies(model: Model) -> list[Melody]:
     vocabulary = model.vocabulary
     return [
         Melody(name, seed_from_notes(text, vocabulary), Key(0, "major"))
-        for name, text in TYPED.items()
+        for name, text in MELODIES.items()
     ]
 
 

@@ -155,10 +155,8 @@ def draw_histograms(comparison: Comparison) -> Figure:
         shares = [np.array(its.shares) for its in (row.generated, row.held_out)]
         shown = np.flatnonzero(np.maximum(*shares) >= _MIN_SHARE)
         places = np.arange(len(shown))
-        for (which, (_, _, color)), each, at in zip(
-            _SETS.items(), shares, (-0.2, 0.2), strict=True
-        ):
-            axes.bar(places + at, each[shown], 0.36, color=color, label=SETS[which])
+        for (_, _, color), each, at in zip(_SETS.values(), shares, (-0.2, 0.2), strict=True):
+            axes.bar(places + at, each[shown], 0.36, color=color)
         labels = [f"{row.bins[n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
         axes.set_xticks(places, labels)
         axes.yaxis.set_major_formatter("{x:.0%}")
@@ -167,8 +165,6 @@ def draw_histograms(comparison: Comparison) -> Figure:
         axes.grid(axis="y", color=FAINT, lw=0.6)
         if not len(shown):
             _write_undefined(axes, 0.5)
-        elif not index:
-            axes.legend(frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="upper right")
     return figure
 
 

@@ -1,11 +1,15 @@
 """The one-page report: everything there is to say of a model, to read, to see and to hear.
 
-The page needs nothing but itself: pictures and sound are in it as data: URIs. What it says is in
-templates/report.html; whatever a file is called is escaped there, never markup.
+The page needs nothing but itself: pictures, sound and MIDI files are in it as data: URIs. What it
+says is in templates/report.html; whatever a file is called is escaped there, never markup. Its one
+script, templates/player.js, moves a line over what is heard.
 """
 
 import base64
+import json
+import math
 import shlex
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +18,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_atomically
 from common.text import printable
+from data.midi.io import midi_bytes
+from data.score import Score
 from evaluation import tables
 from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
 from evaluation.comparison import DRAWS
 from evaluation.originality import Originality
+from evaluation.samples import MELODIES
 from evaluation.summary import Example, Examples, ModelSummary
 from rendering.audio import mu_law_wav
-from rendering.piano_roll import draw_piano_roll, draw_surprise
+from rendering.notation import engrave, has_notation, to_musicxml
+from rendering.piano_roll import draw_piano_roll, draw_surprise, system_places
 from rendering.png import png_bytes
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -57,8 +65,11 @@ def write_report(
     template = environment().get_template("report.html")
     text = template.render(
         summary=summary,
-        name=printable(Path(checkpoint).parent.name or Path(checkpoint).stem),
+        name=printable(_model_name(Path(checkpoint))),
+        verdict=tables.verdict(summary),
         headlines=tables.headlines(summary),
+        voices_table=tables.voices_table(summary),
+        melodies=list(MELODIES),
         players=_players(summary, examples),
         likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
         likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
@@ -82,7 +93,13 @@ def write_report(
         temporary.write_text(text, encoding="utf-8")
 
 
-def _players(summary: ModelSummary, examples: Examples) -> dict[str, list[dict[str, Any]]]:
+def _model_name(checkpoint: Path) -> str:
+    """Return the name of a model's run, or of its file, if that has one of its own."""
+    is_of_run = checkpoint.stem == "model" and checkpoint.parent.name
+    return checkpoint.parent.name if is_of_run else checkpoint.stem
+
+
+def _players(summary: ModelSummary, examples: Examples) -> dict[str, Any]:
     """Render all examples; together their sound is MAX_SECONDS long at most."""
     seconds = MAX_SECONDS / (len(examples.given) + len(examples.written) + 1)
     given = [_player(each, printable(Path(each.name).name), seconds) for each in examples.given]
@@ -95,7 +112,10 @@ def _players(summary: ModelSummary, examples: Examples) -> dict[str, list[dict[s
     ]
     name = printable(examples.held_out.name)
     title = f"For comparison: {name}, which the model has not seen"
-    return {"given": given, "own": [*written, _player(examples.held_out, title, seconds)]}
+    best, *others = written
+    real = _player(examples.held_out, title, seconds)
+    best = {**best, "is_open": True, "facts": best["size"]}  # figures come later
+    return {"best": best, "given": given, "own": [*others, real]}
 
 
 def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
@@ -113,21 +133,49 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
     if example.originality:
         run = max(example.originality.longest_runs, key=lambda run: run.notes, default=None)
         longest = printable(str(run)) if run else "none of four notes or more"
-    if example.picture:
-        picture = example.picture.read_bytes()
-        caption = f"{printable(example.picture.name)}; what the model was given is shaded."
-    else:
-        picture = png_bytes(draw_piano_roll(score))
-        caption = "Pitch over time, a color an instrument."
+    picture, places, caption = _roll(example)
     return {
         "title": title,
         "facts": facts,
         "longest_run": longest,
         "audio": _data_uri(mu_law_wav(heard), "audio/wav"),
+        "midi": _data_uri(midi_bytes(score), "audio/midi"),
+        "file": Path(printable(example.name)).with_suffix(".mid").name,
         "picture": _data_uri(picture, "image/png"),
+        "systems": places,
         "size": size,
         "caption": caption,
+        "score": _data_uri(_engraved(example, heard).encode(), "image/svg+xml"),
+        "is_open": False,
     }
+
+
+def _roll(example: Example) -> tuple[bytes, str, str]:
+    """Return the PNG of a piano roll, where its systems are as JSON, and what it shows."""
+    figure = draw_piano_roll(example.score)
+    places = json.dumps([vars(place) for place in system_places(figure, example.score)])
+    if not example.picture:
+        caption = "Pitch over time, a color an instrument. Click in it to hear it from there."
+        return png_bytes(figure), places, caption
+    picture = example.picture.read_bytes()
+    name = printable(example.picture.name)
+    pixels, inches = struct.unpack_from(">II", picture, 16), figure.get_size_inches()
+    is_alike = math.isclose(pixels[0] * inches[1], pixels[1] * inches[0], rel_tol=0.01)
+    return picture, places if is_alike else "[]", f"{name}; what the model was given is shaded."
+
+
+def _engraved(example: Example, heard: Score) -> str:
+    """Return the SVG of what is heard; nothing where it has no notation.
+
+    That of generate.py, if it is beside the file, shows what was given.
+    """
+    if not has_notation(heard.grid):
+        return ""
+    if example.picture:
+        beside = example.picture.with_suffix(".svg")
+        if beside.is_file() and (text := beside.read_text("utf-8", "replace")).startswith("<svg"):
+            return text
+    return engrave(to_musicxml(heard))
 
 
 def _longest_runs(originality: Originality) -> list[str]:

@@ -10,10 +10,10 @@ from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.corpus.report import SplitCounts
 from data.score import Score, ScoreBatch
 from data.tokens.tokenizer import decode
+from evaluation.cadences import VoicesAndEndings
 from evaluation.likelihood import (
     EvaluationSet,
     NoteSurprise,
-    OtherModel,
     PieceLikelihood,
     SetLikelihood,
     measure_likelihood,
@@ -21,13 +21,22 @@ from evaluation.likelihood import (
     note_nats,
     read_files,
 )
-from evaluation.ngrams import NGram, fit_baselines
+from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
-from evaluation.samples import CorpusComparison, compare_with_corpus, sample_like_corpus
+from evaluation.samples import (
+    MAX_PIECES,
+    CorpusComparison,
+    compare_with_corpus,
+    held_out_split,
+    sample_after_melodies,
+    sample_like_corpus,
+    split_scores,
+)
 from generation.model import Model
 
 MAX_FILES = 4  # of the given files that are shown
 MAX_NOTES = 10  # listed as the most surprising
+PIECES_PER_MELODY = 4
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,6 @@ class ModelSummary:
     """All figures of a model."""
 
     model: ModelFacts
-    beside: str | None  # the name of the other model that is judged beside it
     corpus: CorpusFacts
     likelihood: list[SetLikelihood]  # of each held-out split
     music: CorpusComparison  # of the pieces it wrote, as the next two are
@@ -99,26 +107,21 @@ class ModelSummary:
     written: SetLikelihood
     given: GivenFiles | None  # None where there were none
     surprise: PieceSurprise  # of one held-out piece
+    voices: dict[str, VoicesAndEndings]  # of the pieces it wrote, after melodies, and held-out
 
 
 def summarize_model(
-    model: Model,
-    corpus: Corpus,
-    paths: Sequence[str],
-    count: int,
-    seed: int,
-    beside: dict[str, NGram | OtherModel] | None = None,
+    model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed: int
 ) -> tuple[ModelSummary, Examples]:
     """Judge a model by everything this package measures, and the MIDI files at `paths`, if any.
 
     The model writes `count` pieces, as long as those of the corpus, which it was trained on.
-    `beside` has at most one other model by its name, of which the likelihood is measured too.
     """
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
     if not splits:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
     given, given_examples = _judge_files(model, corpus, paths)  # errors in files come first
-    baselines = fit_baselines(corpus) | (beside or {})
+    baselines = fit_baselines(corpus)
     likelihood = [measure_likelihood(model, baselines, split) for split in splits]
 
     scores = sample_like_corpus(model, corpus, count, seed)
@@ -135,7 +138,6 @@ def summarize_model(
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
         ModelFacts(parameters, asdict(model.decoder.config), model.summary),
-        next(iter(beside or {}), None),
         CorpusFacts(corpus.folder.name, corpus.splits),
         likelihood,
         compare_with_corpus(scores, corpus, seed),
@@ -143,8 +145,19 @@ def summarize_model(
         written,
         given,
         surprise,
+        _voices(model, corpus, scores, seed),
     )
     return summary, Examples(given_examples, written_examples, held_out)
+
+
+def _voices(
+    model: Model, corpus: Corpus, scores: Sequence[Score], seed: int
+) -> dict[str, VoicesAndEndings]:
+    """Measure how many voices sound and how pieces end."""
+    melodies = sample_after_melodies(model, PIECES_PER_MELODY, seed)
+    held_out = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
+    sets = {"from nothing": scores, "after typed melodies": melodies, "held-out": held_out}
+    return {name: VoicesAndEndings.of(its, model.voices) for name, its in sets.items()}
 
 
 def _judge_median(

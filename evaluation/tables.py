@@ -7,13 +7,35 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaluation.bootstrap import Estimate
-from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison
+from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
 from evaluation.summary import ModelSummary
+
+# What is heard of a statistic that is far from real pieces: where it is higher, and lower.
+DIFFERENCES = {
+    "pitch_class_entropy": ("notes spread over more of the scale", "notes of less of the scale"),
+    "scale_consistency": ("few notes from outside the key", "more notes from outside the key"),
+    "pitch_range": ("a wider range", "a narrower range"),
+    "polyphony": ("more notes at once", "fewer notes at once"),
+    "note_density": ("a livelier pace", "a calmer pace"),
+    "groove_consistency": ("a more even rhythm", "a less steady rhythm"),
+    "bar_similarity": ("bars that are too much alike", "bars that have little in common"),
+    "repeated_material": ("more repetition", "themes that seldom come back"),
+    "parallel_fifths": ("parallel fifths", "fewer parallel fifths"),
+    "parallel_octaves": ("parallel octaves", "fewer parallel octaves"),
+    "voice_crossing": ("voices that cross", "voices that keep apart"),
+    "out_of_range": ("notes out of a singer's range", "safer voice ranges"),
+    "intervals": ("other steps in the melodies", "other steps in the melodies"),
+    "durations": ("longer notes", "shorter notes"),
+    "above_tonic": ("other notes of the key", "other notes of the key"),
+}
+# How much is as in real pieces, by the least share of the statistics.
+_MUCH = ((0.9, "Nearly all"), (0.6, "Most"), (0.3, "Some"), (0.0, "Little"))
+_MOST_TOLD, _CLEARLY_LESS = 3, 0.8
 
 LINE_WIDTH = 100  # characters
 _MAX_FILES = 20  # files that have a line of their own
@@ -112,11 +134,79 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
         percent(each.line.shares[8])
         for each in (summary.originality.all, summary.originality.held_out)
     )
+    choices = number(math.exp(model.value), 1)
     return [
-        (number(model.value, 3), f"nats per note on {last.name} pieces {its}; {counted}"),
-        (near, "musical statistics as near to held-out pieces as real ones are"),
-        (copied, f"of its runs of eight notes stand in training; of held-out pieces {of_real}"),
+        (
+            f"{number(model.value, 3)} nats a note",
+            f"is how {last.name} pieces surprise it {its}: each note comes as unexpected as one "
+            f"drawn from {choices} equally likely ones (e to the power of the nats). {counted}",
+        ),
+        (
+            f"{near} statistics",
+            "of the pieces that it writes are as near to held-out pieces as other real pieces are",
+        ),
+        (
+            f"{copied} of its runs",
+            f"of eight notes stand in a training piece too; of those of held-out pieces {of_real}",
+        ),
     ]
+
+
+def verdict(summary: ModelSummary) -> str:
+    """Answer in words, without a number, how good the music is."""
+    rows = {name: row for name, row in summary.music.rows.items() if _is_known(row)}
+    far = sorted((name for name in rows if rows[name].is_far), key=lambda n: _distance(rows[n]))
+    share = 1 - len(far) / max(len(rows), 1)
+    much = next(word for least, word in _MUCH if share >= least)
+    text = f"{much} of what we count in its music is as it is in real pieces."
+    if far:
+        told = [_difference(name, rows[name]) for name in far[:_MOST_TOLD]]
+        text += f" What gives it away: {_listed(told)}."
+    own, real = (summary.voices[name] for name in ("from nothing", "held-out"))
+    if own.tonic < _CLEARLY_LESS * real.tonic:
+        text += " It comes home to its key at the end less often than real pieces do."
+    copied, of_real = (
+        each.line.shares[8] for each in (summary.originality.all, summary.originality.held_out)
+    )
+    if copied > of_real / _CLEARLY_LESS:
+        text += " It has more of the training pieces in it than real pieces have: it copies."
+    elif copied <= of_real:
+        text += " It does not copy: real pieces share more with each other."
+    return text
+
+
+def _is_known(row: StatisticRow[Any]) -> bool:
+    return not math.isnan(row.distance.overlap)
+
+
+def _distance(row: StatisticRow[Any]) -> float:
+    """Return how much of the overlap that real pieces have is left."""
+    return row.distance.overlap / (row.real_distance.overlap.mean or 1.0)
+
+
+def _difference(name: str, row: StatisticRow[Any]) -> str:
+    """Say in words how generated pieces differ from held-out ones."""
+    more, less = DIFFERENCES[name]
+    return more if row.generated.mean > row.held_out.mean else less
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Join words as in a sentence."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def voices_table(summary: ModelSummary) -> Table:
+    """Return how many voices sound, and how pieces end."""
+    rows = [
+        [
+            f"{name}, {its.pieces} pieces",
+            number(its.voices, 2),
+            *map(percent, (its.all_voices, its.triad, its.tonic)),
+        ]
+        for name, its in summary.voices.items()
+    ]
+    head = ("", "voices at once", "all of them sound", "end on a triad", "on that of the key")
+    return Table("How many voices sound, and how pieces end", head, rows)
 
 
 def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:
@@ -260,10 +350,12 @@ def surprise_lines(notes: Sequence[NoteSurprise]) -> Iterator[str]:
 
 def surprise_table(notes: Sequence[NoteSurprise]) -> Table:
     """Return the most surprising notes, with the nats of each aspect."""
+    least = 0.05  # a smaller figure is shown as 0.0
+    aspects = [name for name in ASPECTS if any(note.parts[name] >= least for note in notes)]
     rows = [
         [f"{place}", note.place, note.name, note.instrument, number(note.nats, 1)]
-        + [number(nats, 1) for nats in note.parts.values()]
+        + [number(note.parts[aspect], 1) for aspect in aspects]
         for place, note in enumerate(notes, start=1)
     ]
-    head = ("", "where", "note", "voice", "all", *ASPECTS)
+    head = ("", "where", "note", "voice", "all", *aspects)
     return Table("The most surprising notes, in nats", head, rows)

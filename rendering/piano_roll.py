@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -236,6 +237,33 @@ def _add_boxes(
     left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
     corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
     axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
+
+
+@dataclass(frozen=True)
+class SystemPlace:
+    """Where a system of a piano roll is in the picture, and when what is in it sounds.
+
+    Attributes:
+        top, bottom: shares of the height of the picture, from its top.
+        times: (share of the width, seconds) of its first and last step and the bar lines between.
+    """
+
+    top: float
+    bottom: float
+    times: list[tuple[float, float]]
+
+
+def system_places(figure: Figure, score: Score) -> list[SystemPlace]:
+    """Return where the systems of `draw_piano_roll` are, from the top down."""
+    places = []
+    for (start, end), axes in zip(_systems(score), figure.axes, strict=False):
+        box, widest = axes.get_position(), float(np.ptp(axes.get_xlim()))
+        lines = score.bar_starts[(score.bar_starts > start) & (score.bar_starts < end)]
+        steps = np.array([start, *lines.tolist(), end])
+        left = box.x0 + (steps - start) / widest * box.width
+        times = np.stack([left, score.step_seconds(steps)], axis=1).round(5).tolist()
+        places.append(SystemPlace(round(1 - box.y1, 5), round(1 - box.y0, 5), times))
+    return places
 
 
 def draw_surprise(

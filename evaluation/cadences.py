@@ -1,0 +1,87 @@
+"""How many voices sound in pieces, and how pieces end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.keys import estimate_key, pitched_notes
+from data.score import NOTE, Score
+
+
+@dataclass(frozen=True)
+class VoicesAndEndings:
+    """What a musician asks of a set of pieces first; shares are from 0 to 1, NaN of no pieces."""
+
+    pieces: int
+    voices: float  # notes that sound at once, on average from the first note on
+    all_voices: float  # share of that time in which as many sound as the music has voices
+    triad: float  # share of the pieces that end on a triad in root position
+    tonic: float  # share of those that end on that of their key
+
+    @classmethod
+    def of(cls, scores: Sequence[Score], voices: int) -> Self:
+        """Measure pieces of music that has so many voices."""
+        scores = [score for score in scores if len(pitched_notes(score))]
+        sounding = [sounding_voices(score) for score in scores]
+        rows = [
+            (
+                float(counts.mean()),
+                float((counts >= voices).mean()),
+                root_of_triad(final_chord(score)) is not None,
+                ends_on_tonic(score),
+            )
+            for score, counts in zip(scores, sounding, strict=True)
+        ]
+        means = np.mean(rows, axis=0).tolist() if rows else [float("nan")] * 4
+        return cls(len(scores), *means)
+
+
+def sounding_voices(score: Score) -> NDArray[np.int64]:
+    """Return how many notes with a pitch sound at each step, (S,), from the first note on."""
+    notes = pitched_notes(score)
+    onset = notes["onset"].astype(np.int64)
+    end = onset + notes["duration"]
+    first, size = int(onset.min()), int(end.max()) + 1
+    change = np.bincount(onset, minlength=size) - np.bincount(end, minlength=size)
+    return np.cumsum(change)[first:-1]
+
+
+def final_chord(score: Score) -> NDArray[np.void]:
+    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
+    notes = pitched_notes(score)
+    if not len(notes):
+        return np.empty(0, NOTE)
+    last = notes["onset"].max()
+    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
+
+
+def root_of_triad(chord: NDArray[np.void]) -> int | None:
+    """Return the pitch class of the bass of a major or minor triad in root position, else None.
+
+    Pitch classes may be doubled and the fifth may be missing, the third may not.
+
+    Args:
+        chord: (N,) of NOTE.
+    """
+    if not len(chord):
+        return None
+    bass = int(chord["pitch"].min())
+    above = set(((chord["pitch"] - bass) % 12).tolist())
+    is_triad = any({0, third} <= above <= {0, third, 7} for third in (3, 4))
+    return bass % 12 if is_triad else None
+
+
+def ends_on_tonic(score: Score) -> bool:
+    """Return whether a piece ends on the tonic's triad in root position, major or minor.
+
+    So a Picardy third counts. The key is that of the music before the last bar, so that an ending
+    cannot speak for itself; where that has no key, as in a piece of one bar, it does not.
+    """
+    try:
+        key = estimate_key(score.excerpt(0, len(score.bars) - 1))
+    except ValueError:
+        return False
+    return root_of_triad(final_chord(score)) == key.tonic

@@ -1,0 +1,102 @@
+"""How many voices sound, and how pieces end."""
+
+import math
+
+import numpy as np
+import pytest
+
+from data.corpus import bach
+from data.keys import Key, estimate_key
+from data.score import DRUMS, NOTE, Grid
+from evaluation.cadences import (
+    VoicesAndEndings,
+    ends_on_tonic,
+    final_chord,
+    root_of_triad,
+    sounding_voices,
+)
+from tests.music import EMPTY, chord, line, piece
+
+C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
+
+
+def test_voices_are_counted_from_the_first_note_on():
+    drum = (0, 48, 36, 80, DRUMS)
+    score = piece([drum, (12, 12, 60, 80, 0), (18, 12, 64, 80, 40)])
+    assert sounding_voices(score).tolist() == [1] * 6 + [2] * 6 + [1] * 6
+
+
+def test_a_set_of_pieces_is_described_by_its_means():
+    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)
+    home, away = (
+        piece(before + chord(*last, start=144), [(4, 4, 48)] * 4)
+        for last in ((48, 64, 67), (43, 59, 62))
+    )
+    its = VoicesAndEndings.of([home, away, EMPTY], voices=3)
+    assert (its.pieces, its.triad, its.tonic) == (2, 1.0, 0.5)
+    assert its.voices == pytest.approx((144 + 3 * 48) / 192)
+    assert its.all_voices == pytest.approx(48 / 192)
+    assert math.isnan(VoicesAndEndings.of([EMPTY], voices=3).voices)
+
+
+def test_the_final_chord_is_what_sounds_at_the_last_onset():
+    notes = [(0, 24, 48, 80, 0), (0, 12, 64, 80, 0), (12, 6, 62, 80, 0), (18, 30, 60, 80, 0)]
+    drum = (24, 12, 36, 80, DRUMS)  # later, but no pitch
+    assert final_chord(piece([*notes, drum]))["pitch"].tolist() == [48, 60]
+    assert len(final_chord(EMPTY)) == 0
+
+
+@pytest.mark.parametrize(
+    ("pitches", "root"),
+    [
+        ((48, 55, 64, 72), 0),  # C E G
+        ((48, 63, 67), 0),  # C Eb G
+        ((48, 64, 60), 0),  # no fifth
+        ((43, 59, 62, 67), 7),
+        ((52, 60, 67), None),  # E in the bass
+        ((48, 55, 60), None),  # no third
+        ((48, 63, 64, 67), None),  # both thirds
+        ((48, 64, 67, 70), None),  # a seventh
+        ((48, 60), None),
+        ((), None),
+    ],
+)
+def test_a_triad_in_root_position(pitches, root):
+    notes = np.array(chord(*pitches), dtype=NOTE)
+    assert root_of_triad(notes) == root
+
+
+def test_an_ending_on_the_tonic():
+    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)  # three bars of C major
+    endings = {
+        "tonic": ((48, 64, 67), True),
+        "Picardy third of another key": ((57, 61, 64), False),
+        "minor": ((48, 63, 67), True),
+        "dominant": ((43, 59, 62), False),
+        "first inversion": ((52, 60, 67), False),
+    }
+    for name, (pitches, is_tonic) in endings.items():
+        score = piece(before + chord(*pitches, start=144), [(4, 4, 48)] * 4)
+        assert ends_on_tonic(score) == is_tonic, name
+    # However long it sounds, the last bar does not decide what the key is.
+    long = piece(before + chord(57, 60, 64, start=144, duration=4800), [(4, 4, 48)] * 4)
+    assert estimate_key(long) == Key(9, "minor")
+    assert not ends_on_tonic(long)
+    assert not ends_on_tonic(piece(chord(48, 64, 67)))  # nothing before it
+    assert not ends_on_tonic(EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_tonic"),
+    [
+        ("bwv66.6", True),  # a Picardy third
+        ("bwv269", True),
+        ("bwv277", True),
+        ("bwv253", True),
+        ("bwv10.7", True),
+        ("bwv153.5", False),  # phrygian, on E
+    ],
+)
+def test_endings_of_chorales(name, is_tonic):
+    (path,) = [path for path in bach.entries() if path.name == f"{name}.mxl"]
+    assert ends_on_tonic(bach.chorale_score(bach.read_entry(path), Grid())) == is_tonic
