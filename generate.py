@@ -15,6 +15,7 @@ From Python:
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import re
 from collections.abc import Sequence
@@ -378,8 +379,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not is_named:
         print(f"model: {options.checkpoint}")
 
+    gc.disable()  # to look for garbage while modules come in takes a tenth of the time
     from generation.command import run
 
+    gc.enable()
     run(options, stems)
 
 
