@@ -177,7 +177,8 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=int,
         metavar="N",
-        help="the instruments, as General MIDI programs from 0; 128 is drums",
+        help="the only instruments that may play, as General MIDI programs from 0; 128 is\n"
+        "drums; with --best-of, pieces in which all of them play come first",
     )
     group.add_argument(
         "--max-polyphony",
@@ -230,7 +231,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--best-of",
         metavar="K",
         type=positive_integer,
-        help="write this many and keep those that the model finds likeliest",
+        help="write this many and keep those that the model finds likeliest, or of\n"
+        "which all --programs play",
     )
     group.add_argument(
         "--seed",

@@ -60,6 +60,7 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
             _tell_of_voices(seed, model.vocabulary, constraints)
         if options.best_of is not None:
             pieces = rank_by_likelihood(model, pieces)
+            pieces.sort(key=lambda piece: len(_silent(piece, constraints)))  # stays in order else
         _write(options, model, pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
         fail(str(error))
@@ -105,6 +106,11 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
         print(f"{who} the seed; --alone leaves it as it is")
 
 
+def _silent(piece: Piece, constraints: Constraints) -> list[int]:
+    """Return which of the programs that were asked for play no note of a piece."""
+    return sorted({*(constraints.programs or ())} - {*piece.score.notes["program"].tolist()})
+
+
 def _write(
     options: argparse.Namespace, model: Model, pieces: list[Piece], stems: list[Path]
 ) -> None:
@@ -121,6 +127,12 @@ def _write(
             f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
             f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
+        if silent := _silent(piece, options.constraints):
+            numbers = " and ".join(map(str, silent))
+            print(
+                f"--programs permits and does not require: {numbers} is silent in {midi.name}; "
+                f"--best-of prefers pieces in which all of them play"
+            )
     if options.best_of is not None:
         figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
         kept = len(stems)

@@ -22,7 +22,7 @@ from data.score import Score
 from data.tokens.tokenizer import decode
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
-from generation.constraints import UNCONSTRAINED, Constraints
+from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING
 from generation.given import GivenTokens
 from generation.length import Length
@@ -366,9 +366,23 @@ def prepare(
         if bars is not None:
             bars += len(seed.score.bars)
         if seconds is not None:
-            seconds += float(seed.score.step_seconds(seed.end_step))
+            seconds = _seconds_with_seed(seconds, seed)
         length = dataclasses.replace(length, bars=bars, seconds=seconds)
     return model, ConstrainedGrammar(vocabulary, length, constraints, seed)
+
+
+def _seconds_with_seed(seconds: float, seed: Seed) -> float:
+    """Return how long a piece is that goes on for so many seconds after a seed."""
+    score = seed.score
+    begin = float(score.step_seconds(seed.end_step))
+    if len(score.bars):
+        last_bar_ends = score.bar_starts[-1] + score.bars["length"][-1]
+        left = float(score.step_seconds(last_bar_ends)) - begin
+        if seconds <= left:  # where End could come at once
+            raise ConstraintError(
+                f"the seed's last bar goes on for {left:.2f} seconds: ask for more than {seconds:g}"
+            )
+    return begin + seconds
 
 
 def _sample(

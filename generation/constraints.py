@@ -147,8 +147,8 @@ class Constraints:
             return None
         if not vocabulary.grid.has_meter:
             raise ConstraintError("the model counts seconds, not beats: it has no tempo to ask for")
-        tempos = np.array(vocabulary.tempos)
-        if not (math.isfinite(self.tempo_bpm) and tempos[0] <= self.tempo_bpm <= tempos[-1]):
+        tempos, nearest = np.array(vocabulary.tempos), nearest_level(TEMPO_LEVELS, self.tempo_bpm)
+        if not (math.isfinite(self.tempo_bpm) and tempos[0] <= nearest <= tempos[-1]):
             known = f"{tempos[0]} to {tempos[-1]}" if len(tempos) > 1 else f"{tempos[0]} only"
             raise ConstraintError(
                 f"the model has no tempo of {self.tempo_bpm:g}: it knows {known} "

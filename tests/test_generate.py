@@ -153,6 +153,24 @@ def test_the_best_are_kept_and_each_is_told(checkpoint, tmp_path, capsys):
     assert not (tmp_path / "piece-3.mid").exists()
 
 
+def test_silent_programs_are_told_and_pieces_in_which_all_play_are_preferred(
+    checkpoint, tmp_path, capsys
+):
+    asked = ("-c", checkpoint, "--programs", 40, 41, 42, 43, "--notes", 5, "-o", tmp_path / "piece")
+    silent = set()
+    for seed in range(12):
+        code, said, _ = run(capsys, *asked, "--seed", seed)
+        assert code == 0
+        playing = set(read_midi(tmp_path / "piece.mid", GRID)[0].notes["program"].tolist())
+        told = re.search(r"require: ([0-9 and]+) is silent in piece.mid; --best-of", said)
+        missing = {40, 41, 42, 43} - playing
+        assert {int(n) for n in told[1].split(" and ")} == missing if missing else told is None
+        silent.add(len(missing))
+    assert len(silent) > 1
+    code, said, _ = run(capsys, *asked, "--best-of", 60)
+    assert "is silent" not in said
+
+
 def test_help_reads_from_top_to_bottom(capsys):
     code, said, _ = run(capsys, "--help")
     assert code == 0
@@ -223,6 +241,7 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--seed-midi", "none.mid"], ["none.mid", "no such file"]),
         (["--seed-midi", __file__], ["test_generate.py", "not a MIDI file"]),
         (["--seed-midi", "a.mid", "--seed-notes", "C4"], ["--seed-midi", "--seed-notes"]),
+        (["--seed-notes", "C4:2 E4", "--seconds", "0.2"], ["last bar", "more than 0.2"]),
         (["--temperature", "-1"], ["temperature", "-1"]),
         (["--temperature", "hot"], ["temperature", "hot"]),
         (["--top-p", "2"], ["top-p"]),

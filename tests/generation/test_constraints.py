@@ -1,5 +1,7 @@
 """Keys by name, and constraints that a model can or can never meet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,15 @@ def test_a_tempo_goes_to_the_nearest_that_there_is():
     for asked, number in ((72, 0), (75, 0), (77, 1), (95.5, 2)):
         assert Constraints(tempo_bpm=asked).tempo_number(QUARTET) == number
     assert Constraints().tempo_number(QUARTET) is None
+
+
+@pytest.mark.parametrize("asked", [95, 96, 97, 133, 20.4])
+def test_a_model_of_one_tempo_plays_at_the_nearest_that_there_is(asked):
+    one = replace(QUARTET, tempos=(96,))
+    constraints = Constraints(tempo_bpm=asked)
+    retimed = constraints.retimed(one)
+    assert abs(retimed.tempos[0] / asked - 1) < 0.05
+    assert constraints.tempo_number(retimed) == 0
 
 
 def test_a_meter_is_taken_as_it_is():
