@@ -1,4 +1,4 @@
-# make music    train on Bach and write music (about ten minutes from nothing)
+# make music    play in its first minute, then train on Bach, write music and judge it (ten minutes)
 # make play     a page to play on, with the model that is there
 # make test     the whole suite          make check   its quick part
 # make watch    TensorBoard over runs/
@@ -7,6 +7,9 @@
 PYTHON ?= $(shell for python in python3.12 python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin/python
+SHIPPED := models/bach.safetensors
+FIRST := music/harmonized.mid music/written.mid
+TUNE := "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2"
 RUN := runs/bach
 MUSIC := $(RUN)/music
 # held out: the model has not seen it
@@ -17,12 +20,21 @@ CHORALE := datasets/bach/midi/bwv153.5.mid
 
 music: $(RUN)/report.html
 	@echo
-	@echo "The model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav, a .png"
+	@echo "Your model wrote $(MUSIC)/melody and $(MUSIC)/chorale: each a .mid, a .wav, a .png"
 	@echo "(the piano roll, where the seed is dark) and a .svg (notation). To look at the run: make watch"
-	@echo "To hear and judge what it learned, open $(RUN)/report.html in a browser"
+	@echo "To hear and judge it beside the one that comes with Etude, open $(RUN)/report.html in a browser"
+
+# The model that comes with Etude plays while yours has not learned yet.
+music/harmonized.mid: .venv/installed
+	@echo "The model that comes with Etude harmonizes a tune, and writes a piece:"
+	@$(BIN) generate.py --checkpoint $(SHIPPED) --harmonize --seed-notes $(TUNE) --best-of 8 --out $@
+
+music/written.mid: music/harmonized.mid
+	@$(BIN) generate.py --checkpoint $(SHIPPED) --best-of 8 --out $@
+	@echo "Listen to them. Now a model of your own learns, for about ten minutes."
 
 # Training resumes where it was interrupted; `trained` says that it came to its end.
-$(RUN)/trained: .venv/installed
+$(RUN)/trained: .venv/installed | $(FIRST)
 	@$(BIN) train.py fit --config configs/bach.yaml --ckpt_path last
 	@touch $@
 
@@ -33,8 +45,9 @@ $(MUSIC)/chorale.mid: $(RUN)/trained
 	@$(BIN) generate.py --checkpoint $(RUN)/model.safetensors \
 		--seed-midi $(CHORALE) --seed-bars 2 --out $(MUSIC)/chorale
 
-$(RUN)/report.html: $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
-	@$(BIN) evaluate.py all $^ --checkpoint $(RUN)/model.safetensors --html $@ --json $(RUN)/report.json
+$(RUN)/report.html: $(FIRST) $(MUSIC)/melody.mid $(MUSIC)/chorale.mid
+	@$(BIN) evaluate.py all $^ --checkpoint $(RUN)/model.safetensors --beside $(SHIPPED) \
+		--html $@ --json $(RUN)/report.json
 
 play: .venv/installed
 	@$(BIN) play.py

@@ -71,6 +71,10 @@ def command_line() -> argparse.ArgumentParser:
     everything.add_argument(
         "--html", type=_html, metavar="FILE.html", help="write the page here; it needs nothing else"
     )
+    for command in (likelihood, everything):
+        command.add_argument(
+            "--beside", metavar="FILE", help="another model.safetensors, to judge beside it"
+        )
     attention = _add_command(what, "attention", "a picture of which tokens look at which")
     add = attention.add_argument
     add("--midi", required=True, metavar="FILE", help="what the model reads")
@@ -93,7 +97,7 @@ def _add_command(
     is not told; 0 where it writes none.
     """
     command: argparse.ArgumentParser = what.add_parser(name, help=text)
-    command.set_defaults(html=None, json=None, midi=[], out=None, piece=None)
+    command.set_defaults(**dict.fromkeys(("beside", "html", "json", "out", "piece")), midi=[])
     add = command.add_argument
     where = "a model.safetensors (default: the newest of models/bach.safetensors and runs/bach)"
     add("--checkpoint", "-c", metavar="FILE", help=where)
@@ -120,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.piece and options.midi:
             fail("--piece is about one file: leave out the others")
     read = [options.midi] if options.what == "attention" else options.midi
-    for path in filter(None, (options.checkpoint, options.piece, *read)):
+    for path in filter(None, (options.checkpoint, options.beside, options.piece, *read)):
         check_file(path)
     try:
         for path in filter(None, (options.html, options.json, options.out)):

@@ -25,7 +25,7 @@ from pathlib import Path
 from common.cli import Parser, check_file, fail, positive_integer, random_seed
 from common.files import check_writable
 from data.score import Grid
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import FREE, STRICT, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING, DEFAULT_SEED_BARS, newest_model
 from generation.length import Length
 from generation.note_text import SeedError, parse_seed_notes
@@ -191,6 +191,12 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
     )
     group.add_argument(
+        "--counterpoint",
+        choices=(STRICT, FREE),
+        help="strict: no parallel fifths or octaves between instruments (default: where\n"
+        "the training set has four parts and hardly any)",
+    )
+    group.add_argument(
         "--avoid-copying",
         metavar="N",
         type=positive_integer,
@@ -354,6 +360,7 @@ def _constraints(options: argparse.Namespace) -> Constraints:
         max_polyphony=options.max_polyphony,
         tempo_bpm=options.tempo,
         time_signature=options.time_signature,
+        counterpoint=options.counterpoint,
     )
 
 

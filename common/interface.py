@@ -25,8 +25,8 @@ class SideInput(NamedTuple, Generic[Array]):
     """
 
     bits: Array  # int16 (B, T, S), zeros and ones
-    # int64 (B, T, P + SHARED_REFERENCES), pitches from which the next note is counted, from 1 up;
-    # 0: there is none. First one a program, then the shared ones.
+    # int64 (B, T, 2 P + SHARED_REFERENCES), pitches from which the next note is counted, from 1 up;
+    # 0: there is none. First two of each program, then the shared ones.
     references: Array
     # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches
     # of a program; 0: it has not.

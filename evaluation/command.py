@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from common.cli import fail
-from common.files import check_writable, write_json
+from common.files import write_json
 from common.text import printable
 from data.corpus.corpus import CorpusError
 from data.midi.io import read_midi
@@ -25,12 +25,13 @@ from evaluation import tables
 from evaluation.html_report import write_report
 from evaluation.likelihood import (
     EvaluationSet,
+    OtherModel,
     measure_likelihood,
     measure_surprise,
     most_surprising,
     read_files,
 )
-from evaluation.ngrams import fit_baselines
+from evaluation.ngrams import NGram, fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
@@ -49,15 +50,16 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     if options.piece:
         return _run_piece(model, options)
     files = EvaluationSet.of_files(model, read_files(model, options.midi)) if options.midi else None
+    baselines = _beside(model, options)
     try:
         corpus = corpus_of(model, options.path, options.datasets)
     except (CorpusError, OSError) as error:
         if options.path or not files:
             raise
         print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without them
-        baselines, sets = {}, [files]
+        sets = [files]
     else:
-        baselines = fit_baselines(corpus)
+        baselines = {**fit_baselines(corpus), **baselines}
         splits = [name for name in options.splits if corpus.split(name)]
         sets = [files] if files else [EvaluationSet.of_split(corpus, name) for name in splits]
         if not sets:
@@ -67,6 +69,16 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     lines += [*tables.likelihood_lines(results), *(tables.file_lines(results[0]) if files else ())]
     _print(lines)
     return {"likelihood": results}
+
+
+def _beside(model: Model, options: argparse.Namespace) -> dict[str, NGram | OtherModel]:
+    """Return the model that is to be judged beside, if any, by a short name."""
+    if options.beside is None:
+        return {}
+    other = load(options.beside)
+    if other.vocabulary != model.vocabulary:
+        raise ModelFileError(f"{options.beside}: its vocabulary is another than the model's")
+    return {"/".join(Path(options.beside).with_suffix("").parts[-2:]): OtherModel(other)}
 
 
 def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
@@ -107,10 +119,11 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Print what matters most of everything that is measured, and write the page."""
-    for path in filter(None, (options.html, options.json)):
-        check_writable(path)
     corpus = corpus_of(model, options.path, options.datasets)
-    summary, examples = summarize_model(model, corpus, options.midi, options.count, options.seed)
+    beside = _beside(model, options)
+    summary, examples = summarize_model(
+        model, corpus, options.midi, options.count, options.seed, beside
+    )
     _print(textwrap.wrap(tables.verdict(summary), tables.LINE_WIDTH))
     for figure, meaning in tables.headlines(summary):
         _print(textwrap.wrap(f"{figure}: {meaning}", tables.LINE_WIDTH, subsequent_indent="  "))

@@ -133,8 +133,19 @@ class SetLikelihood:
         return {kind: its.nats_per_note for kind, its in self.by_kind.items()}
 
 
+@dataclass(frozen=True)
+class OtherModel:
+    """Another model of the same vocabulary as a baseline."""
+
+    model: Model
+
+    def token_nats(self, ids: NDArray[np.int64], allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the nats of each token after Start."""
+        return self.model.token_nats([ids], [allowed])[0]
+
+
 def measure_likelihood(
-    model: Model, baselines: Mapping[str, NGram], pieces: EvaluationSet
+    model: Model, baselines: Mapping[str, NGram | OtherModel], pieces: EvaluationSet
 ) -> SetLikelihood:
     """Score whole pieces by a model and by baselines (see model/scoring.py).
 

@@ -14,6 +14,7 @@ from evaluation.cadences import VoicesAndEndings
 from evaluation.likelihood import (
     EvaluationSet,
     NoteSurprise,
+    OtherModel,
     PieceLikelihood,
     SetLikelihood,
     measure_likelihood,
@@ -21,7 +22,7 @@ from evaluation.likelihood import (
     note_nats,
     read_files,
 )
-from evaluation.ngrams import fit_baselines
+from evaluation.ngrams import NGram, fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
 from evaluation.samples import (
     MAX_PIECES,
@@ -100,6 +101,7 @@ class ModelSummary:
     """All figures of a model."""
 
     model: ModelFacts
+    beside: str | None  # the name of the other model that is judged beside it
     corpus: CorpusFacts
     likelihood: list[SetLikelihood]  # of each held-out split
     music: CorpusComparison  # of the pieces it wrote, as the next two are
@@ -111,17 +113,23 @@ class ModelSummary:
 
 
 def summarize_model(
-    model: Model, corpus: Corpus, paths: Sequence[str], count: int, seed: int
+    model: Model,
+    corpus: Corpus,
+    paths: Sequence[str],
+    count: int,
+    seed: int,
+    beside: dict[str, NGram | OtherModel] | None = None,
 ) -> tuple[ModelSummary, Examples]:
     """Judge a model by everything this package measures, and the MIDI files at `paths`, if any.
 
     The model writes `count` pieces, as long as those of the corpus, which it was trained on.
+    `beside` has at most one other model by its name, of which the likelihood is measured too.
     """
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
     if not splits:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
     given, given_examples = _judge_files(model, corpus, paths)  # errors in files come first
-    baselines = fit_baselines(corpus)
+    baselines = fit_baselines(corpus) | (beside or {})
     likelihood = [measure_likelihood(model, baselines, split) for split in splits]
 
     scores = sample_like_corpus(model, corpus, count, seed)
@@ -138,6 +146,7 @@ def summarize_model(
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
         ModelFacts(parameters, asdict(model.decoder.config), model.summary),
+        next(iter(beside or {}), None),
         CorpusFacts(corpus.folder.name, corpus.splits),
         likelihood,
         compare_with_corpus(scores, corpus, seed),

@@ -4,6 +4,7 @@ A piece is in four parts if four programs, drums aside, play one note at a time 
 ordered by their mean pitch. For other pieces every measure is NaN.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,6 +67,16 @@ def parallel_fifths(score: Score) -> float:
 def parallel_octaves(score: Score) -> float:
     """Count parallel unisons and octaves (see `parallel_fifths`), per 100 bars."""
     return _parallels(score, UNISON)
+
+
+def parallels(scores: Sequence[Score]) -> float | None:
+    """Count parallel fifths, unisons and octaves of pieces, per 100 bars.
+
+    None if most of the pieces are not in four parts.
+    """
+    found = [parallel_fifths(score) + parallel_octaves(score) for score in scores]
+    counts = np.array(found)[~np.isnan(found)]
+    return float(counts.mean()) if 2 * len(counts) > len(found) else None
 
 
 def voice_crossing(score: Score) -> float:

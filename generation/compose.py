@@ -116,15 +116,16 @@ def compose(
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
     """Return the pieces, the likeliest first, each with its nats per note.
 
-    The likelihood is the model's own of what is new, as model/scoring.py defines it, with what is
-    given certain: under the grammar alone, whatever else was asked for.
+    The likelihood is the model's own, as model/scoring.py defines it, from the first choice on and
+    with nothing given: the notes that were kept after it count too, for they have to follow from
+    what was written before them.
     """
-    given = [piece.given for piece in pieces]
-    nats = model.token_nats([piece.ids for piece in pieces], given=given)
+    nats = model.token_nats([piece.ids for piece in pieces])
     scored = []
     for piece, each in zip(pieces, nats, strict=True):
-        per_note = float(each.sum()) / max(int((~piece.is_given).sum()), 1)
-        scored.append(dataclasses.replace(piece, nats_per_note=per_note))
+        chosen = each[len(piece.given.prompt) - 1 :]
+        notes = int((piece.score.notes["onset"] >= piece.given.seed.first_open_step).sum())
+        scored.append(dataclasses.replace(piece, nats_per_note=float(chosen.sum()) / max(notes, 1)))
     return sorted(scored, key=lambda piece: piece.nats_per_note)
 
 
@@ -354,6 +355,8 @@ def prepare(
 ) -> tuple[Model, ConstrainedGrammar]:
     """Return the model at the tempo asked for, and the grammar of the piece."""
     model = model.retimed(constraints)
+    if constraints.counterpoint is None:
+        constraints = dataclasses.replace(constraints, counterpoint=model.counterpoint)
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)

@@ -19,8 +19,9 @@ from data.tokens.spans import NEVER, SideArrays
 from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
-from generation.constrained_state import ConstrainedState
-from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
+from generation.constrained_state import ConstrainedState, LatestNotes
+from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
+from generation.counterpoint import StrictCounterpoint
 from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
 from generation.seeds import Seed, no_seed
@@ -88,6 +89,8 @@ class ConstrainedGrammar:
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
+        is_strict = constraints.counterpoint == STRICT
+        self._counterpoint = StrictCounterpoint(self.given) if is_strict else None
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
         whole_bars = vocabulary.whole_bars
@@ -148,6 +151,7 @@ class ConstrainedGrammar:
             next_given=rows.copy(),
             sounding=np.tile(given.sounding, (batch, 1)),
             written=self._avoid.start(batch) if self._avoid else [],
+            latest=LatestNotes.none(batch, len(self.vocabulary.programs)),
         )
         if self._is_barred.any():
             state.note_ends = state.free_at.copy()
@@ -171,6 +175,8 @@ class ConstrainedGrammar:
         if is_given_near:
             mask[is_due, bars] = of_grammar
             self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
+        if self._counterpoint and latest & _BEFORE_NOTE:
+            self._counterpoint.narrow(mask, state)
         if self._avoid and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
             self._avoid.narrow(mask, state)
         return mask
@@ -187,6 +193,8 @@ class ConstrainedGrammar:
             return
         if self._avoid:
             self._avoid.advance(state)
+        if self._counterpoint:
+            self._counterpoint.advance(state)
         rows = np.flatnonzero(state.kind == Kind.DURATION)
         note, end = state.note[rows], state.note_end[rows]
         state.last_end[rows] = np.maximum(state.last_end[rows], end)

@@ -26,6 +26,25 @@ class WrittenNotes:
 
 
 @dataclass
+class LatestNotes:
+    """The latest note of each of P programs of B rows, and the one before it; all (B, P).
+
+    Pitches count from the vocabulary's lowest; everything is -1 before the first note.
+    """
+
+    onset: NDArray[np.int64]
+    pitch: NDArray[np.int64]
+    end: NDArray[np.int64]
+    pitch_before: NDArray[np.int64]
+    end_before: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, batch: int, programs: int) -> LatestNotes:
+        """Return the state of rows in which no program has played."""
+        return cls(*np.full((5, batch, programs), -1))
+
+
+@dataclass
 class ConstrainedState(GrammarState):
     """Where each of B rows stands. Times are in grid steps.
 
@@ -42,6 +61,7 @@ class ConstrainedState(GrammarState):
         sounding: (B, S) how many notes sound in each step until the given notes are over: they,
             known in advance, and the model's so far.
         written: the notes of each row, as runs see them; none where no runs are avoided.
+        latest: the notes that strict counterpoint looks at.
         step_state: where each row stands in what the decoder has read; None before it reads.
     """
 
@@ -55,4 +75,5 @@ class ConstrainedState(GrammarState):
     next_given: NDArray[np.int64]
     sounding: NDArray[np.int16]
     written: list[WrittenNotes]
+    latest: LatestNotes
     step_state: StepState | None = None

@@ -22,6 +22,8 @@ from data.tokens.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from data.corpus.runs import RunIndex
 
+STRICT, FREE = "strict", "free"  # counterpoint
+
 
 class ConstraintError(ValueError):
     """Music that cannot be as it is asked for; the message is one line and says what to change."""
@@ -41,6 +43,8 @@ class Constraints:
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
         avoided_runs: runs of notes that no new note belongs to, for each representation, as
             `index_runs` gives them (data/corpus/runs.py).
+        counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
+            which plays a note at a time; FREE: as the model likes; None: as its music is.
         time_signature: numerator and denominator of every new bar, each a whole one.
 
     Raises:
@@ -53,6 +57,7 @@ class Constraints:
     max_polyphony: int | None = None
     tempo_bpm: float | None = None
     time_signature: tuple[int, int] | None = None
+    counterpoint: str | None = None
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +70,8 @@ class Constraints:
                 )
         if self.max_polyphony is not None and self.max_polyphony < 1:
             raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
+        if self.counterpoint not in (None, STRICT, FREE):
+            raise ConstraintError(f"counterpoint is strict or free, not {self.counterpoint!r}")
         if self.programs is not None and not self.programs:
             raise ConstraintError("no programs are left to play: name at least one")
 

@@ -18,7 +18,7 @@ from data.tokens.context import rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import FREE, STRICT, ConstraintError, Constraints
 from generation.defaults import newest_model
 from generation.given import GivenPieces, GivenTokens
 from model.cpu import speed_up
@@ -26,6 +26,8 @@ from model.decoder import Decoder
 from model.decoding import Ids, Step
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
+
+FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ class Model:
     def voices(self) -> int:
         """How many instruments its music has, as a rule."""
         return int(self.summary.get("voices") or len(self.vocabulary.programs))
+
+    @property
+    def counterpoint(self) -> str:
+        """Whether its music is in four parts and hardly has any parallels: STRICT or FREE."""
+        parallels = self.summary.get("parallels_per_100_bars")
+        return STRICT if parallels is not None and parallels < FEW_PARALLELS else FREE
 
     @cached_property
     def features(self) -> SideFeatures:

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from common.interface import OCTAVE, SHARED_REFERENCES
 
 REACH = 24  # semitones; notes further away are as far as that
-_PERIODS = (None, None, *[OCTAVE] * 3)  # of each reference: a program's own, then the shared ones
+# of each reference: a program's own, its echo, then the shared ones
+_PERIODS = (None, None, None, *[OCTAVE] * 3)
 
 
 class IntervalHead(nn.Module):
@@ -14,10 +15,11 @@ class IntervalHead(nn.Module):
 
     A head with a row a note learns each melodic step and each chord anew in every key. This one
     has a row a distance, as attention in Shaw et al. 2018 and Huang et al. 2018 has. A note
-    counts, in semitones, from what its own program had before; from the latest note that begins
-    with it; and, within the octave, from the lowest that sounds, from the lowest before and from
-    the tonic. The note to which a program would move in parallel with another that has just moved
-    has a logit, too, by the interval between the two.
+    counts, in semitones, from what its own program had before; from what that would have next if
+    it went on as before; from the latest note that begins with it; and, within the octave, from
+    the lowest that sounds, from the lowest before and from the tonic. The note to which a program
+    would move in parallel with another that has just moved has a logit, too, by the interval
+    between the two.
 
     Args:
         n_embd: D.
@@ -43,21 +45,21 @@ class IntervalHead(nn.Module):
 
         Args:
             x: float (B, T, D).
-            references: int64 (B, T, P + SHARED_REFERENCES), pitches from 1 up; 0: there is none.
-                First what each program had before, then the latest note's, the lowest that
-                sounds, the lowest before, the tonic.
+            references: int64 (B, T, 2 P + SHARED_REFERENCES), pitches from 1 up; 0: there is none.
+                First what each program had before, what it has next if it goes on as before, then
+                the latest note's, the lowest that sounds, the lowest before, the tonic.
             moves: int64 (B, T, P), by how much each program has just moved, plus N; 0: it has not.
 
         Returns:
             float (B, T, P N).
         """
         P, N = self.n_programs, self.n_pitches
-        kinds = torch.split_with_sizes(references, (P, *[1] * SHARED_REFERENCES), dim=-1)
+        kinds = torch.split_with_sizes(references, (P, P, *[1] * SHARED_REFERENCES), dim=-1)
         by_table = [self._by_interval(n, x, reference) for n, reference in enumerate(kinds)]
-        own, latest, lowest, lowest_before, tonic = by_table
+        own, echo, latest, lowest, lowest_before, tonic = by_table
         octave = lowest + lowest_before + tonic  # (B, T, P, 12)
         octaves = octave.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]  # (B, T, P, N)
-        total = own + latest + octaves + self._parallels(x, kinds[0], moves)
+        total = own + echo + latest + octaves + self._parallels(x, kinds[0], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
 
     def _by_interval(self, number: int, x: Tensor, reference: Tensor) -> Tensor:

@@ -99,6 +99,7 @@ def workplace(tmp_path_factory):
     (folder / "configs").symlink_to(ROOT / "configs")
     tunes = write_tunes(folder / "my_midi_files", 8)
     tune(folder / "tune.mid")
+    tune(folder / "ode.mid")
     (folder / "steps.jsonl").write_text(
         "".join(f"{list(range(n, n + 90))}\n" for n in range(200)), encoding="utf-8"
     )
@@ -114,6 +115,8 @@ def workplace(tmp_path_factory):
     for name, like in (("a", "mine"), ("b", "mine"), ("classic", "bach")):
         (folder / "runs" / name).mkdir()
         shutil.copy(folder / "runs" / like / "model.safetensors", folder / "runs" / name)
+    (folder / "models").mkdir()
+    shutil.copy(folder / "runs/bach/model.safetensors", folder / "models/bach.safetensors")
     shutil.copytree(folder / "datasets/bach/midi", folder / "runs/bach/music")
     shutil.move(folder / "runs/bach/music/bwv16.6.mid", folder / "runs/bach/music/chorale.mid")
     return folder

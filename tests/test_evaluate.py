@@ -21,7 +21,7 @@ from generation.model import corpus_of
 from model.serialization import save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
-from tests.models import untrained_on
+from tests.models import QUARTET, untrained, untrained_on
 from tests.music import GRID, masks_one_by_one, piece
 
 
@@ -136,6 +136,29 @@ def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
         lines = capsys.readouterr().err.strip().splitlines()
         assert len(lines) == 1
         assert word in lines[0]
+
+
+@pytest.mark.parametrize("what", [["likelihood"], ["all", "--count", "3"]])
+def test_another_model_is_judged_beside(checkpoint, capsys, what):
+    other = untrained_on(Path("tunes").absolute(), Path("runs/other.safetensors"), seed=1)
+    evaluate.main([*what, "-c", str(checkpoint), "--beside", str(other), "--json", "both.json"])
+    evaluate.main(["likelihood", "-c", str(other), "--json", "alone.json"])
+    both, alone = (json.loads(Path(name).read_text()) for name in ("both.json", "alone.json"))
+    for mine, its in zip(both["likelihood"], alone["likelihood"], strict=True):
+        assert list(mine["nats_per_note"])[-2:] == ["runs/other", "model"]
+        figures = mine["nats_per_note"]["runs/other"], its["nats_per_note"]["model"]
+        assert figures[0]["value"] == pytest.approx(figures[1]["value"], rel=1e-5)
+        assert mine["nats_per_note"]["model"] != figures[1]
+    capsys.readouterr()
+
+
+def test_a_model_of_another_vocabulary_is_not_judged_beside(checkpoint, tmp_path, capsys):
+    other = untrained(tmp_path / "quartet.safetensors", QUARTET)
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(["likelihood", "-c", str(checkpoint), "--beside", str(other)])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "quartet.safetensors: its vocabulary" in line
 
 
 def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, capsys, monkeypatch):

@@ -13,6 +13,7 @@ from PIL import Image
 import generate
 from data.midi.io import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
+from generation import defaults
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.serialization import ModelFileError, save_model_file
@@ -227,6 +228,7 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
     (tmp_path / "runs" / "bach").mkdir(parents=True)
     (tmp_path / "runs" / "bach" / "model.safetensors").write_bytes(checkpoint.read_bytes())
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(defaults, "PROJECT", tmp_path)
     exec(block, {})
     assert (tmp_path / "longer.mid").is_file()
 

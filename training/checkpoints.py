@@ -28,6 +28,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
+from evaluation.voice_leading import parallels
 from model.serialization import save_model_file
 from training.checks import RunError
 
@@ -163,6 +164,7 @@ class Checkpoints(Checkpoint):
             "step": trainer.global_step,
             **figures,
             "voices": pl_module.data.voices,
+            "parallels_per_100_bars": parallels(pl_module.data.first_pieces),
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),
         }

@@ -22,11 +22,22 @@ from starlette.websockets import WebSocket
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, Score, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, canonical
 from rendering.audio import mu_law_wav, wav_bytes
+from rendering.notation import engrave, has_notation, to_musicxml
 from web.connection import REFUSALS, Connection
 from web.guard import HEADERS, Guard
-from web.messages import MOST_BARS, MOST_BYTES, MOST_NOTES, Json, json_of, parse, piece_of
+from web.messages import (
+    MOST_BARS,
+    MOST_BYTES,
+    MOST_NOTES,
+    Json,
+    MessageError,
+    PagePiece,
+    json_of,
+    parse,
+    piece_of,
+)
 from web.models import Models
 from web.tasks import on_grid
 
@@ -35,6 +46,8 @@ MOST_WAITING = 64  # renderings
 MOST_UPLOAD_BYTES = 4 * 2**20
 READ_SECONDS = 10.0  # for a file
 MOST_WAV_SECONDS = 1200.0
+MOST_ENGRAVED = 1500  # notes
+MUSICXML = "application/vnd.recordare.musicxml+xml"
 SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
 SAMPLES_APART = 6  # semitones: the page plays those between faster or slower
 
@@ -65,8 +78,10 @@ def make_app(
         Route("/static/{name}", page.file),
         Route("/models", page.list_models),
         Route("/sound/{program:int}/{pitch:int}", page.sound),
-        Route("/midi", partial(page.file_of, midi_bytes, "audio/midi"), methods=["POST"]),
-        Route("/wav", partial(page.file_of, bounded_wav, "audio/wav"), methods=["POST"]),
+        Route("/midi", partial(page.file_of, midi_of, "audio/midi"), methods=["POST"]),
+        Route("/wav", partial(page.file_of, wav_of, "audio/wav"), methods=["POST"]),
+        Route("/musicxml", partial(page.file_of, musicxml_of, MUSICXML), methods=["POST"]),
+        Route("/score", partial(page.file_of, engraved, "image/svg+xml"), methods=["POST"]),
         Route("/upload", page.upload, methods=["POST"]),
         WebSocketRoute("/live", page.live),
     ]
@@ -129,11 +144,11 @@ class Page:
         return Response(content, headers=HEADERS, media_type="audio/wav")
 
     async def file_of(
-        self, make: Callable[[Score], bytes], kind: str, request: Request
+        self, make: Callable[[PagePiece], bytes], kind: str, request: Request
     ) -> Response:
         """Turn the piece in a request into a file."""
         piece = piece_of(parse(await _body(request, MOST_BYTES)))
-        content = await self._render(partial(make, piece.score))
+        content = await self._render(partial(make, piece))
         return Response(content, headers=HEADERS, media_type=kind)
 
     async def upload(self, request: Request) -> Response:
@@ -180,15 +195,42 @@ def held_note(program: int, pitch: int) -> bytes:
     return mu_law_wav(canonical(notes, np.empty(0, BAR), [], SECONDS)[0])
 
 
-def bounded_wav(score: Score) -> bytes:
+def midi_of(piece: PagePiece) -> bytes:
+    """Return a piece as a MIDI file."""
+    return midi_bytes(piece.score)
+
+
+def wav_of(piece: PagePiece) -> bytes:
     """Return the sound of a piece as a WAV file.
 
     Raises:
-        MidiError: it lasts too long.
+        MessageError: it lasts too long.
     """
-    if score.step_seconds(score.end_step) > MOST_WAV_SECONDS:
-        raise MidiError(f"the piece is longer than {MOST_WAV_SECONDS / 60:.0f} minutes")
-    return wav_bytes(score)
+    if piece.score.step_seconds(piece.score.end_step) > MOST_WAV_SECONDS:
+        raise MessageError(f"the piece is longer than {MOST_WAV_SECONDS / 60:.0f} minutes")
+    return wav_bytes(piece.score)
+
+
+def musicxml_of(piece: PagePiece) -> bytes:
+    """Return a piece as MusicXML, the notes that were not put in colored.
+
+    Raises:
+        MessageError: it has no notation.
+    """
+    if not has_notation(piece.score.grid):
+        raise MessageError("this model counts seconds, not beats: its music has no notation")
+    return to_musicxml(piece.score, is_given=piece.is_own).encode()
+
+
+def engraved(piece: PagePiece) -> bytes:
+    """Return a piece as an engraved score, in SVG.
+
+    Raises:
+        MessageError: it has no notation, or is very long.
+    """
+    if len(piece.score.notes) > MOST_ENGRAVED:
+        raise MessageError(f"more than {MOST_ENGRAVED} notes: take the .musicxml, and engrave that")
+    return engrave(musicxml_of(piece).decode()).encode()
 
 
 def _read(item: tuple[bytes, Grid]) -> Json | str:

@@ -2,7 +2,7 @@
 
 import itertools
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from data.batches.id_sequences import (
 from data.batches.interface import TrainingBatch
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.score import Score
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary
 
@@ -168,6 +169,11 @@ class MusicDataModule(LightningDataModule):
     def voices(self) -> int | None:
         """How many instruments half of the pieces have, or more; other sequences have none."""
         return self.source.voices
+
+    @property
+    def first_pieces(self) -> Sequence[Score]:
+        """The first training pieces; other sequences have none."""
+        return self.source.first_pieces
 
     def train_dataloader(self) -> "_TrainingBatches":
         """Return endless batches (`TrainingBatch`)."""

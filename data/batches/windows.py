@@ -14,6 +14,7 @@ from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
 from data.keys import Key, key_followed
+from data.score import Score
 from data.tokens.augment import (
     WAYS,
     choose_given,
@@ -28,11 +29,12 @@ from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.spans import NO_PITCH, Ints, SideArrays
+from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
-KNOWN_KEY_SHARE = 0.5  # and of which key the whole piece is
+KNOWN_KEY_SHARE = 0.3  # and of which key the whole piece is
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
@@ -334,12 +336,16 @@ class MusicBatches:
         return SideFeatures(self.corpus.vocabulary)
 
     @cached_property
+    def first_pieces(self) -> list[Score]:
+        """The first training pieces, which stand for them all."""
+        split = self.corpus.split("train")
+        pieces = map(split.piece, range(min(len(split), COUNTED_PIECES)))
+        return [decode(ids, self.corpus.vocabulary) for ids in pieces]
+
+    @property
     def voices(self) -> int:
         """How many instruments half of the first training pieces have, or more."""
-        split, vocabulary = self.corpus.split("train"), self.corpus.vocabulary
-        pieces = map(split.piece, range(min(len(split), COUNTED_PIECES)))
-        notes = (ids[vocabulary.kind_of[ids] == Kind.NOTE] for ids in pieces)
-        return int(np.median([len(np.unique(programs_of(ids, vocabulary))) for ids in notes]))
+        return int(np.median([len(np.unique(s.notes["program"])) for s in self.first_pieces]))
 
     def training(self) -> TrainingWindows:
         """Return the training windows."""

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from data.keys import Key, follows_key
 from data.tokens.cursor import Windows, read_windows
+from data.tokens.echo import ECHO_WIDTH, read_echoes
 from data.tokens.given import VOICE_WIDTH, GivenFeatures, GivenNotes
 from data.tokens.spans import (
     NO_PITCH,
@@ -75,6 +76,8 @@ class SideFeatures:
                     not of more than FEW programs
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
+        echo        by program, how it goes on if it does as it did before (`Echo`); not of more
+                    than FEW programs
 
     From outside again, all 0 where nothing is given or known:
 
@@ -85,9 +88,9 @@ class SideFeatures:
 
     and beside the bits, as numbers
 
-        references  pitches to count from: by program the lowest that is over, then the latest note
-                    that begins here, the lowest that sounds, the lowest that is over, the tonic;
-                    there are none of more than FEW programs
+        references  pitches to count from: by program the lowest that is over; by program the next
+                    by its echo; then the latest note that begins here, the lowest that sounds, the
+                    lowest that is over, the tonic; there are none of more than FEW programs
         moves       by program, not of more than FEW: the lowest that begins here less the lowest
                     that is over
         time        steps from the first bar of the window
@@ -160,6 +163,7 @@ class SideFeatures:
             "between": OCTAVE * few,
             "degrees": OCTAVE,
             "mode": 2,
+            "echo": ECHO_WIDTH * few,
             "given": (few or 1) * VOICE_WIDTH,
             "key": 2 + 4 * OCTAVE,
         }
@@ -194,7 +198,7 @@ class SideFeatures:
     def empty(self, batch: int, length: int) -> SideArrays:
         """Return a side input of zeros, for B windows of T tokens."""
         programs = self.reference_programs
-        references = programs + SHARED_REFERENCES if programs else 0
+        references = 2 * programs + SHARED_REFERENCES if programs else 0
         return SideInput(
             bits=np.zeros((batch, length, self.size), dtype=np.int16),
             references=np.zeros((batch, length, references), dtype=np.int64),
@@ -235,6 +239,7 @@ class SideFeatures:
         self._set_steps(side.bits, over, latest_note, roots["latest"])
         if self.reference_programs:
             self._set_references(side, over, begun, latest_note, roots, is_token)
+            self._set_echoes(side, windows, is_token)
         return side
 
     def _set_place(self, bits: NDArray[Any], windows: Windows, is_token: NDArray[np.bool_]) -> None:
@@ -310,11 +315,30 @@ class SideFeatures:
         columns += self.blocks["between"].start
         set_bits(side.bits, over.rows[chosen], over.places[chosen], columns[:, None])
         shared = np.stack([*roots.values()], axis=-1)  # (B, T, SHARED_REFERENCES)
-        pitches = np.concatenate([own, shared], axis=-1)
+        no_echo = np.full_like(own, NO_PITCH)
+        pitches = np.concatenate([own, no_echo, shared], axis=-1)
         side.references[:] = (pitches + 1) * is_token[..., None]
         moves = (new - own) * ((own != NO_PITCH) & (new != NO_PITCH))
         apart = np.where(moves, moves + self.vocabulary.pitch_count, 0)
         side.moves[:] = apart * is_token[..., None]
+
+    def _set_echoes(self, side: SideArrays, windows: Windows, is_token: NDArray[np.bool_]) -> None:
+        """Set the echo of each program, until it is past or the program has another note."""
+        rows, begin = np.nonzero(windows.kind == Kind.NOTE)
+        program, pitch = np.divmod(windows.value[rows, begin], self.vocabulary.pitch_count)
+        echoes, after = read_echoes(rows, program, pitch, windows.now[rows, begin])
+        last = is_token.shape[1] - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
+        which, places = spread(begin, np.where(after, begin[after], last))
+        now = windows.now[rows[which], places]
+        is_due = now <= echoes.due[which]  # -1 of none
+        which, places, now = which[is_due], places[is_due], now[is_due]
+        rows, program = rows[which], program[which]
+        columns = self.blocks["echo"].start + ECHO_WIDTH * program[:, None]
+        set_bits(side.bits, rows, places, columns + echoes.take(which).columns(now))
+        expected = echoes.pitch[which]
+        is_known = (expected >= 0) & (expected < self.vocabulary.pitch_count)
+        place = self.reference_programs + program
+        side.references[rows, places, place] = (expected + 1) * is_known
 
     def _keys(self, windows: Windows) -> tuple[Ints, Ints]:
         """Return of each id (B, T) the key that the notes so far follow; none beside Pad."""
@@ -342,6 +366,8 @@ class SideFeatures:
     ) -> None:
         """Set the key of whole pieces beside ids (B, T); the rest of the side input is complete.
 
+        Notes then count from its tonic, not from that of the notes so far.
+
         Args:
             side: of these ids.
             is_token: (B, T) whether it is none of Pad.
@@ -358,6 +384,9 @@ class SideFeatures:
                 at = block + 2 + number * OCTAVE
                 bits[:, at : at + OCTAVE] = np.roll(bits[:, end - OCTAVE : end], -key.tonic, axis=1)
             side.bits[row, is_token[row]] = bits
+            if self.reference_programs:
+                tonic = (key.tonic - self.vocabulary.lowest_pitch) % OCTAVE
+                side.references[row, is_token[row], -1] = tonic + 1
 
     def of_given(self, given: GivenNotes) -> GivenFeatures:
         """Return what sets the block `given` beside ids of a piece with these given notes."""

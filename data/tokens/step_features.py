@@ -5,6 +5,7 @@ It is what `SideFeatures.compute` gives of the whole window.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.interface import OCTAVE, SHARED_REFERENCES
 from data.tokens.cursor import Cursor
+from data.tokens.echo import ECHO_WIDTH, Echo, EchoLine
 from data.tokens.features import INTERVALS, SideFeatures
 from data.tokens.spans import NEVER, NO_PITCH, SideArrays
 from data.tokens.vocabulary import Kind
@@ -28,6 +30,8 @@ class HeardNotes:
         ends: when each note ends that sounds, or did at the onset before this time.
         over: the notes that ended after that onset, at this time or before.
         begun: the notes that began at this time.
+        lines: of each program, by number, its notes so far.
+        echoes: of each program how it goes on if it does as before.
     """
 
     onset: int = -1
@@ -36,6 +40,8 @@ class HeardNotes:
     ends: dict[int, int] = field(default_factory=dict)
     over: list[int] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
+    lines: dict[int, EchoLine] = field(default_factory=lambda: defaultdict(EchoLine))
+    echoes: dict[int, Echo | None] = field(default_factory=dict)
 
 
 @dataclass
@@ -93,6 +99,9 @@ class FeatureStepper:
                     heard.counts[(pitch + self.vocabulary.lowest_pitch) % OCTAVE] += 1
                     tonic, mode = self.features.key_of(heard.counts)
                     heard.key = int(tonic), int(mode)
+                if self.features.reference_programs:
+                    program, pitch = divmod(note, self.vocabulary.pitch_count)
+                    heard.echoes[program] = heard.lines[program].add(pitch, now)
             elif kind == Kind.DURATION and note >= 0:
                 heard.ends[note] = int(cursor.note_end[number])
 
@@ -125,6 +134,7 @@ class FeatureStepper:
             columns += self._intervals(
                 heard, sounding, note, side.references[row, 0], side.moves[row, 0]
             )
+            columns += self._echoes(heard, now, side.references[row, 0])
             side.bits[row, 0][columns] = 1  # of one dimension, which is quicker
             side.time[row, 0] = now
         return side
@@ -173,4 +183,16 @@ class FeatureStepper:
             for voice, its in sorted(new, reverse=True):
                 move = its + 1 - references[voice] if references[voice] else 0
                 moves[voice] = move + self.vocabulary.pitch_count if move else 0
+        return columns
+
+    def _echoes(self, heard: HeardNotes, now: int, references: NDArray[np.integer]) -> list[int]:
+        """Return the columns of the echoes that are still due; set their references."""
+        columns = []
+        for program, echo in heard.echoes.items():
+            if echo is not None and now <= echo.due:
+                at = self._at["echo"] + ECHO_WIDTH * program
+                columns += [at + column for column in echo.columns(now)]
+                if 0 <= echo.pitch < self.vocabulary.pitch_count:
+                    place = self.features.reference_programs + program
+                    references[place] = echo.pitch + 1
         return columns

@@ -8,11 +8,10 @@ import pretty_midi
 import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
-from data.keys import Key
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
-from data.tokens.tokenizer import decode, encode
-from data.tokens.vocabulary import Kind
+from data.tokens.context import bar_head_size
+from data.tokens.tokenizer import bar_indices, decode, encode
 from generation.compose import (
     accompany,
     compose,
@@ -30,6 +29,7 @@ from generation.seeds import (
     given_from_midi,
     no_seed,
     rewrite_from_midi,
+    rewritten,
     seed_from_midi,
     seed_from_notes,
 )
@@ -243,27 +243,26 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     assert figures == sorted(figures)
     assert len(set(figures)) == 4
 
-    def with_key(ids, _):  # which is the seed's
-        side = model.features.compute(ids)
-        model.features.set_key(side, ids != 0, [Key(0, "major")])
-        return side
-
     for piece in judged:  # each by itself: what the one definition of likelihood says
         ids = encode(piece.score, QUARTET)
         mask = unpacked(masks_of_pieces([ids], QUARTET)[0], QUARTET)
-        first = len(encode(seed.score, QUARTET)) - 1  # nothing new begins before the next bar
-        for kind in (Kind.NOTE, Kind.POSITION):
-            mask[first - 1, QUARTET.ids(kind)] = False
-        (nats,) = token_nats(
-            model.decoder,
-            [ids],
-            [mask],
-            rebase=model.rebase,
-            side=with_key,
-        )
-        notes = len(piece.score.notes) - 4
+        side = lambda ids, _: model.features.compute(ids)  # noqa: E731
+        (nats,) = token_nats(model.decoder, [ids], [mask], rebase=model.rebase, side=side)
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
+        notes = len(piece.score.notes) - 4
         assert piece.nats_per_note == pytest.approx(new.sum() / notes, rel=1e-5)
+
+
+def test_what_is_kept_after_the_first_choice_counts_as_well(model):
+    """The notes after a gap have to follow from those in it."""
+    seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
+    (piece,) = compose(model, seed, None)
+    (judged,) = rank_by_likelihood(model, [piece])
+    (nats,) = model.token_nats([piece.ids])
+    second_bar = int(bar_indices(piece.ids, QUARTET)[1])
+    first = second_bar + bar_head_size(piece.ids, second_bar, QUARTET)
+    notes = (piece.score.notes["onset"] >= seed.first_open_step).sum()
+    assert judged.nats_per_note == pytest.approx(nats[first - 1 :].sum() / notes)
 
 
 def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):

@@ -16,7 +16,7 @@ from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig, SamplingOptions
@@ -133,6 +133,7 @@ def a_case(seed):
             tuple(p for p in vocabulary.programs if rng.random() < 0.7) or vocabulary.programs,
         ),
         max_polyphony=some(rng, int(rng.integers(1, 5)), 0.5),
+        counterpoint=some(rng, STRICT),
         tempo_bpm=some(rng, int(rng.choice(vocabulary.tempos))) if grid.has_meter else None,
         time_signature=some(rng, vocabulary.meters[rng.integers(len(vocabulary.meters))])
         if grid.has_meter

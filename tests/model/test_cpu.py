@@ -56,7 +56,7 @@ def side_beside(config, ids):
     if not config.side_blocks:
         return None
     programs = config.n_programs
-    widths = [3, programs and programs + SHARED_REFERENCES, programs]
+    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs]
     numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
     bits, references, moves = numbers.split(widths, dim=-1)
     return SideInput(bits.short(), references, moves, ids.cumsum(-1))

@@ -24,7 +24,7 @@ def head():
 def by_hand(head, x, references, moves):
     """(P N,) the logits of one token, note by note."""
     logits = np.zeros((P, N))
-    own, shared = references[:P], references[P:]
+    own, echo, shared = references[:P], references[P : 2 * P], references[2 * P :]
     parallel = head.parallel(x).view(P, OCTAVE).detach().numpy()
     for program, other in np.ndindex(P, P):
         target = own[program] + moves[other] - N
@@ -32,10 +32,11 @@ def by_hand(head, x, references, moves):
             interval = (own[program] - own[other]) % OCTAVE
             logits[program, target - 1] += parallel[program, interval]
     tables = [table(x).view(P, -1).detach().numpy() for table in head.tables]
-    before, latest, *others = tables
+    before, again, latest, *others = tables
     for program in range(P):
         for pitch in range(1, N + 1):
-            for table, reference in ((before, own[program]), (latest, shared[0])):
+            counted = ((before, own[program]), (again, echo[program]), (latest, shared[0]))
+            for table, reference in counted:
                 row = max(-REACH, min(REACH, pitch - reference)) + REACH if reference else -1
                 logits[program, pitch - 1] += table[program, row]
             for table, reference in zip(others, shared[1:], strict=True):
@@ -46,7 +47,7 @@ def by_hand(head, x, references, moves):
 
 def test_every_note_counts_from_every_reference(head):
     rng = np.random.default_rng(0)
-    shape = (2, 5, 2 * P + SHARED_REFERENCES)
+    shape = (2, 5, 3 * P + SHARED_REFERENCES)
     numbers = rng.integers(1, N + 1, shape) * (rng.random(shape) < 0.7)
     references, moves = numbers[..., :-P], numbers[..., -P:]
     x = torch.randn(2, 5, D)
@@ -58,7 +59,7 @@ def test_every_note_counts_from_every_reference(head):
 
 
 def test_in_another_key_they_are_the_same(head):
-    references = torch.tensor([[[20, 22, 24, 20, 17, 3]]])
+    references = torch.tensor([[[20, 22, 24, 0, 24, 20, 17, 3]]])
     moves = torch.tensor([[[0, N + 2]]])  # by how much, in whichever key
     moved = torch.where(references > 0, references + 5, 0)
     x = torch.randn(1, 1, D)
@@ -74,7 +75,7 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     assert not any(table.weight.any() for table in decoder.interval_head.tables)
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
     side = SideFeatures(QUARTET).compute(ids.numpy()).map(torch.from_numpy)
-    count = 2 * config.n_programs + SHARED_REFERENCES
+    count = 3 * config.n_programs + SHARED_REFERENCES
     side.references[:] = torch.arange(count - config.n_programs)
     side.moves[:] = torch.arange(count - config.n_programs, count)
     with torch.no_grad():

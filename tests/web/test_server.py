@@ -113,6 +113,11 @@ def test_what_is_taken_away_holds_the_notes(client, tune):
     assert score == piece_of({"piece": tune}).score
     with wave.open(io.BytesIO(client.post("/wav", json={"piece": tune}).content)) as sound:
         assert sound.getnframes() > 3 * 44_100
+    assert b"<score-partwise" in client.post("/musicxml", json={"piece": tune}).content
+    assert client.post("/score", json={"piece": tune}).content.lstrip().startswith(b"<svg")
+    for path in ("/musicxml", "/score"):
+        refused = client.post(path, json={"piece": tune | {"grid": "seconds", "steps": 100}})
+        assert "no notation" in refused.text
     assert client.post("/midi", json={"piece": 3}).status_code == 400
     assert client.post("/midi", content=b"x" * 600_000).status_code == 413
 

@@ -74,6 +74,7 @@ function show() {
   enable();
   legend();
   cards();
+  engraveSoon();
 }
 
 function redraw() {
@@ -413,6 +414,27 @@ function onRollKey(event) {
   event.preventDefault();
 }
 
+// --- the score
+
+function engraveSoon() {
+  if (!byId("score-section").open || writing) return;
+  clearTimeout(engraveSoon.timer);
+  engraveSoon.timer = setTimeout(engrave, 200);
+}
+
+async function engrave() {
+  const piece = current(), picture = byId("score-picture"), about = byId("about-score");
+  if (!piece?.notes.length) { picture.hidden = true; return; }
+  try {
+    const blob = await (await post("/score", JSON.stringify({ piece }))).blob();
+    if (piece !== current()) return;
+    URL.revokeObjectURL(picture.src);
+    picture.src = URL.createObjectURL(blob);
+    picture.hidden = false;
+    about.textContent = "engraved; the model's notes are blue";
+  } catch (error) { picture.hidden = true; about.textContent = error.message; }
+}
+
 // --- taking away
 
 async function takeAway(button) {
@@ -510,6 +532,7 @@ for (const radio of document.querySelectorAll("[name=mode]")) radio.addEventList
 });
 for (const button of document.querySelectorAll("[data-how]")) button.addEventListener("click", () => write(button.dataset.how));
 for (const button of document.querySelectorAll("[data-file]")) button.addEventListener("click", () => takeAway(button));
+byId("score-section").addEventListener("toggle", engraveSoon);
 byId("copy-link").addEventListener("click", copyLink);
 byId("stop-writing").addEventListener("click", stopWriting);
 byId("play").addEventListener("click", togglePlay);

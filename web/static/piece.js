@@ -11,7 +11,7 @@ export function emptyPiece(plays, meter, tempo) {
   const [numerator, denominator] = plays.grid === "seconds" ? [1, 4] : meter;
   return {
     notes: [], bars: [[numerator, denominator, barSteps(numerator, denominator, plays.steps)]],
-    tempo: [[tempo]], grid: plays.grid, steps: plays.steps,
+    tempo: [[Math.min(300, Math.max(16, Math.round(tempo)))]], grid: plays.grid, steps: plays.steps,
   };
 }
 

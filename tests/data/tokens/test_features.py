@@ -16,6 +16,7 @@ from data.keys import LEAST_HEARD, PROFILES
 from data.score import DRUMS
 from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, rebase, window_head
+from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.step_features import FeatureStepper
 from data.tokens.tokenizer import bar_indices, encode
@@ -93,6 +94,28 @@ def _standard(profile):
     return np.rint(1000 * (profile - profile.mean()) / profile.std())
 
 
+def echo_by_definition(notes):
+    """What follows the longest match of the latest of notes (onset, pitch), by plain comparison.
+
+    Columns of the length and the move, the pitch, and when it is due; None without a match.
+    """
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(notes)]
+    best = (0, 0)
+    for end in range(1, len(steps)):
+        length = 0
+        while length < end and steps[end - 1 - length] == steps[-1 - length]:
+            length += 1
+        best = max(best, (length, end))
+    length, end = best
+    if length < 2:
+        return None
+    after, move = steps[end]
+    is_in_another_key = notes[end][1] != notes[-1][1]
+    size = sum(length >= least for least in LENGTHS) + (len(LENGTHS) + 1) * is_in_another_key
+    columns = (size, 2 * (len(LENGTHS) + 1) + 12 + max(-12, min(12, move)))
+    return columns, notes[-1][1] + move, notes[-1][0] + after
+
+
 def by_definition(score, vocabulary, ids):
     """(T, columns) beside a whole piece, from its decoded notes, in plain loops."""
     features = SideFeatures(vocabulary)
@@ -105,7 +128,7 @@ def by_definition(score, vocabulary, ids):
     begins = [place for place, kind in enumerate(kinds) if kind == Kind.NOTE]
     tells = [place for place, kind in enumerate(kinds) if kind == Kind.DURATION]
     notes = list(zip(begins, tells, score.notes.tolist(), strict=True))
-    numbers = SHARED_REFERENCES + 2 * programs if is_few else 0
+    numbers = SHARED_REFERENCES + 3 * programs if is_few else 0
     rows = np.zeros((len(ids), features.size + numbers + 1), dtype=int)
     bar, event, now, position = -1, -1, 0, 0
     for place, (token, kind) in enumerate(zip(ids.tolist(), kinds, strict=True)):
@@ -169,6 +192,18 @@ def by_definition(score, vocabulary, ids):
                 number = vocabulary.programs.index(program)
                 true.add(blocks["between"] + 12 * number + (p - min(own)) % 12)
             true |= {blocks["step"] + 12 + max(-12, min(12, step)) for step in steps}
+        expected = {}
+        for number, program in enumerate(vocabulary.programs if is_few else ()):
+            echo = echo_by_definition(
+                [(n[0], n[2]) for begin, _, n in notes if begin <= place and n[4] == program]
+            )
+            if echo is not None and echo[2] >= now:
+                columns, pitch, due = echo
+                at = blocks["echo"] + number * ECHO_WIDTH
+                soon = sum(due - now >= least for least in DUE)
+                true |= {at + column for column in (*columns, ECHO_WIDTH - len(DUE) - 1 + soon)}
+                if 0 <= pitch - vocabulary.lowest_pitch < pitches:
+                    expected[number] = pitch
         rows[place, list(true)] = 1
         if is_few:
             own = [
@@ -184,6 +219,7 @@ def by_definition(score, vocabulary, ids):
             pairs = zip(each, begins, strict=True)
             moves = [0 if None in pair else pair[1] - pair[0] for pair in pairs]
             rows[place, -programs - 1 : -1] = [m + pitches if m else 0 for m in moves]
+            each += [expected.get(number) for number in range(programs)]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
             counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
@@ -338,16 +374,16 @@ def test_time_and_intervals_by_hand():
         *[[0, 0]] * 9,
         *[[-1, 0]] * 7,  # C4 B3
     ]
-    # by program what is over; the latest; the lowest that sounds; the lowest that is over
+    # by program what is over, then an echo; the latest; the lowest that sounds; the lowest over
     references = side.references[0]
     assert np.where(references, references + vocabulary.lowest_pitch - 1, 0).tolist() == [
-        *[[0, 0, 0, 0, 0, 0]] * 4,
-        *[[0, 0, 60, 60, 0, 0]] * 2,
-        *[[0, 0, 67, 60, 0, 0]] * 2,
-        [60, 0, 0, 0, 60, 0],
-        *[[60, 0, 59, 59, 60, 0]] * 2,
-        *[[60, 0, 88, 59, 60, 0]] * 2,
-        *[[60, 0, 0, 59, 60, 0]] * 3,
+        *[[0, 0, 0, 0, 0, 0, 0, 0]] * 4,
+        *[[0, 0, 0, 0, 60, 60, 0, 0]] * 2,
+        *[[0, 0, 0, 0, 67, 60, 0, 0]] * 2,
+        [60, 0, 0, 0, 0, 0, 60, 0],
+        *[[60, 0, 0, 0, 59, 59, 60, 0]] * 2,
+        *[[60, 0, 0, 0, 88, 59, 60, 0]] * 2,
+        *[[60, 0, 0, 0, 0, 59, 60, 0]] * 3,
     ]
 
 

@@ -1,0 +1,109 @@
+"""Strict counterpoint: no parallels by the measure that judges pieces, and masks by hand."""
+
+import numpy as np
+import pytest
+
+from data.score import BAR, NOTE, canonical
+from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Kind
+from evaluation.voice_leading import parallels
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import FREE, STRICT, ConstraintError, Constraints
+from generation.length import Length
+from generation.seeds import voices_of
+from tests.models import QUARTET
+from tests.music import GRID
+
+BARS = 12
+
+
+def tune_of(pitches, program):
+    """Quarter notes."""
+    notes = np.array([(12 * n, 12, p, 80, program) for n, p in enumerate(pitches)], NOTE)
+    count = -(-len(pitches) // 4)
+    return canonical(notes, np.array([(4, 4, 48)] * count, BAR), [80] * count, GRID)[0]
+
+
+def written(constraints, rng, seed=None):
+    """Quarter notes of every program that may play, at random, as the grammar allows them."""
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=BARS), constraints, seed)
+    state, ids = constrained.start(1), constrained.given.prompt.tolist()
+    first = QUARTET.first(Kind.NOTE)
+    quarter = QUARTET.first(Kind.DURATION) + 11
+    given = {} if seed is None else set(seed.score.notes["program"].tolist())
+    free = [n for n, program in enumerate(QUARTET.programs) if program not in given]
+
+    def take(token):
+        assert constrained.allowed(state)[0, token]
+        constrained.advance(state, np.array([token]))
+        ids.append(token)
+
+    for bar in range(BARS):
+        if QUARTET.kind_of[ids].tolist().count(Kind.BAR) == bar:
+            take(QUARTET.first(Kind.BAR) + 1)
+        if constrained.allowed(state)[0, QUARTET.first(Kind.TEMPO)]:
+            take(QUARTET.first(Kind.TEMPO))
+        for beat in range(4):
+            take(QUARTET.first(Kind.POSITION) + 12 * beat)
+            for number in range(len(QUARTET.programs)):
+                mask = constrained.allowed(state)[0]
+                notes = np.flatnonzero(mask[QUARTET.ids(Kind.NOTE)])
+                mine = notes[notes // QUARTET.pitch_count == number]
+                if number not in free:
+                    assert len(mine) == 1
+                take(first + int(rng.choice(mine)))
+                take(quarter)
+    return decode(constrained.whole(np.array(ids)), QUARTET)
+
+
+def seed_of(program):
+    tune = tune_of(np.random.default_rng(5).integers(50, 70, 4 * BARS), program)
+    return voices_of(tune, QUARTET, [1 + QUARTET.programs.index(program)])
+
+
+@pytest.mark.parametrize("kept", [None, 40, 43])
+def test_no_parallels_are_written_nor_with_what_is_kept(kept):
+    seed = None if kept is None else seed_of(kept)
+    rng = np.random.default_rng(0)
+    strict, free = (
+        [written(Constraints(counterpoint=how), rng, seed) for _ in range(4)]
+        for how in (STRICT, FREE)
+    )
+    assert parallels(strict) == 0
+    assert parallels(free) > 10
+
+
+def test_what_is_masked_by_hand():
+    """Above C3 the soprano had G4 and goes to A4: the bass at D3 would be a fifth below again."""
+    before = [(0, 12, 67, 80, 40), (0, 12, 48, 80, 41), (12, 12, 69, 80, 40)]
+    score = canonical(np.array(before, NOTE), np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    ids = encode(score, QUARTET)[:-1]
+    masks = []
+    for how in (STRICT, FREE):
+        constrained = ConstrainedGrammar(QUARTET, Length(bars=2), Constraints(counterpoint=how))
+        state = constrained.start(1)
+        for token in ids[1:]:
+            constrained.advance(state, [token])
+        masks.append(constrained.allowed(state)[0])
+    notes = np.flatnonzero(masks[0] != masks[1]) - QUARTET.first(Kind.NOTE)
+    program, pitch = np.divmod(notes, QUARTET.pitch_count)
+    assert (program == 1).all()
+    # a fifth below A4, octaves aside, or above it, and upwards from C3
+    assert (pitch + QUARTET.lowest_pitch).tolist() == [50, 62, 76]
+
+
+def test_it_yields_where_no_other_note_is_left():
+    seed = tune_of([67, 69], 40)
+    only_d = Constraints(counterpoint=STRICT, pitch_range=(50, 50), programs=(41,))
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=1), only_d, voices_of(seed, QUARTET))
+    state = constrained.start(1)
+    for _ in range(60):
+        mask = constrained.allowed(state)[0]
+        assert mask.any()
+        token = int(np.flatnonzero(mask)[-1])
+        constrained.advance(state, [token])
+
+
+def test_there_are_two_kinds():
+    with pytest.raises(ConstraintError, match="strict or free, not 'loose'"):
+        Constraints(counterpoint="loose")
