@@ -48,12 +48,15 @@ def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
     """Return logits (B, V), -inf where `allowed`, bool (B, V), is False.
 
     Raises:
-        ValueError: a row in which nothing is allowed.
+        ValueError: a row in which nothing is allowed, or whose logits are no numbers.
     """
     any_allowed = allowed.any(axis=1)
     if not any_allowed.all():
         raise ValueError(f"nothing is allowed to come next in row {any_allowed.argmin()}")
     masked: Logits = np.where(allowed, logits, -math.inf)
+    is_finite = np.isfinite(masked.max(axis=1))
+    if not is_finite.all():
+        raise ValueError(f"the logits of row {is_finite.argmin()} are not finite")
     return masked
 
 

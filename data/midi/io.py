@@ -20,6 +20,8 @@ from data.midi.repair import end_hanging_notes, has_hanging_notes
 from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_FILE_BYTES = 32 * 2**20
+MAX_REPAIRED_BYTES = 2**20  # of a file whose hanging notes are ended, which takes seconds
+MAX_NOTES = 300_000  # of a file
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
 
 
@@ -49,8 +51,8 @@ def read_events(path: str | Path) -> Events:
     Raises:
         FileNotFoundError: no such file.
         OSError: it cannot be read.
-        MidiError: the file is not MIDI, or broken, or larger than MAX_FILE_BYTES. (One without
-            notes is an empty Score.)
+        MidiError: the file is not MIDI, or broken, or too large to be read in seconds: larger
+            than MAX_FILE_BYTES, or of more than MAX_NOTES. (One without notes is an empty Score.)
     """
     path = Path(path)
     if not path.is_file():  # opening a pipe would wait for ever
@@ -75,11 +77,16 @@ def parse_events(content: bytes, path: str) -> Events:
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
     if has_hanging_notes(content):
+        if len(content) > MAX_REPAIRED_BYTES:
+            raise MidiError(f"{path}: has notes without an end, and is too large to mend")
         content = end_hanging_notes(content)
     try:
         file = symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:
         raise MidiError(f"{path}: broken MIDI file ({_reason(str(error))})") from None
+    notes = sum(len(track.notes) for track in file.tracks)
+    if notes > MAX_NOTES:
+        raise MidiError(f"{path}: {notes:,} notes are too many; {MAX_NOTES:,} are read at most")
     return _events_from_symusic(file)
 
 

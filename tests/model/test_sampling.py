@@ -122,6 +122,16 @@ def test_a_row_without_a_way_on_is_named():
         keep_allowed(np.zeros((2, 2)), allowed)
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_logits_that_are_no_numbers_choose_nothing(bad):
+    allowed = np.array([[True, True, True], [False, True, True]])
+    logits = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, bad]])
+    with pytest.raises(ValueError, match="the logits of row 1 are not finite"):
+        keep_allowed(logits, allowed)
+    logits[1] = bad, 1.0, 0.0  # what is not allowed may be anything
+    assert keep_allowed(logits, allowed)[1].tolist() == [OUT, 1.0, 0.0]
+
+
 def test_the_inverse_of_the_distribution():
     logits = np.log(np.tile([0.25, 1e-300, 0.5, 0.25], (6, 1)))
     logits[:, 1] = OUT

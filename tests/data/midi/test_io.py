@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from music21 import corpus
 from music21.repeat import ExpanderException
 
+from data.midi import io as midi_io
 from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
 from data.midi.quantize import Events, MidiError, score_from_events
 from data.score import DRUMS
@@ -186,6 +187,27 @@ def test_what_is_not_midi_is_said_in_one_line(tmp_path, content):
     with pytest.raises(MidiError, match=r"odd\.mid") as error:
         read_midi(path, GRID)
     assert "\n" not in str(error.value)
+
+
+def test_what_would_take_too_long_to_read_is_refused(tmp_path, monkeypatch):
+    score = random_score(np.random.default_rng(3))
+    write_midi(score, tmp_path / "many.mid")
+    monkeypatch.setattr(midi_io, "MAX_NOTES", len(score.notes))
+    assert len(read_midi(tmp_path / "many.mid", GRID)[0].notes) == len(score.notes)
+    monkeypatch.setattr(midi_io, "MAX_NOTES", len(score.notes) - 1)
+    with pytest.raises(MidiError, match=r"many\.mid: .* notes are too many"):
+        read_midi(tmp_path / "many.mid", GRID)
+
+
+def test_hanging_notes_are_ended_in_files_of_a_sane_size_alone(tmp_path, monkeypatch):
+    path = tmp_path / "hanging.mid"
+    track = b"\x00\x90\x3c\x50\x60\x90\x3c\x50\x60\x80\x3c\x00\x00\xff\x2f\x00"
+    head = b"MThd\x00\x00\x00\x06\x00\x00\x00\x01\x00\x60MTrk"
+    path.write_bytes(head + len(track).to_bytes(4, "big") + track)
+    assert len(read_midi(path, GRID)[0].notes) == 2
+    monkeypatch.setattr(midi_io, "MAX_REPAIRED_BYTES", path.stat().st_size - 1)
+    with pytest.raises(MidiError, match=r"hanging\.mid: has notes without an end"):
+        read_midi(path, GRID)
 
 
 def test_a_missing_file_is_named(tmp_path):
