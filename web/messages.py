@@ -142,7 +142,11 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
     if np.any(notes[:, 0] >= length.sum()):
         raise MessageError("a note begins after the last bar")
     rows = np.array([tuple(row) for row in notes[:, :5].tolist()], dtype=NOTE)
-    score = canonical(rows, np.array([tuple(b) for b in bars.tolist()], dtype=BAR), tempo, grid)[0]
+    bar_rows = np.array([tuple(bar) for bar in bars.tolist()], dtype=BAR)
+    try:
+        score = canonical(rows, bar_rows, tempo, grid)[0]
+    except ValueError as error:
+        raise MessageError(str(error)) from None
     names = ["onset", "program", "pitch"]
     return PagePiece(score, np.isin(score.notes[names], rows[notes[:, 5] != 0][names]))
 

@@ -81,6 +81,7 @@ def test_what_is_no_object_is_refused(text):
         {"tempo": [[0]]},
         {"tempo": [[301]]},
         {"grid": "steps"},
+        {"grid": "seconds", "steps": 100},
         {"grid": []},
         {"steps": 0},
         {"steps": 12.0},

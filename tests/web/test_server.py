@@ -116,7 +116,8 @@ def test_what_is_taken_away_holds_the_notes(client, tune):
     assert b"<score-partwise" in client.post("/musicxml", json={"piece": tune}).content
     assert client.post("/score", json={"piece": tune}).content.lstrip().startswith(b"<svg")
     for path in ("/musicxml", "/score"):
-        refused = client.post(path, json={"piece": tune | {"grid": "seconds", "steps": 100}})
+        seconds = {"grid": "seconds", "steps": 100, "bars": [[1, 4, 100]], "tempo": [[60]]}
+        refused = client.post(path, json={"piece": tune | seconds})
         assert "no notation" in refused.text
     assert client.post("/midi", json={"piece": 3}).status_code == 400
     assert client.post("/midi", content=b"x" * 600_000).status_code == 413
