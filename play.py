@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import ipaddress
 import os
 import secrets
@@ -24,6 +25,7 @@ from generation.defaults import newest_model
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
 MOST_MESSAGE = 2**20  # bytes; more than any message may have, so that it gets an answer
+MOST_SOCKETS = 600
 GOODBYE_SECONDS = 2
 
 
@@ -76,7 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen(512)
     except OSError as error:
-        if error.errno == 98 or "in use" in str(error):
+        if error.errno == errno.EADDRINUSE:
             fail(f"port {port} is in use: end what uses it, or choose another with --port")
         fail(f"--host {host} --port {port}: {error.strerror or error}")
     return listening
@@ -137,6 +139,7 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
         server_header=False,
         ws="websockets-sansio",
         ws_max_size=MOST_MESSAGE,
+        limit_concurrency=MOST_SOCKETS,
         timeout_graceful_shutdown=GOODBYE_SECONDS,
     )
     shown = f"[{options.host}]" if ":" in options.host else options.host

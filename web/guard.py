@@ -53,6 +53,7 @@ class Guard:
         }
         host, origin = headers.get("host", ""), headers.get("origin")
         needs_origin = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD")
+        is_elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         if self.hosts and host not in self.hosts:
             return "this server is not known by that name"
         if (origin is not None or needs_origin) and origin not in (
@@ -60,6 +61,8 @@ class Guard:
             f"https://{host}",
         ):
             return "only the page itself may ask"
+        if is_elsewhere and scope["path"] != "/":  # a link to the page may be anywhere
+            return "only the page itself may use its parts"
         if self.token and not self._is_brought(scope, headers.get("cookie", "")):
             return "the address needs the token that play.py printed"
         return None

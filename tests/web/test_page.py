@@ -84,20 +84,20 @@ def test_a_person_plays_and_the_model_answers(tab, tmp_path):
     assert notes(tab, "n[5]") == own
     assert third != first
 
-    x = tab.place("#roll")[0]
-    left, top, bars = tab.ask(
-        "(() => { const b = document.getElementById('roll').getBoundingClientRect();"
-        " return [b.x, b.y, etude.piece().bars.length] })()"
+    tab.place("#roll")
+    left, top, width, lengths = tab.ask(
+        "(b => [b.x, b.y, b.width, etude.piece().bars.map(bar => bar[2])])"
+        "(document.getElementById('roll').getBoundingClientRect())"
     )
-    width = 2 * (x - left)
-    middle = [left + (bar + 0.5) * width / bars for bar in (1, 2)]
+    starts = [sum(lengths[:bar]) for bar in range(len(lengths) + 1)]
+    middle = [left + (starts[bar] + starts[bar + 1]) / 2 / starts[-1] * width for bar in (1, 2)]
     tab.drag([(middle[0], top + 8), (middle[1], top + 8)])
     assert tab.ask("document.getElementById('about-action').textContent").startswith("Bars 2 to 3")
     tab.click("[data-how=rewrite]")
     tab.until("etude.session.now.label == 'rewrite'")
     rewritten = notes(tab)
-    outside = {note for note in third if not 48 <= note[0] < 144}
-    assert {note for note in rewritten if not 48 <= note[0] < 144} == outside
+    outside = {note for note in third if not starts[1] <= note[0] < starts[3]}
+    assert {note for note in rewritten if not starts[1] <= note[0] < starts[3]} == outside
     assert rewritten != third
 
     tab.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))

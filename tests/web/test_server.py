@@ -71,6 +71,7 @@ def test_nothing_is_fetched_from_elsewhere():
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://localhost:8765"},
+        {"sec-fetch-site": "cross-site"},
     ],
 )
 def test_other_pages_are_not_let_in(client, headers):

@@ -20,6 +20,7 @@ const EXAMPLES = [
 ];
 const byId = (id) => document.getElementById(id);
 
+if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token, which is a cookie now
 const session = new Session();
 const sound = new Sound();
 const settings = new Settings(() => soon(check));
@@ -187,7 +188,7 @@ function taken(told, label) {
   player.stop();
   cursor = 0;
   roll.selection = null;
-  change(told.read, label);
+  change(told.read, label, { before: null });
   say([`${told.read.notes.length} notes`, ...told.changes].join("; ") + ".");
 }
 
@@ -267,7 +268,7 @@ function stopWriting() {
   player.stop();
   writing = null;
   const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
-  if (rows.some((row) => row.length)) change(variations[0], message.how, { variations, chosen: 0 }); else show();
+  if (rows.some((row) => row.length)) change(variations[0], message.how, { written: message, variations, chosen: 0 }); else show();
   say("Stopped.");
 }
 
@@ -477,12 +478,16 @@ async function restoreLink() {
 
 // --- models
 
+async function listNames() {
+  const { models } = await (await fetch("/models")).json();
+  const select = byId("model"), was = select.value;
+  select.replaceChildren(...models.map((name) => Object.assign(document.createElement("option"), { value: name, textContent: name.replace(/.*\/(?=[^/]+\/model\.safetensors$)/, "").replace("/model.safetensors", "") })));
+  if (models.includes(was)) select.value = was;
+}
+
 async function listModels() {
   try {
-    const { models } = await (await fetch("/models")).json();
-    const select = byId("model"), was = select.value;
-    select.replaceChildren(...models.map((name) => Object.assign(document.createElement("option"), { value: name, textContent: name.replace(/.*\/(?=[^/]+\/model\.safetensors$)/, "").replace("/model.safetensors", "") })));
-    if (models.includes(was)) select.value = was;
+    await listNames();
     const isFirst = !plays;
     await chooseModel();
     if (isFirst) await restoreLink();
@@ -518,6 +523,9 @@ for (const [name, text] of EXAMPLES) {
 byId("text-form").addEventListener("submit", (event) => { event.preventDefault(); read(byId("text").value); });
 byId("file").addEventListener("change", (event) => { openFile(event.target.files[0]); event.target.value = ""; });
 byId("model").addEventListener("change", chooseModel);
+byId("model").addEventListener("focus", () => listNames().catch(() => {}));
+byId("lower").addEventListener("click", () => piano.scroll(-1));
+byId("higher").addEventListener("click", () => piano.scroll(1));
 byId("record").addEventListener("click", toggleRecord);
 byId("rest").addEventListener("click", () => { const piece = startedPiece(); stepped.rest = Math.max(lastEnd(piece), stepped.rest ?? 0) + Math.round(Number(byId("length").value) * piece.steps); say("A rest."); });
 byId("delete-last").addEventListener("click", () => {
@@ -539,7 +547,7 @@ byId("play").addEventListener("click", togglePlay);
 byId("to-start").addEventListener("click", () => { cursor = 0; if (player.isPlaying) player.play(0); else onStepAt(0); });
 byId("undo").addEventListener("click", () => { player.stop(); session.undo(); cursor = 0; show(); say("Undone."); });
 byId("redo").addEventListener("click", () => { player.stop(); session.redo(); cursor = 0; show(); say("Redone."); });
-byId("clear").addEventListener("click", () => { player.stop(); if (plays) { const { meter, tempo } = settings.get(); change(emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempos[0]), "new"); } cursor = 0; say("An empty page. Undo brings the music back."); });
+byId("clear").addEventListener("click", () => { player.stop(); if (plays) { const { meter, tempo } = settings.get(); change(emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempos[0]), "new", { before: null }); } cursor = 0; say("An empty page. Undo brings the music back."); });
 byId("roll").addEventListener("keydown", onRollKey);
 onRollPointer();
 addEventListener("keydown", (event) => {

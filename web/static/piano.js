@@ -10,6 +10,7 @@ export class Piano {
     Object.assign(this, { element, onPress, onRelease, held: new Map(), keys: new Map(), octave: 60 });
     for (let pitch = LOWEST; pitch <= HIGHEST; pitch++) this.addKey(pitch);
     this.keys.get(60).tabIndex = 0;
+    element.scrollLeft = this.keys.get(60).offsetLeft - element.offsetLeft;
     element.addEventListener("pointerdown", (event) => this.point(event));
     element.addEventListener("pointermove", (event) => { if (event.buttons || event.pointerType === "touch") this.point(event, true); });
     for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, (event) => this.release(`pointer${event.pointerId}`));
@@ -48,8 +49,8 @@ export class Piano {
     this.onRelease(pitch);
   }
 
-  // Shows a note that sounds.
-  light(pitch, isOn) { this.keys.get(pitch)?.classList.toggle("on", isOn); }
+  // Shows lower or higher keys where not all fit.
+  scroll(octaves) { this.element.scrollBy({ left: octaves * (this.keys.get(60).offsetLeft - this.keys.get(48).offsetLeft), behavior: "smooth" }); }
 
   point(event, isMove = false) {
     if (event.pointerType !== "touch" && event.button > 0) return;

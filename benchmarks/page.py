@@ -1,0 +1,193 @@
+"""How quickly the page answers, and how it bears many people and nonsense.
+
+    python -m benchmarks.page
+    python -m benchmarks.page --clients 100 --malformed 10000
+
+A server is started with play.py. Where there is a chromium, a click in it is timed until sound is
+heard; all else is timed over the connection that the page uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from websockets.asyncio.client import ClientConnection, connect
+
+from tests.web import browser
+
+TUNE = "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"
+SETTINGS = {"bars": 8, "temperature": 0.75, "top_p": 0.95}
+WAYS = ("continue", "accompany", "harmonize")
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--checkpoint", "-c", help="the model (default: play.py's)")
+    parser.add_argument("--rounds", type=int, default=9, help="of each way to write")
+    parser.add_argument("--clients", type=int, default=100, help="at once")
+    parser.add_argument("--malformed", type=int, default=10_000, help="messages")
+    options = parser.parse_args()
+    words = [sys.executable, "play.py", "--port", "0", "--no-browser"]
+    words += ["--checkpoint", options.checkpoint] if options.checkpoint else []
+    root = Path(__file__).parents[1]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=root)
+    try:
+        address = re.search(r"http://(\S+)/", server.stdout.readline())[1]  # type: ignore[index, union-attr]
+        asyncio.run(measure(address, psutil.Process(server.pid), options))
+        if browser.CHROMIUM:
+            print(f"click to sound, in Chromium: {heard_after(address, options.rounds)}")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def measure(address: str, server: psutil.Process, options: argparse.Namespace) -> None:
+    """Print what is timed over the connection."""
+    async with page(address) as socket:
+        model, piece = await prepare(socket, address)
+        for how in WAYS:
+            times = [await write(socket, model, piece, how, n) for n in range(options.rounds)]
+            first, four = (statistics.median(column) for column in zip(*times, strict=True))
+            print(f"{how}: first note {first * 1000:.0f} ms, four variations {four:.2f} s")
+    began = time.perf_counter()
+    tasks = [one_of_many(address, model, piece, n) for n in range(options.clients)]
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    times = [result for result in results if isinstance(result, tuple)]
+    first = sorted(first for first, _ in times)
+    print(
+        f"{options.clients} clients at once: {options.clients - len(times)} refused; first note "
+        f"after {statistics.median(first):.1f} s, the last one's after {first[-1]:.1f} s; all four "
+        f"variations of all after {time.perf_counter() - began:.0f} s"
+    )
+    await malformed(address, server, options.malformed, model, piece)
+
+
+def page(address: str) -> connect:
+    """Return a connection as the page makes it."""
+    return connect(f"ws://{address}/live", origin=f"http://{address}", max_size=None)  # type: ignore[arg-type]
+
+
+async def prepare(socket: ClientConnection, address: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of the first model, ready to play, and a tune for it."""
+    import httpx
+
+    model = httpx.get(f"http://{address}/models").json()["models"][0]
+    await socket.send(json.dumps({"do": "describe", "id": 0, "model": model}))
+    await until(socket, "plays")
+    message = {"do": "text", "id": 0, "model": model, "text": TUNE, "settings": SETTINGS}
+    await socket.send(json.dumps(message))
+    return model, (await until(socket, "read"))["read"]
+
+
+async def until(socket: ClientConnection, name: str) -> dict[str, Any]:
+    """Return the next that is told and has something of this name."""
+    while name not in (told := json.loads(await socket.recv())):
+        if "error" in told:
+            raise RuntimeError(told["error"])
+    return dict(told)
+
+
+async def write(
+    socket: ClientConnection,
+    model: str,
+    piece: dict[str, Any],
+    how: str,
+    number: int,
+    bars: int = 8,
+) -> tuple[float, float]:
+    """Return the seconds until the first note, and until four variations are there."""
+    message = {"do": "write", "id": number, "model": model, "how": how, "piece": piece}
+    message |= {"settings": SETTINGS | {"bars": bars}, "variations": 4, "random_seed": number}
+    began = time.perf_counter()
+    await socket.send(json.dumps(message))
+    await until(socket, "notes")
+    first = time.perf_counter() - began
+    await until(socket, "done")
+    return first, time.perf_counter() - began
+
+
+async def one_of_many(
+    address: str, model: str, piece: dict[str, Any], number: int
+) -> tuple[float, float]:
+    """Open a page and write; all of them at the same time."""
+    async with page(address) as socket:
+        return await write(socket, model, piece, "continue", number, bars=4)
+
+
+async def malformed(
+    address: str, server: psutil.Process, count: int, model: str, piece: dict[str, Any]
+) -> None:
+    """Send messages of which none is right, and see that the server is as it was."""
+    rng = random.Random(0)
+    right = {"do": "write", "id": 1, "model": model, "how": "continue", "piece": piece}
+    right |= {"settings": SETTINGS, "variations": 4, "random_seed": 1}
+    async with page(address) as socket:
+        await write(socket, model, piece, "continue", 1)
+        sizes = []
+        for _ in range(2):
+            for _ in range(count // 2):
+                await socket.send(broken(right, rng))
+                assert "error" in json.loads(await socket.recv())
+            sizes.append(server.memory_info().rss / 2**20)
+        await write(socket, model, piece, "continue", 1)
+    print(
+        f"{count} malformed messages: each answered in one line; memory {sizes[0]:.0f} MiB after "
+        f"half of them, {sizes[1]:.0f} MiB after all; then it wrote as before"
+    )
+
+
+def broken(right: dict[str, Any], rng: random.Random) -> str:
+    """Return a message that is wrong in one of many ways."""
+    nonsense = [None, True, -1, 1.5, 1e308, 10**40, "", "x" * 999, {}, [[]], [{}], "../../etc"]
+    text = json.dumps(right)
+    match rng.randrange(4):
+        case 0:
+            return text[: rng.randrange(len(text))]
+        case 1:
+            return "".join(rng.choice('{}[]",:0a\u00e9 ') for _ in range(rng.randrange(60)))
+        case 2:
+            names = ["how", "piece", "settings", "variations", "random_seed", "model"]
+            return json.dumps(
+                right | {rng.choice(names): rng.choice([None, -1, 1.5, [], "x" * 999])}
+            )
+    names = ["notes", "bars", "tempo", "grid", "steps"]
+    return json.dumps(right | {"piece": right["piece"] | {rng.choice(names): rng.choice(nonsense)}})
+
+
+def heard_after(address: str, rounds: int) -> str:
+    """Return how long after a click on "Continue" the first sound is heard."""
+    times = []
+    with browser.chromium() as tab:
+        tab.open(f"http://{address}/")
+        tab.until("globalThis.etude?.isReady")
+        tab.click("#examples button")
+        tab.until("etude.piece()?.notes.length")
+        for _ in range(rounds):
+            tab.until("etude.level() < 1e-3")
+            tab.ask(
+                "new Promise(done => { const began = performance.now(), look = () => {"
+                " if (etude.level() < 0.003) return void setTimeout(look, 4);"
+                " globalThis.heard = performance.now() - began; done(); };"
+                " document.querySelector('[data-how=continue]').click(); look(); })"
+            )
+            times.append(tab.ask("globalThis.heard"))
+            tab.until("etude.session.now.label == 'continue'")
+            tab.click("#play")
+            tab.click("#undo")
+    return f"{statistics.median(times):.0f} ms ({min(times):.0f} to {max(times):.0f})"
+
+
+if __name__ == "__main__":
+    main()
