@@ -60,6 +60,7 @@ __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank_by_likelihood", "training_runs", "write_piece"]
 
+MOST_PIECES = 10_000
 ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
 
 
@@ -307,7 +308,10 @@ def _check_together(options: argparse.Namespace) -> None:
 
 
 def _check_counts(options: argparse.Namespace) -> None:
-    """Refuse to keep more pieces than are written."""
+    """Refuse to keep more pieces than are written, and numbers that no machine holds."""
+    for name in ("num_samples", "best_of"):
+        if (getattr(options, name) or 0) > MOST_PIECES:
+            fail(f"--{name.replace('_', '-')}: at most {MOST_PIECES} pieces are written at once")
     if options.best_of is not None and options.best_of < options.num_samples:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 

@@ -49,6 +49,7 @@ from rendering.png import write_png
 ENDLESS = Length(endless=True)
 
 PROGRESS_EVERY = 16  # tokens
+SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,14 @@ def compose(
         ConstraintError: something that can never be; before anything is written.
     """
     model, grammar = prepare(model, seed, length, constraints)
-    return _write(model, grammar, sampling, samples, random_seed, progress)
+    if samples < 1:
+        raise ValueError(f"samples must be 1 or more, not {samples}")
+    generator = torch.Generator().manual_seed(random_seed)
+    pieces: list[Piece] = []
+    while len(pieces) < samples:  # in turns, which take no more memory the more they are
+        count = min(SIDE_BY_SIDE, samples - len(pieces))
+        pieces += _write(model, grammar, sampling, count, generator, progress)
+    return pieces
 
 
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
@@ -120,8 +128,10 @@ def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
     with nothing given: the notes that were kept after it count too, for they have to follow from
     what was written before them.
     """
-    nats = model.token_nats([piece.ids for piece in pieces])
-    scored = []
+    scored: list[Piece] = []
+    nats: list[NDArray[np.float64]] = []
+    for first in range(0, len(pieces), SIDE_BY_SIDE):
+        nats += model.token_nats([piece.ids for piece in pieces[first : first + SIDE_BY_SIDE]])
     for piece, each in zip(pieces, nats, strict=True):
         chosen = each[len(piece.given.prompt) - 1 :]
         notes = int((piece.score.notes["onset"] >= piece.given.seed.first_open_step).sum())
@@ -200,7 +210,8 @@ def _stream(
     for row in streams:
         for token in given.prompt.tolist():
             row.add(token)
-    for ids in _sample(model, grammar, grammar.start(samples), sampling, random_seed):
+    generator = torch.Generator().manual_seed(random_seed)
+    for ids in _sample(model, grammar, grammar.start(samples), sampling, generator):
         notes = [row.add(token) for row, token in zip(streams, ids.tolist(), strict=True)]
         yield (
             ids,
@@ -393,7 +404,7 @@ def _sample(
     grammar: ConstrainedGrammar,
     state: ConstrainedState,
     sampling: SamplingOptions,
-    random_seed: int,
+    generator: torch.Generator,
 ) -> Iterator[Ids]:
     """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
     steps = sample(
@@ -401,7 +412,7 @@ def _sample(
         [grammar.given.prompt] * len(state.kind),
         grammar,
         state,
-        generator=torch.Generator().manual_seed(random_seed),
+        generator=generator,
         sampling=sampling,
         rebase=model.rebase,
         step=model.step,
@@ -419,19 +430,17 @@ def _write(
     grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
     samples: int,
-    random_seed: int,
+    generator: torch.Generator,
     progress: bool,
 ) -> list[Piece]:
     """Write pieces side by side."""
-    if samples < 1:
-        raise ValueError(f"samples must be 1 or more, not {samples}")
     state = grammar.start(samples)
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(
         total=1.0, desc="Writing ", bar_format=layout, disable=None if progress else True
     ) as line:  # None: shown on a terminal alone
-        for column in _sample(model, grammar, state, sampling, random_seed):
+        for column in _sample(model, grammar, state, sampling, generator):
             columns.append(column)
             if len(columns) % PROGRESS_EVERY == 0:
                 line.update(grammar.plan.progress(state) - line.n)

@@ -294,6 +294,8 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--tempo", "5"], ["tempo", "5"]),
         (["--time-signature", "5/8"], ["5/8", "3/4"]),
         (["--time-signature", "3"], ["time-signature", "3/4"]),
+        (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
+        (["--best-of", "1" + "0" * 20], ["--best-of", "at most 10000"]),
         (["--num-samples", "4", "--best-of", "3"], ["--best-of", "4"]),
     ],
 )

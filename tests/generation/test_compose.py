@@ -12,6 +12,7 @@ from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.context import bar_head_size
 from data.tokens.tokenizer import bar_indices, decode, encode
+from generation import compose as compose_module
 from generation.compose import (
     accompany,
     compose,
@@ -66,6 +67,18 @@ def test_without_a_seed_the_model_begins(model):
     assert len(piece.score.bars) == 2
     assert not piece.is_given.any()
     assert len(compose(model)[0].score.bars) == 8
+
+
+def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
+    monkeypatch.setattr(compose_module, "SIDE_BY_SIDE", 3)
+    first = compose(model, length=Length(bars=1), samples=3)
+    pieces = compose(model, length=Length(bars=1), samples=7)
+    assert [piece.ids.tolist() for piece in pieces[:3]] == [piece.ids.tolist() for piece in first]
+    assert len({tuple(piece.ids.tolist()) for piece in pieces}) == 7
+    ranked = [piece.nats_per_note for piece in rank_by_likelihood(model, pieces)]
+    monkeypatch.undo()
+    at_once = [piece.nats_per_note for piece in rank_by_likelihood(model, pieces)]
+    assert ranked == pytest.approx(at_once)
 
 
 def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
