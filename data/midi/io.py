@@ -15,12 +15,11 @@ import symusic
 from numpy.typing import ArrayLike, NDArray
 
 from common.files import write_atomically
-from data.midi.quantize import Events, MidiError, score_from_events
-from data.midi.repair import end_hanging_notes, has_hanging_notes
+from data.midi.quantize import MAX_BEATS, Events, MidiError, score_from_events
+from data.midi.repair import has_late_notes, repaired
 from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_FILE_BYTES = 32 * 2**20
-MAX_REPAIRED_BYTES = 2**20  # of a file whose hanging notes are ended, which takes seconds
 MAX_NOTES = 300_000  # of a file
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
 
@@ -76,12 +75,10 @@ def parse_events(content: bytes, path: str) -> Events:
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
-    if has_hanging_notes(content):
-        if len(content) > MAX_REPAIRED_BYTES:
-            raise MidiError(f"{path}: has notes without an end, and is too large to mend")
-        content = end_hanging_notes(content)
+    if has_late_notes(content):
+        raise MidiError(f"{path}: a note lies beyond beat {MAX_BEATS:,}")
     try:
-        file = symusic.Score.from_midi(content)
+        file = repaired(content) or symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:
         raise MidiError(f"{path}: broken MIDI file ({_reason(str(error))})") from None
     notes = sum(len(track.notes) for track in file.tracks)

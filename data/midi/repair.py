@@ -1,96 +1,148 @@
-"""Notes that are begun and never ended, and what they would do to the notes after them.
+"""What symusic reads wrongly: notes that are never ended, and times that its ticks do not hold."""
 
-symusic pairs the beginnings and ends of a pitch first come, first served. So behind a beginning
-without an end each later note of that pitch would get the end of the one after it.
-"""
+from __future__ import annotations
 
-import io
+import re
+from typing import Any
 
-import mido
+import numpy as np
 import symusic
-from mido.midifiles.meta import KeySignatureError
+from numpy.typing import NDArray
 
 _CHUNK_HEAD = 8  # bytes: MTrk and a length
 _END_OF_TRACK = b"\xff\x2f\x00"
 _MOST_TRACKS = 512  # that are looked into: each takes eight kilobytes more for it
-_LATE = 2**28 - 1  # ticks, the longest delta there is: no note lasts so long
-# After the delta that the end of the track had: nothing, and much later an end of every pitch.
-_ENDINGS = (
-    b"\xff\x01\x00"
-    + b"\xff\xff\xff\x7f"
-    + b"\x00".join(
-        bytes([0x80 | channel, pitch, 0]) for channel in range(16) for pitch in range(128)
-    )
-    + b"\x00"
-)
+_LONGEST_DELTA = b"\xff\xff\xff\x7f"
+_LATE = 2 * (2**28 - 1)  # ticks, two such deltas: no note lasts so long
+_MOST_HANGING = 4096  # notes of one pitch
+_TICKS = 2**31  # that symusic counts to
+_LONG_DELTAS = re.compile(rb"[\x80-\xff]{2,3}[\x00-\x7f]")  # and other bytes that look like one
+_DATA_BYTES = {0xC0: 1, 0xD0: 1}  # of a channel's messages; the others have 2
 
 
-def has_hanging_notes(content: bytes) -> bool:
-    """Return whether a note in a MIDI file is never ended.
+def repaired(content: bytes) -> symusic.Score | None:
+    """Read a MIDI file in which notes hang; None where none does.
 
-    It puts in an end of every pitch, far too late, and looks whether a note uses it.
+    symusic pairs the beginnings and ends of a pitch first come, first served. So behind a beginning
+    without an end each later note of that pitch would get the end of the one after it. Here a note
+    that hangs ends where its pitch begins again, or says nothing where it does not. To find them,
+    ends of every pitch are put in, far too late: notes that hang last until there.
 
     Files that are not whole, or of very many tracks, are taken to have none.
+
+    Raises:
+        ValueError: too many hang.
     """
-    parts, at = [content[:14]], 14
+    pitches, each = np.arange(128), 1
+    while True:
+        file = _with_late_ends(content, pitches.tolist(), each)
+        if file is None:
+            return None
+        notes = [track.notes.numpy() for track in file.tracks]
+        hanging = [its["pitch"][its["duration"] >= _LATE] for its in notes]
+        most = max((int(np.bincount(its).max()) for its in hanging if len(its)), default=0)
+        if most == 0:
+            return None
+        if most < each:
+            break
+        pitches, each = np.unique(np.concatenate(hanging)), each * 16
+        if each > _MOST_HANGING:
+            raise ValueError("too many notes are never ended")
+    for track, its, pitch in zip(file.tracks, notes, hanging, strict=True):
+        if len(pitch):
+            track.notes = _ended(its, np.unique(pitch).tolist())
+    return file
+
+
+def _with_late_ends(content: bytes, pitches: list[int], each: int) -> symusic.Score | None:
+    """Read a file with so many ends more of each pitch in each track; None if it is not whole."""
+    ends = [bytes([0x80 | channel, pitch, 0]) for channel in range(16) for pitch in pitches]
+    nothing = b"\xff\x01\x00"  # after the delta that the end of the track had
+    late = nothing + _LONGEST_DELTA + nothing + _LONGEST_DELTA + b"\0".join(ends * each) + b"\0"
+    parts = [content[:14]]
+    for body in _tracks(content):
+        if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
+            return None
+        body = body.removesuffix(_END_OF_TRACK) + late + _END_OF_TRACK
+        parts += [b"MTrk", len(body).to_bytes(4, "big"), body]
+    try:
+        return symusic.Score.from_midi(b"".join(parts))
+    except (RuntimeError, ValueError):
+        return None
+
+
+def _ended(notes: dict[str, NDArray[Any]], hanging: list[int]) -> Any:
+    """Return the notes of a track, those of some pitches with other ends."""
+    time, pitches = notes["time"].astype(np.int64), notes["pitch"]
+    end = time + notes["duration"]
+    for pitch in hanging:
+        its = np.flatnonzero(pitches == pitch)
+        end[its] = _ends(time[its], end[its])
+    known = np.flatnonzero(end >= 0)
+    duration = (end - time)[known].astype(np.int32)
+    columns = (notes["time"][known], duration, pitches[known], notes["velocity"][known])
+    return symusic.Note.from_numpy(*columns)
+
+
+def _ends(time: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return when notes of one pitch end, (N,): where it begins again, or at the next end.
+
+    -1 where there is neither. An end at the tick of a beginning is of the note before.
+    """
+    begins, never = np.sort(time), np.iinfo(np.int64).max
+    ends = np.append(np.sort(end[end - time < _LATE]), never)
+    order = np.argsort(time, kind="stable")
+    again = np.empty_like(time)
+    again[order] = np.append(begins[1:], never)
+    first = np.minimum(again, ends[np.searchsorted(ends, time, side="right")])
+    return np.where(first == never, -1, first)
+
+
+def has_late_notes(content: bytes) -> bool:
+    """Return whether a note begins later than symusic can count, which would move it to the front.
+
+    Few files have bytes that could be so many long deltas; only these are read event by event.
+    """
+    longest = sum(2 ** (7 * len(delta)) for delta in _LONG_DELTAS.findall(content))
+    if longest + len(content) * 2**14 < _TICKS:
+        return False
+    return any(_last_note(body) >= _TICKS for body in _tracks(content))
+
+
+def _last_note(body: bytes) -> int:
+    """Return the tick at which the last note of a track begins, or 0."""
+    at = tick = latest = status = 0
+    try:
+        while at < len(body):
+            delta, at = _number(body, at)
+            tick += delta
+            if body[at] >= 0x80:
+                status, at = body[at], at + 1
+            if status >= 0xF0:  # a system message: its length comes before it
+                length, at = _number(body, at + (status == 0xFF))
+                at += length
+                continue
+            if status & 0xF0 == 0x90 and body[at + 1]:
+                latest = tick
+            at += _DATA_BYTES.get(status & 0xF0, 2)
+    except IndexError:  # cut short
+        pass
+    return latest
+
+
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    """Return a number of 7 bits a byte, and where it ends."""
+    value = 0
+    while body[at] >= 0x80:
+        value, at = value << 7 | body[at] & 0x7F, at + 1
+    return value << 7 | body[at], at + 1
+
+
+def _tracks(content: bytes) -> list[bytes]:
+    """Return the tracks of a MIDI file, as far as they follow each other."""
+    bodies, at = [], 14
     while content[at : at + 4] == b"MTrk":
         length = int.from_bytes(content[at + 4 : at + _CHUNK_HEAD], "big")
-        body = content[at + _CHUNK_HEAD : at + _CHUNK_HEAD + length]
-        if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
-            return False
-        body = body.removesuffix(_END_OF_TRACK) + _ENDINGS + _END_OF_TRACK
-        parts += [b"MTrk", len(body).to_bytes(4, "big"), body]
+        bodies.append(content[at + _CHUNK_HEAD : at + _CHUNK_HEAD + length])
         at += _CHUNK_HEAD + length
-    try:
-        ended = symusic.Score.from_midi(b"".join(parts))
-    except (RuntimeError, ValueError):
-        return False
-    return any((track.notes.numpy()["duration"] >= _LATE).any() for track in ended.tracks)
-
-
-def end_hanging_notes(content: bytes) -> bytes:
-    """End notes that hang where their pitch begins again; return a broken file as it is."""
-    try:
-        file = mido.MidiFile(file=io.BytesIO(content))
-        for track in file.tracks:
-            track[:] = _ended(track)
-        repaired = io.BytesIO()
-        file.save(file=repaired)
-    except (OSError, EOFError, ValueError, LookupError, TypeError, KeySignatureError):
-        return content
-    return repaired.getvalue()
-
-
-def _ended(track: mido.MidiTrack) -> list[mido.Message]:
-    """Return a track in which a note that hangs ends where its pitch begins again."""
-    open_notes: dict[tuple[int, int], int] = {}
-    for message in track:
-        key = _pitch(message)
-        if key is not None:
-            change = 1 if _begins(message) else -1
-            open_notes[key] = max(0, open_notes.get(key, 0) + change)
-    hanging = {key for key, count in open_notes.items() if count}
-    sounding, messages = set(), []
-    for message in track:
-        key = _pitch(message)
-        if key in hanging:
-            if not _begins(message):
-                sounding.discard(key)
-            elif key in sounding:
-                channel, note = key
-                off = mido.Message("note_off", channel=channel, note=note, time=message.time)
-                messages.append(off)
-                message = message.copy(time=0)
-            if _begins(message):
-                sounding.add(key)
-        messages.append(message)
-    return messages
-
-
-def _pitch(message: mido.Message) -> tuple[int, int] | None:
-    """Return channel and pitch of a message that begins or ends a note; of others None."""
-    return (message.channel, message.note) if message.type in ("note_on", "note_off") else None
-
-
-def _begins(message: mido.Message) -> bool:
-    return bool(message.type == "note_on" and message.velocity)
+    return bodies
