@@ -87,7 +87,7 @@ class EvaluationSet:
 
 def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
     """Read MIDI files, and folders of them, with the instruments that the model knows."""
-    settings = CorpusOptions.from_settings(model.summary.get("data", {}))
+    settings = CorpusOptions.from_settings(model.summary.get("data") or {})
     return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
 
 

@@ -27,6 +27,13 @@ from model.decoding import Ids, Step
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
 
+# What is read of a summary, and as what.
+_SUMMARY = {
+    "voices": (int,),
+    "step": (int,),
+    "parallels_per_100_bars": (int, float),
+    "data": (dict,),
+}
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
@@ -117,6 +124,11 @@ def load(path: str | Path | None = None) -> Model:
         raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
+    for name, kinds in _SUMMARY.items():
+        value = summary.get(name)
+        is_negative = isinstance(value, int | float) and not value >= 0
+        if is_negative or not isinstance(value, (*kinds, type(None))):
+            raise ModelFileError(f"{path}: {name} in its summary is {str(value)[:40]!r}")
     model = Model(decoder, vocabulary, summary, Path(path))
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
@@ -130,7 +142,7 @@ def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets")
         FileNotFoundError: no such folder.
         CorpusError: nothing in it, or its vocabulary is not the model's.
     """
-    settings = model.summary.get("data", {})
+    settings = model.summary.get("data") or {}
     path = path or settings.get("path", "bach")
     corpus = open_corpus(path, datasets, CorpusOptions.from_settings(settings))
     if corpus.vocabulary != model.vocabulary:

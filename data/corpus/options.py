@@ -51,7 +51,8 @@ class CorpusOptions:
     def __post_init__(self) -> None:
         try:
             self.time_grid, self.kept_instruments  # noqa: B018  # they check their values
-        except ValueError as error:
+            self.transpose + self.valid + self.test
+        except (ValueError, TypeError) as error:
             raise CorpusError(str(error)) from None
         if not 0 <= self.transpose <= 127:
             raise CorpusError(f"transpose must be 0 to 127 semitones, not {self.transpose}")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from common import interface
 from data.score import DRUMS, Grid
+from data.tokens.vocabulary_values import check_values
 
 COMMON_METERS = (
     *((n, 2) for n in (2, 3)),
@@ -201,7 +202,7 @@ class Vocabulary:
             fields = json.loads(text)
             if "ids" in fields:
                 raise VocabularyError("its tokens are not music")
-            return cls(
+            vocabulary = cls(
                 meters=tuple((int(n), int(d)) for n, d in fields["meters"]),
                 tempos=tuple(map(int, fields["tempos"])),
                 programs=tuple(map(int, fields["programs"])),
@@ -210,7 +211,9 @@ class Vocabulary:
                 velocities=tuple(map(int, fields["velocities"])),
                 grid=Grid(**fields["grid"]),
             )
+            check_values(**vars(vocabulary))
+            return vocabulary
         except VocabularyError:
             raise
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             raise VocabularyError(f"not a vocabulary: {error!r}") from None

@@ -1,5 +1,7 @@
 """Vocabulary, tokenizer, grammar and transposition: one piece, one spelling."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -240,6 +242,30 @@ def test_a_vocabulary_from_before_there_were_grids_of_seconds_is_read():
     [
         *("", "{}", "[1]", '{"meters": 3}'),
         *(SMALL.to_json().replace(*change) for change in (("grid", "g"), ("beats", "ticks"))),
+        "[" * 100_000,
+        *(
+            json.dumps(json.loads(SMALL.to_json()) | change)
+            for change in (
+                {"meters": []},
+                {"meters": [[4, 0]]},
+                {"meters": [[4, 4], [4, 4]]},
+                {"meters": [[4, 4], [3, 4]]},
+                {"meters": [[17, 4]]},
+                {"tempos": []},
+                {"tempos": [0, 80]},
+                {"tempos": [17]},
+                {"programs": [40, 0]},
+                {"programs": [0, 0]},
+                {"programs": [500]},
+                {"programs": [-1]},
+                {"programs": [float("inf")]},
+                {"velocities": [200]},
+                {"lowest_pitch": 120},
+                {"highest_pitch": 128},
+                {"grid": {"steps_per_beat": 10**9, "kind": "beats"}},
+                {"grid": {"steps_per_beat": 10, "kind": "seconds"}},
+            )
+        ),
     ],
 )
 def test_what_is_not_a_vocabulary_is_refused(text):

@@ -1,0 +1,50 @@
+"""What the values of a vocabulary may be: those that some corpus could have."""
+
+from collections.abc import Sequence
+
+from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid
+
+MOST_STEPS_PER_BEAT = 960
+_MOST_BAR_BEATS, _MOST_NUMERATOR, _MOST_DENOMINATOR = 16, 255, 1024
+
+
+def check_values(
+    meters: Sequence[tuple[int, int]],
+    tempos: Sequence[int],
+    programs: Sequence[int],
+    lowest_pitch: int,
+    highest_pitch: int,
+    velocities: Sequence[int],
+    grid: Grid,
+) -> None:
+    """Refuse values of a vocabulary's fields (see `Vocabulary`) that no corpus has.
+
+    Raises:
+        ValueError: the message names the field.
+    """
+    for name, values in (
+        ("meters", meters),
+        ("tempos", tempos),
+        ("programs", programs),
+        ("velocities", velocities),
+    ):
+        if not values or list(values) != sorted(set(values)):
+            raise ValueError(f"{name} must rise, and there must be one at least")
+    for numerator, denominator in meters:
+        is_common = 1 <= numerator <= _MOST_NUMERATOR and 1 <= denominator <= _MOST_DENOMINATOR
+        if not is_common or 4 * numerator > _MOST_BAR_BEATS * denominator:
+            raise ValueError(f"there is no meter {numerator}/{denominator}")
+    for name, values, levels in (
+        ("tempo", tempos, set(TEMPO_LEVELS.tolist())),
+        ("velocity", velocities, set(VELOCITY_LEVELS.tolist())),
+        ("program", programs, set(range(DRUMS + 1))),
+    ):
+        if unknown := sorted(set(values) - levels):
+            raise ValueError(f"there is no {name} {unknown[0]}")
+    if not 0 <= lowest_pitch <= highest_pitch <= 127:
+        raise ValueError(f"there are no pitches from {lowest_pitch} to {highest_pitch}")
+    if grid.steps_per_beat > MOST_STEPS_PER_BEAT:
+        raise ValueError(f"there are no {grid.steps_per_beat} steps a beat")
+    one = (grid.default_meter,), (grid.default_tempo_bpm,)
+    if not grid.has_meter and (tuple(meters), tuple(tempos)) != one:
+        raise ValueError("a grid of seconds has one meter and one tempo")
