@@ -1,6 +1,7 @@
 """What the values of a vocabulary may be: those that some corpus could have."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid
 
@@ -22,13 +23,10 @@ def check_values(
     Raises:
         ValueError: the message names the field.
     """
-    for name, values in (
-        ("meters", meters),
-        ("tempos", tempos),
-        ("programs", programs),
-        ("velocities", velocities),
-    ):
-        if not values or list(values) != sorted(set(values)):
+    named: dict[str, Sequence[Any]] = {"meters": meters, "tempos": tempos}
+    named |= {"programs": programs, "velocities": velocities}
+    for name, rising in named.items():
+        if not rising or list(rising) != sorted(set(rising)):
             raise ValueError(f"{name} must rise, and there must be one at least")
     for numerator, denominator in meters:
         is_common = 1 <= numerator <= _MOST_NUMERATOR and 1 <= denominator <= _MOST_DENOMINATOR

@@ -10,8 +10,10 @@ from model.decoder import Decoder
 from model.serialization import ModelFileError, save_model_file
 from tests.music import SMALL
 
+TRUE = SMALL.to_json()
 
-def saved(path, summary=None, vocabulary=SMALL.to_json()):
+
+def saved(path, summary=None, vocabulary=TRUE):
     """Write a model file that says this."""
     torch.manual_seed(0)
     sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "context_length": 64}
@@ -50,7 +52,7 @@ def test_a_summary_that_lies_is_refused(tmp_path, summary):
     ],
 )
 def test_a_vocabulary_that_lies_is_refused(tmp_path, old, new):
-    path = saved(tmp_path / "m.safetensors", vocabulary=SMALL.to_json().replace(old, new, 1))
+    path = saved(tmp_path / "m.safetensors", vocabulary=TRUE.replace(old, new, 1))
     with pytest.raises(ModelFileError, match="not a vocabulary") as error:
         load(path)
     assert "\n" not in str(error.value)
