@@ -21,6 +21,7 @@ from generation.compose import (
     rank_by_likelihood,
     rewrite_midi,
     stream,
+    stream_pieces,
 )
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
@@ -295,6 +296,24 @@ def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
         for name, steps in (("start", onset), ("end", onset + notes["duration"])):
             seconds = [getattr(live.note, name) for live in heard]
             np.testing.assert_allclose(seconds, piece.score.step_seconds(steps))
+
+
+def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(model):
+    seed = accompany(model, seed_from_notes("C4 E4 G4 C5", QUARTET))
+    told, streamed = [], stream_pieces(model, seed, Length(bars=3), samples=3, random_seed=5)
+    while True:
+        try:
+            told += next(streamed)
+        except StopIteration as end:
+            pieces = end.value
+            break
+    same = compose(model, seed, Length(bars=3), samples=3, random_seed=5)
+    for number, (piece, other) in enumerate(zip(pieces, same, strict=True)):
+        assert np.array_equal(piece.ids, other.ids)
+        its = [note for row, note in told if row == number]
+        heard = [(n.onset_steps, n.program, n.note.pitch, n.duration_steps) for n in its]
+        new = piece.score.notes[~piece.is_given]
+        assert heard == new[["onset", "program", "pitch", "duration"]].tolist()
 
 
 def test_a_stream_without_a_length_never_ends(model):
