@@ -41,7 +41,7 @@ from web.messages import (
 from web.models import Models
 from web.tasks import on_grid
 
-MOST_CONNECTIONS = 256
+MOST_CONNECTIONS = 128
 MOST_WAITING = 64  # renderings
 MOST_UPLOAD_BYTES = 4 * 2**20
 READ_SECONDS = 10.0  # for a file

@@ -96,7 +96,7 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     constraints = settings_of(message).constraints
     seed = seed_from_notes(text_of(message, "text", MOST_TEXT), vocabulary, constraints)
     is_own = np.ones(len(seed.score.notes), dtype=bool)
-    yield {"read": json_of(seed.score, is_own), "changes": seed.changes}
+    yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
 
 
 def check(models: Models, message: Json) -> Iterator[Json]:
@@ -115,7 +115,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     everything_given = np.ones(len(seed.score.notes), dtype=bool)
     yield {
         "begun": json_of(seed.score, everything_given),
-        "changes": seed.changes,
+        "changes": _said(seed),
         "opens": seed.first_open_step,
     }
     writing = stream_pieces(
@@ -221,6 +221,11 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
         if time.monotonic() >= until:
             return []
     return None
+
+
+def _said(seed: Seed) -> list[str]:
+    """Return what was changed to fit the model, without the advice that is for the command line."""
+    return [change.split(" (--")[0] for change in seed.changes]
 
 
 def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:

@@ -70,6 +70,12 @@ def test_selected_bars_alone_are_rewritten(do, tune):
     assert keys(rewritten) != keys(whole)
 
 
+def test_the_page_is_told_nothing_of_the_command_line(do, tune):
+    (whole, _) = done(do("write", how="harmonize", piece=tune))
+    told = do("write", how="harmonize", piece=whole)
+    assert told[0]["changes"] == ["3 other voices were left out"]
+
+
 def test_nothing_begins_from_nothing(do, tune):
     empty = tune | {"notes": []}
     assert done(do("write", how="continue", piece=empty))[0]["notes"]

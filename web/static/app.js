@@ -274,7 +274,7 @@ function stopWriting() {
 
 function check() {
   if (!plays || writing || !byId("gone").hidden) return;
-  server.ask("check", request(session.now?.piece.notes.length ? "continue" : "continue", { variations: 1 }), (told) => {
+  server.ask("check", request("continue", { variations: 1 }), (told) => {
     settings.complain(told.control ?? null, told.error ?? "");
     if (!told.error && byId("status").classList.contains("bad")) say("");
     if (told.error && !told.control) say(told.error, true);

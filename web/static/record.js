@@ -35,9 +35,11 @@ export class Recorder {
     clearInterval(this.timer);
     for (const pitch of [...(this.open?.keys() ?? [])]) this.release(pitch);
     this.isOn = false;
-    const first = Math.min(...this.notes.map(([onset]) => onset), 0);
-    this.onNotes(this.notes.filter(([onset]) => onset > -this.steps).map(([onset, end, pitch]) => [
-      Math.max(0, Math.round(this.at + Math.max(onset, first < 0 ? 0 : onset))), Math.max(1, Math.round(end - Math.max(onset, 0)), Math.round(this.steps / 4)), pitch,
-    ]));
+    const sixteenth = Math.round(this.steps / 4);
+    const inTime = this.notes.filter(([onset]) => onset > -this.steps); // a beat early at most
+    this.onNotes(inTime.map(([onset, end, pitch]) => {
+      const from = Math.max(0, onset);
+      return [Math.round(this.at + from), Math.max(sixteenth, Math.round(end - from)), pitch];
+    }));
   }
 }
