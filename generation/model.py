@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
-from data.midi.quantize import MAX_BAR_BEATS
-from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS
 from data.tokens.context import rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
@@ -37,8 +35,6 @@ _SUMMARY = {
     "data": (dict,),
 }
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
-
-_MOST_STEPS = 2**10  # of a beat
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,6 @@ def load(path: str | Path | None = None) -> Model:
     decoder, vocabulary_json, summary = load_model_file(path)
     try:
         vocabulary = Vocabulary.from_json(vocabulary_json)
-        _check_values(vocabulary)
     except VocabularyError as error:
         raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
@@ -138,28 +133,6 @@ def load(path: str | Path | None = None) -> Model:
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
-
-
-def _check_values(vocabulary: Vocabulary) -> None:
-    """Refuse a vocabulary of values that no Score has, by a VocabularyError."""
-    grid = vocabulary.grid
-    if not 1 <= grid.steps_per_beat <= _MOST_STEPS:
-        raise VocabularyError(f"not a vocabulary: {grid.steps_per_beat} steps a beat")
-    can_be: dict[str, set[Any]] = {
-        "meters": {(n, d) for n, d in vocabulary.meters if 0 < 4 * n <= MAX_BAR_BEATS * d},
-        "tempos": {*TEMPO_LEVELS.tolist()},
-        "programs": {*range(DRUMS + 1)},
-        "velocities": {*VELOCITY_LEVELS.tolist()},
-    }
-    if not grid.has_meter:
-        can_be |= {"meters": {grid.default_meter}, "tempos": {grid.default_tempo_bpm}}
-    for name, known in can_be.items():
-        values = getattr(vocabulary, name)
-        if not values or list(values) != sorted({*values} & known):
-            raise VocabularyError(f"not a vocabulary: its {name} are {values[:8]}")
-    lowest, highest = vocabulary.lowest_pitch, vocabulary.highest_pitch
-    if not 0 <= lowest <= highest <= 127:
-        raise VocabularyError(f"not a vocabulary: its pitches are {lowest} to {highest}")
 
 
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:

@@ -1,6 +1,5 @@
 """generate.py: what it writes, by a model that knows nothing yet, and what mistakes get."""
 
-import json
 import re
 import subprocess
 import sys
@@ -389,32 +388,6 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
         save_model_file(tmp_path / "odd.safetensors", model.decoder, text, {})
         with pytest.raises(ModelFileError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"meters": meters} for meters in ([], [[4, 0]], [[0, 4]], [[4, 4], [3, 4]], [[99, 4]])),
-        *({"tempos": tempos} for tempos in ([], [0], [17], [96, 80], [80, 80])),
-        *({"programs": programs} for programs in ([], [41, 40, 42, 43], [40, 40], [500], [-1])),
-        *({"velocities": velocities} for velocities in ([], [200], [81], [84, 80])),
-        *({"lowest_pitch": 120}, {"highest_pitch": 200}, {"lowest_pitch": -1}),
-        {"grid": {"steps_per_beat": 10**18, "kind": "beats"}},
-        {"tempos": [10**400]},
-    ],
-    ids=str,
-)
-def test_a_vocabulary_of_values_that_no_music_has_is_refused(model, tmp_path, changes):
-    text = json.dumps(json.loads(QUARTET.to_json()) | changes)
-    save_model_file(tmp_path / "odd.safetensors", model.decoder, text, {})
-    with pytest.raises(ModelFileError, match=r"odd\.safetensors: "):
-        generate.load(tmp_path / "odd.safetensors")
-
-
-def test_a_vocabulary_nested_without_end_is_refused(model, tmp_path):
-    save_model_file(tmp_path / "odd.safetensors", model.decoder, "[" * 100_000, {})
-    with pytest.raises(ModelFileError, match=r"odd\.safetensors: not a vocabulary"):
-        generate.load(tmp_path / "odd.safetensors")
 
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
