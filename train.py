@@ -228,6 +228,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and distributed.is_lost_process(error):
             fail("another process of the run is gone; --ckpt_path last goes on")
+        if "loading state_dict" in str(error):
+            fail("the checkpoint's weights do not fit: it is of other settings, or damaged")
         if (message := out_of_memory_message(error)) is None:
             raise
         fail(message)

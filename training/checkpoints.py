@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -228,20 +229,49 @@ def public_settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in hyper_parameters.items() if not name.startswith("_")}
 
 
+# What a checkpoint must have for a run to go on.
+_PARTS: dict[str, type] = {
+    **{"global_step": int, "epoch": int, "pytorch-lightning_version": str},
+    **{"state_dict": dict, "loops": dict, "callbacks": dict},
+    **{"optimizer_states": list, "lr_schedulers": list},
+}
+# What torch and zipfile raise of files that are not what they seem.
+_UNREADABLE = (
+    *(RuntimeError, KeyError, TypeError, ValueError, IndexError, AttributeError),
+    *(EOFError, OSError, OverflowError, RecursionError, NotImplementedError),
+    *(zlib.error, torch.serialization.pickle.UnpicklingError),  # type: ignore[attr-defined]
+)
+
+
 def read_step(path: Path) -> int:
     """Return the number of steps that a checkpoint was saved after; nothing in it is run."""
     advice = "use one of a run's checkpoints/"
     if not path.is_file():
         raise RunError(f"{path}: no such checkpoint; train first, or give --ckpt_path")
-    if not zipfile.is_zipfile(path):
-        raise RunError(f"{path}: not a checkpoint, or not a whole one; {advice}")
     try:
-        if unsafe := get_unsafe_globals_in_checkpoint(path):
-            raise RunError(f"{path}: holds code ({unsafe[0]}), which is not run; {advice}")
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        return int(checkpoint["global_step"])
-    except (RuntimeError, KeyError, TypeError):
+        with zipfile.ZipFile(path) as archive:
+            is_whole = archive.testzip() is None
+        unsafe = get_unsafe_globals_in_checkpoint(path) if is_whole else []
+        checkpoint: Any = None
+        if is_whole and not unsafe:
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except zipfile.BadZipFile:
+        raise RunError(f"{path}: not a checkpoint, or not a whole one; {advice}") from None
+    except _UNREADABLE:
         raise RunError(f"{path}: not a checkpoint that train.py wrote; {advice}") from None
+    if not is_whole:
+        raise RunError(f"{path}: damaged; {advice}")
+    if unsafe:
+        raise RunError(f"{path}: holds code ({unsafe[0]}), which is not run; {advice}")
+    if not isinstance(checkpoint, dict):
+        raise RunError(f"{path}: not a checkpoint that train.py wrote; {advice}")
+    for name, kind in _PARTS.items():
+        if not isinstance(checkpoint.get(name), kind):
+            raise RunError(f"{path}: its {name} is missing or damaged; {advice}")
+    step = checkpoint["global_step"]
+    if not 0 <= step < 2**53:
+        raise RunError(f"{path}: no run has {step} steps; {advice}")
+    return int(step)
 
 
 def unused_folder(run: Path) -> Path:

@@ -24,7 +24,7 @@ from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.report import SplitCounts
 from data.corpus.store import Split
 from data.score import Grid
-from data.tokens.vocabulary import Vocabulary, VocabularyError
+from data.tokens.vocabulary import Vocabulary
 
 __all__ = ["SPLITS", "Corpus", "CorpusError", "CorpusOptions", "open_corpus"]
 
@@ -54,12 +54,14 @@ class Corpus:
             if corpus["format"] != FORMAT:
                 raise CorpusError(f"{path}: format {corpus['format']}, not {FORMAT}; delete it")
             vocabulary = Vocabulary.from_json(json.dumps(corpus["vocabulary"]))
-            splits = {name: SplitCounts(**counts) for name, counts in corpus["splits"].items()}
+            splits = {name: SplitCounts(**corpus["splits"][name]) for name in SPLITS}
             files = {name: tuple(corpus["files"][name]) for name in splits}
             return cls(Path(folder), splits, files, vocabulary)
         except FileNotFoundError:
             raise FileNotFoundError(f"{folder}: no corpus in it") from None
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, VocabularyError):
+        except CorpusError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise _damaged(path) from None
 
     @property
@@ -79,8 +81,8 @@ class Corpus:
         """
         folder = self.folder / name
         try:
-            return Split.load(folder, self.files[name])
-        except (OSError, ValueError):
+            return Split.load(folder, self.files[name], self.vocabulary)
+        except (OSError, ValueError, EOFError):
             raise CorpusError(f"{folder}: damaged; delete it to build the corpus anew") from None
 
     def full_report(self) -> str:

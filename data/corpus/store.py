@@ -40,17 +40,46 @@ class Split:
     names: tuple[str, ...]  # of the P pieces
 
     @classmethod
-    def load(cls, folder: Path, names: tuple[str, ...]) -> Self:
+    def load(cls, folder: Path, names: tuple[str, ...], vocabulary: Vocabulary) -> Self:
         """Map the arrays that a `SplitWriter` wrote.
 
         Raises:
-            OSError, ValueError: an array is missing or damaged.
+            OSError, EOFError, ValueError: an array is missing or damaged.
         """
         arrays = {
             name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
             for name in ARRAYS
         }
-        return cls(**arrays, names=names)
+        for name, array in arrays.items():
+            if (array.dtype, array.shape[1:]) != (ARRAYS[name].dtype, ARRAYS[name].shape[1:]):
+                raise ValueError(f"{name} is of another kind")
+        split = cls(**arrays, names=names)
+        split._check(vocabulary)
+        return split
+
+    def _check(self, vocabulary: Vocabulary) -> None:
+        """Refuse arrays that do not fit each other.
+
+        Raises:
+            ValueError: they do not.
+        """
+        starts, bars = self.piece_offsets, self.bar_offsets
+        counts = len(starts) - 1, len(self.note_counts), len(self.shifts)
+        is_whole = set(counts) == {len(self.names)} and len(bars) == len(self.bar_tempos)
+        is_whole = is_whole and starts[0] == 0 and starts[-1] == len(self.tokens)
+        if not is_whole or np.any(np.diff(starts) < 2) or np.any(np.diff(bars) < 1):
+            raise ValueError("the arrays do not fit each other")
+        if not len(self.tokens):
+            return
+        ends = self.tokens[starts[:-1]], self.tokens[starts[1:] - 1]
+        at_bars = self.tokens[bars[:: max(1, len(bars) // 10_000)]] if len(bars) else bars[:0]
+        if (
+            int(self.tokens.max()) >= vocabulary.size
+            or np.any(ends[0] != vocabulary.first(Kind.START))
+            or np.any(ends[1] != vocabulary.first(Kind.END))
+            or np.any(vocabulary.kind_of[at_bars] != Kind.BAR)
+        ):
+            raise ValueError("the tokens are not pieces")
 
     @classmethod
     def of_ids(

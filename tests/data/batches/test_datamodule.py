@@ -56,7 +56,7 @@ def split(tmp_path_factory):
             pieces = PIECES[first : first + 3]
             names = [str(first + number) for number in range(len(pieces))]
             writer.add(split_of(names, pieces, VOCABULARY))
-    return Split.load(folder, tuple(writer.names))
+    return Split.load(folder, tuple(writer.names), VOCABULARY)
 
 
 def admissible(piece):
@@ -172,7 +172,7 @@ def test_tokens_are_seen_about_equally_often(tmp_path):
     pieces = [encode(long, vocabulary), encode(short, vocabulary)]  # 12 bars of 13 tokens; 3
     with SplitWriter(tmp_path / "train") as writer:
         writer.add(split_of(["long", "short"], pieces, vocabulary))
-    split = Split.load(tmp_path / "train", ("long", "short"))
+    split = Split.load(tmp_path / "train", ("long", "short"), vocabulary)
     source = TrainingWindows(split, vocabulary, 52, 0)
     ids = np.concatenate([source.batch(0, step, 64)[0].ravel() for step in range(200)])
     first = vocabulary.first(Kind.NOTE)

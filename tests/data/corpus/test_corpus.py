@@ -1,6 +1,7 @@
 """Corpora: what is read, left out, split and written, and when it is written again."""
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -325,6 +326,40 @@ def test_damage_is_told(folder, tmp_path):
         Corpus.open(corpus.folder)
     with pytest.raises(FileNotFoundError, match="no corpus"):
         Corpus.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("tokens", lambda array: array[:0]),
+        ("tokens", lambda array: np.random.default_rng(0).permutation(array)),
+        ("tokens", lambda array: array + 40_000),
+        ("tokens", lambda array: array.astype(np.float32)),
+        ("piece_offsets", lambda array: array[::-1]),
+        ("piece_offsets", lambda array: array[:-1]),
+        ("note_counts", lambda array: array[1:]),
+        ("shifts", lambda array: array[:, :1]),
+        ("bar_offsets", lambda array: array * 0),
+        ("bar_tempos", lambda array: array[:3]),
+    ],
+)
+def test_arrays_that_are_not_pieces_are_damage(folder, tmp_path, name, change):
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    path = corpus.folder / "train" / f"{name}.npy"
+    np.save(path, change(np.load(path)))
+    with pytest.raises(CorpusError, match="damaged; delete it to build the corpus anew"):
+        corpus.split("train")
+
+
+@pytest.mark.parametrize("part", ["splits", "files", "vocabulary", "format"])
+@pytest.mark.parametrize("value", [None, [], {}, "x", 0.5])
+def test_a_corpus_that_lacks_something_is_damaged(folder, tmp_path, part, value):
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    path = corpus.folder / "corpus.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {part: value}))
+    with pytest.raises(CorpusError, match=r"damaged|delete it") as error:
+        Corpus.open(corpus.folder)
+    assert "\n" not in str(error.value)
 
 
 def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch, capsys):

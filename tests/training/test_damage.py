@@ -1,0 +1,61 @@
+"""Damaged checkpoints are told in one line."""
+
+import zipfile
+
+import pytest
+import torch
+
+from training.checkpoints import read_step
+from training.checks import RunError
+
+WHOLE = {
+    **{"global_step": 7, "epoch": 0, "pytorch-lightning_version": "2", "state_dict": {}},
+    **{"loops": {}, "callbacks": {}, "optimizer_states": [], "lr_schedulers": []},
+    "weights": torch.zeros(1000),
+}
+
+
+def save(path, change):
+    torch.save(WHOLE | change, path)
+    return path
+
+
+def test_the_steps_of_a_whole_one_are_read(tmp_path):
+    assert read_step(save(tmp_path / "a.ckpt", {})) == 7
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"global_step": value} for value in ("7", float("nan"), 2**70, -1, None)),
+        *({name: None} for name in ("epoch", "state_dict", "loops", "callbacks")),
+        *({"optimizer_states": {}}, {"lr_schedulers": 3}, {"pytorch-lightning_version": None}),
+    ],
+)
+def test_what_a_run_cannot_go_on_from_is_refused(tmp_path, change):
+    path = save(tmp_path / "a.ckpt", change)
+    with pytest.raises(RunError, match=r"a\.ckpt: .*use one of a run's checkpoints") as error:
+        read_step(path)
+    assert "\n" not in str(error.value)
+
+
+def test_every_flipped_byte_and_every_cut_is_found(tmp_path):
+    content = save(tmp_path / "a.ckpt", {}).read_bytes()
+    path = tmp_path / "b.ckpt"
+    for at in range(0, len(content), 97):
+        path.write_bytes(content[:at])
+        with pytest.raises(RunError):
+            read_step(path)
+        path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
+        try:
+            assert read_step(path) == 7  # between the records nothing matters
+        except RunError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_another_archive_is_no_checkpoint(tmp_path):
+    path = tmp_path / "a.ckpt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/constants.pkl", b"a torchscript has these")
+    with pytest.raises(RunError, match=r"a\.ckpt"):
+        read_step(path)
