@@ -78,7 +78,11 @@ class Model:
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
         vocabulary = constraints.retimed(self.vocabulary)
-        return self if vocabulary == self.vocabulary else replace(self, vocabulary=vocabulary)
+        if vocabulary == self.vocabulary:
+            return self
+        other = replace(self, vocabulary=vocabulary)
+        object.__setattr__(other, "step", self.step)  # what it has recorded stays true
+        return other
 
     def token_nats(
         self,

@@ -102,16 +102,14 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
 def check(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page whether a model can do what is asked, and beside which control if not."""
     request = write_request(message)
-    model = models.load(request.model)
-    prepare(model, *_given(model, request), request.settings.constraints)
+    prepare(*_asked(models, request), request.settings.constraints)
     yield {"possible": True}
 
 
 def write(models: Models, message: Json) -> Iterator[Json]:
     """Write pieces, telling the page each note as soon as it is complete."""
     request = write_request(message)
-    model = models.load(request.model)
-    seed, length = _given(model, request)
+    model, seed, length = _asked(models, request)
     everything_given = np.ones(len(seed.score.notes), dtype=bool)
     yield {
         "begun": json_of(seed.score, everything_given),
@@ -166,8 +164,8 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
         seed, length, constraints = _without(model, piece, number), None, Constraints()
     elif isinstance(written, dict):
         request = write_request(written)
-        model, constraints = models.load(request.model), request.settings.constraints
-        seed, length = _given(model, request)
+        constraints = request.settings.constraints
+        model, seed, length = _asked(models, request)
     else:
         raise MessageError("written must be what asked for the piece")
     yield {}
@@ -186,17 +184,16 @@ def control_of(models: Models, message: Json) -> str | None:
     """Return the control beside which to say why a request cannot be; None: no single one."""
     try:
         request = write_request(message)
-        model = models.load(request.model)
     except ValueError:
         return None
     for name, control in CONTROLS.items():
         constraints = request.settings.constraints
         if getattr(constraints, name) is None:
             continue
+        others = dataclasses.replace(constraints, **{name: None})
+        settings = dataclasses.replace(request.settings, constraints=others)
         try:
-            prepare(
-                model, *_given(model, request), dataclasses.replace(constraints, **{name: None})
-            )
+            prepare(*_asked(models, dataclasses.replace(request, settings=settings)), others)
         except ValueError:
             continue
         return control
@@ -226,6 +223,12 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
 def _said(seed: Seed) -> list[str]:
     """Return what was changed to fit the model, without the advice that is for the command line."""
     return [change.split(" (--")[0] for change in seed.changes]
+
+
+def _asked(models: Models, request: WriteRequest) -> tuple[Model, Seed, Length | None]:
+    """Return the model at the tempo asked for, what it is given, and how long it writes."""
+    model = models.load(request.model).retimed(request.settings.constraints)
+    return model, *_given(model, request)
 
 
 def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:

@@ -105,6 +105,17 @@ def test_another_note_is_taken_and_what_follows_is_written_anew(do, tune):
     assert {key for key in keys(other) if key[0] < note[0]} == earlier
 
 
+def test_the_tempo_asked_for_holds_from_the_first_note_on(do, tune):
+    settings = SETTINGS | {"tempo": 130}
+    told = do("write", how="harmonize", piece=tune, settings=settings)
+    piece = done(told)[0]
+    assert told[0]["begun"]["tempo"] == piece["tempo"] == [[130]]
+    request = {"model": "quartet", "how": "harmonize", "piece": tune, "settings": settings}
+    number = next(n for n, note in enumerate(piece["notes"]) if not note[5])
+    written = request | {"variations": 2, "random_seed": 1}
+    assert do("explain", written=written, piece=piece, note=number)[0]["explained"] == number
+
+
 def test_a_note_that_was_put_in_is_explained_too(do, tune):
     (why,) = do("explain", written=None, piece=tune, note=2)
     assert [40, 67] in [[program, pitch] for program, pitch, _ in why["alternatives"]]
