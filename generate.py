@@ -25,7 +25,7 @@ from pathlib import Path
 from common.cli import Parser, check_file, fail, positive_integer, random_seed
 from common.files import check_writable
 from data.score import Grid
-from generation.constraints import FREE, STRICT, ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING, DEFAULT_SEED_BARS, newest_model
 from generation.length import Length
 from generation.note_text import SeedError, parse_seed_notes
@@ -198,6 +198,12 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         "the training set has four parts and hardly any)",
     )
     group.add_argument(
+        "--rests",
+        choices=(NO_RESTS, FREE),
+        help="none: an instrument that may play sounds to the end (default: where those\n"
+        "of the training set hardly rest)",
+    )
+    group.add_argument(
         "--avoid-copying",
         metavar="N",
         type=positive_integer,
@@ -365,6 +371,7 @@ def _constraints(options: argparse.Namespace) -> Constraints:
         tempo_bpm=options.tempo,
         time_signature=options.time_signature,
         counterpoint=options.counterpoint,
+        rests=options.rests,
     )
 
 

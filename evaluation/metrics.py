@@ -49,6 +49,17 @@ def pitch_range(score: Score) -> float:
     return float(np.ptp(pitch)) if len(pitch) else float("nan")
 
 
+def rests(score: Score) -> float:
+    """Return the share of the time, from the first note to the last end, in which programs rest."""
+    notes = score.notes
+    if not len(notes):
+        return float("nan")
+    onset = notes["onset"].astype(np.int64)
+    end = onset + notes["duration"]
+    programs, program = np.unique(notes["program"], return_inverse=True)
+    return 1 - _covered(onset, end, program) / int(len(programs) * (end.max() - onset.min()))
+
+
 def polyphony(score: Score) -> float:
     """Return the mean number of different pitches that sound while any does: as MusPy."""
     notes = pitched_notes(score)

@@ -366,8 +366,11 @@ def prepare(
 ) -> tuple[Model, ConstrainedGrammar]:
     """Return the model at the tempo asked for, and the grammar of the piece."""
     model = model.retimed(constraints)
-    if constraints.counterpoint is None:
-        constraints = dataclasses.replace(constraints, counterpoint=model.counterpoint)
+    constraints = dataclasses.replace(
+        constraints,
+        counterpoint=constraints.counterpoint or model.counterpoint,
+        rests=constraints.rests or model.rests,
+    )
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)

@@ -20,10 +20,11 @@ from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState, LatestNotes
-from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
+from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import StrictCounterpoint
 from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
+from generation.no_rests import NoRests
 from generation.seeds import Seed, no_seed
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
@@ -91,6 +92,8 @@ class ConstrainedGrammar:
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
         is_strict = constraints.counterpoint == STRICT
         self._counterpoint = StrictCounterpoint(self.given) if is_strict else None
+        has_none = constraints.rests == NO_RESTS
+        self._no_rests = NoRests(self.given, self._is_barred) if has_none else None
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
         whole_bars = vocabulary.whole_bars
@@ -175,6 +178,8 @@ class ConstrainedGrammar:
         if is_given_near:
             mask[is_due, bars] = of_grammar
             self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
+        if self._no_rests and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
+            self._no_rests.narrow(mask, state)
         if self._counterpoint and latest & _BEFORE_NOTE:
             self._counterpoint.narrow(mask, state)
         if self._avoid and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
@@ -193,8 +198,8 @@ class ConstrainedGrammar:
             return
         if self._avoid:
             self._avoid.advance(state)
-        if self._counterpoint:
-            self._counterpoint.advance(state)
+        if self._counterpoint or self._no_rests:
+            state.latest.read(state, self.vocabulary.pitch_count)
         rows = np.flatnonzero(state.kind == Kind.DURATION)
         note, end = state.note[rows], state.note_end[rows]
         state.last_end[rows] = np.maximum(state.last_end[rows], end)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from data.corpus.runs import Place
 from data.tokens.grammar import GrammarState
 from data.tokens.step_features import StepState
+from data.tokens.vocabulary import Kind
 
 
 @dataclass
@@ -43,6 +44,18 @@ class LatestNotes:
         """Return the state of rows in which no program has played."""
         return cls(*np.full((5, batch, programs), -1))
 
+    def read(self, state: GrammarState, pitch_count: int) -> None:
+        """Take the notes that the latest ids made whole: their Durations."""
+        rows = np.flatnonzero(state.kind == Kind.DURATION)
+        program, pitch = np.divmod(state.note[rows], pitch_count)
+        is_first = self.onset[rows, program] != state.now[rows]  # of a chord the lowest counts
+        rows, program, pitch = rows[is_first], program[is_first], pitch[is_first]
+        self.pitch_before[rows, program] = self.pitch[rows, program]
+        self.end_before[rows, program] = self.end[rows, program]
+        self.pitch[rows, program] = pitch
+        self.onset[rows, program] = state.now[rows]
+        self.end[rows, program] = state.note_end[rows]
+
 
 @dataclass
 class ConstrainedState(GrammarState):
@@ -61,7 +74,7 @@ class ConstrainedState(GrammarState):
         sounding: (B, S) how many notes sound in each step until the given notes are over: they,
             known in advance, and the model's so far.
         written: the notes of each row, as runs see them; none where no runs are avoided.
-        latest: the notes that strict counterpoint looks at.
+        latest: the notes that strict counterpoint and instruments without rests look at.
         step_state: where each row stands in what the decoder has read; None before it reads.
     """
 

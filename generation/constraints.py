@@ -22,7 +22,8 @@ from data.tokens.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from data.corpus.runs import RunIndex
 
-STRICT, FREE = "strict", "free"  # counterpoint
+STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
+NO_RESTS = "none"
 
 
 class ConstraintError(ValueError):
@@ -45,6 +46,7 @@ class Constraints:
             `index_runs` gives them (data/corpus/runs.py).
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
             which plays a note at a time; FREE: as the model likes; None: as its music is.
+        rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
         time_signature: numerator and denominator of every new bar, each a whole one.
 
     Raises:
@@ -58,6 +60,7 @@ class Constraints:
     tempo_bpm: float | None = None
     time_signature: tuple[int, int] | None = None
     counterpoint: str | None = None
+    rests: str | None = None
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
@@ -72,6 +75,8 @@ class Constraints:
             raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
         if self.counterpoint not in (None, STRICT, FREE):
             raise ConstraintError(f"counterpoint is strict or free, not {self.counterpoint!r}")
+        if self.rests not in (None, NO_RESTS, FREE):
+            raise ConstraintError(f"rests are none or free, not {self.rests!r}")
         if self.programs is not None and not self.programs:
             raise ConstraintError("no programs are left to play: name at least one")
 

@@ -40,19 +40,6 @@ class StrictCounterpoint:
         program, pitch = np.divmod(given.notes.note[order], given.vocabulary.pitch_count)
         self._begins[given.notes.onset[order], program] = pitch
 
-    def advance(self, state: ConstrainedState) -> None:
-        """Take the notes into the state that the latest ids made whole: their Durations."""
-        latest = state.latest
-        rows = np.flatnonzero(state.kind == Kind.DURATION)
-        program, pitch = np.divmod(state.note[rows], self._vocabulary.pitch_count)
-        is_first = latest.onset[rows, program] != state.now[rows]  # of a chord the lowest counts
-        rows, program, pitch = rows[is_first], program[is_first], pitch[is_first]
-        latest.pitch_before[rows, program] = latest.pitch[rows, program]
-        latest.end_before[rows, program] = latest.end[rows, program]
-        latest.pitch[rows, program] = pitch
-        latest.onset[rows, program] = state.now[rows]
-        latest.end[rows, program] = state.note_end[rows]
-
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take notes away from a mask (B, V), after all other rules; never all of a row."""
         among = self._vocabulary.ids(Kind.NOTE)

@@ -18,7 +18,7 @@ from data.tokens.context import rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-from generation.constraints import FREE, STRICT, ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import newest_model
 from generation.given import GivenPieces, GivenTokens
 from model.cpu import speed_up
@@ -32,8 +32,10 @@ _SUMMARY = {
     "voices": (int,),
     "step": (int,),
     "parallels_per_100_bars": (int, float),
+    "rests": (int, float),
     "data": (dict,),
 }
+FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
@@ -61,6 +63,12 @@ class Model:
         """Whether its music is in four parts and hardly has any parallels: STRICT or FREE."""
         parallels = self.summary.get("parallels_per_100_bars")
         return STRICT if parallels is not None and parallels < FEW_PARALLELS else FREE
+
+    @property
+    def rests(self) -> str:
+        """Whether the instruments of its music hardly ever rest: NO_RESTS or FREE."""
+        share = self.summary.get("rests")
+        return NO_RESTS if share is not None and share < FEW_RESTS else FREE
 
     @cached_property
     def features(self) -> SideFeatures:

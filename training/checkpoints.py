@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
@@ -29,6 +30,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
+from evaluation.metrics import rests
 from evaluation.voice_leading import parallels
 from model.serialization import save_model_file
 from training.checks import RunError
@@ -166,6 +168,7 @@ class Checkpoints(Checkpoint):
             **figures,
             "voices": pl_module.data.voices,
             "parallels_per_100_bars": parallels(pl_module.data.first_pieces),
+            "rests": float(np.mean([rests(s) for s in pl_module.data.first_pieces] or [1.0])),
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),
         }

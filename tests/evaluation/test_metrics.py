@@ -223,3 +223,11 @@ def test_bars_are_compared_as_one_would_by_eye(score):
     alike = [np.mean(a == b) for a, b in pairwise(grooves) if len(a) == len(b)]
     expected = np.mean(alike) if alike else float("nan")
     assert metrics.groove_consistency(score) == pytest.approx(expected, nan_ok=True)
+
+
+def test_rests_of_programs():
+    """The first rests for a quarter of three, the second, which comes in later, for two."""
+    tune = [(0, 12, 60, 80, 0), (24, 12, 62, 80, 0), (12, 12, 48, 80, 1)]
+    assert metrics.rests(piece(tune)) == pytest.approx(3 / 6)
+    assert metrics.rests(piece(tune[:1])) == 0
+    assert np.isnan(metrics.rests(EMPTY))

@@ -12,6 +12,7 @@ from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.context import bar_head_size
 from data.tokens.tokenizer import bar_indices, decode, encode
+from evaluation.metrics import rests
 from generation import compose as compose_module
 from generation.compose import (
     accompany,
@@ -23,7 +24,7 @@ from generation.compose import (
     stream,
     stream_pieces,
 )
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.model import load
 from generation.seeds import (
@@ -277,6 +278,22 @@ def test_what_is_kept_after_the_first_choice_counts_as_well(model):
     first = second_bar + bar_head_size(piece.ids, second_bar, QUARTET)
     notes = (piece.score.notes["onset"] >= seed.first_open_step).sum()
     assert judged.nats_per_note == pytest.approx(nats[first - 1 :].sum() / notes)
+
+
+def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
+    """Untrained, it keeps them only because its training set is said to."""
+    strict = replace(model, summary={"parallels_per_100_bars": 0.5, "rests": 0.01})
+    assert (model.counterpoint, model.rests) == (FREE, FREE)
+    assert (strict.counterpoint, strict.rests) == (STRICT, NO_RESTS)
+    (rested,) = compose(model, None, Length(bars=4))
+    (full,) = compose(strict, None, Length(bars=4))
+    (asked,) = compose(
+        model, None, Length(bars=4), Constraints(counterpoint=STRICT, rests=NO_RESTS)
+    )
+    (freed,) = compose(strict, None, Length(bars=4), Constraints(counterpoint=FREE, rests=FREE))
+    assert np.array_equal(full.ids, asked.ids)
+    assert np.array_equal(freed.ids, rested.ids)
+    assert rests(full.score) < rests(rested.score)
 
 
 def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):

@@ -16,7 +16,7 @@ from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import STRICT, ConstraintError, Constraints
+from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig, SamplingOptions
@@ -134,6 +134,7 @@ def a_case(seed):
         ),
         max_polyphony=some(rng, int(rng.integers(1, 5)), 0.5),
         counterpoint=some(rng, STRICT),
+        rests=some(rng, NO_RESTS),
         tempo_bpm=some(rng, int(rng.choice(vocabulary.tempos))) if grid.has_meter else None,
         time_signature=some(rng, vocabulary.meters[rng.integers(len(vocabulary.meters))])
         if grid.has_meter

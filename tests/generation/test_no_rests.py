@@ -1,0 +1,61 @@
+"""No rests: instruments that may play sound to the end, whoever chooses; what is kept may rest."""
+
+import numpy as np
+import pytest
+
+from data.tokens.tokenizer import decode
+from evaluation.metrics import rests
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import FREE, NO_RESTS, ConstraintError, Constraints
+from generation.length import Length
+from generation.seeds import accompanied, continued, rewritten, seed_from_notes
+from tests.generation.test_constrained_grammar import by_kind, write
+from tests.models import QUARTET, four_parts
+
+
+def pieces(how, seed=None, bars=4, **others):
+    """Four of them, each by a chooser of its own."""
+    asked = Constraints(rests=how, **others)
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), asked, seed)
+    choosers = [by_kind(QUARTET, number) for number in range(4)]
+    rows = write(constrained, constrained.start(4), choosers)
+    prompt = constrained.given.prompt
+    return [decode(constrained.whole(np.concatenate([prompt, row])), QUARTET) for row in rows]
+
+
+def silence(score, begin, end):
+    """Steps from begin to end in which each of the four instruments is silent."""
+    sounds = np.zeros((44, int(score.end_step) + 1), dtype=bool)
+    for onset, duration, _, _, program in score.notes.tolist():
+        sounds[program, onset : onset + duration] = True
+    return (~sounds[40:, begin:end]).sum(axis=1).tolist()
+
+
+def test_nobody_rests_from_the_first_note_to_the_last_bar_line():
+    for score in pieces(NO_RESTS):
+        first = int(score.notes["onset"].min())
+        assert silence(score, first, int(score.bar_starts[-1])) == [0, 0, 0, 0]
+    assert min(map(rests, pieces(FREE))) > 0.05
+
+
+def test_who_joins_a_melody_plays_as_long_as_it_does_though_it_rests_itself():
+    tune = seed_from_notes("C5 D5 R:1 E5", QUARTET).score
+    for score in pieces(NO_RESTS, accompanied(continued(tune, QUARTET), QUARTET), bars=1):
+        assert silence(score, 0, 48) == [12, 0, 0, 0]
+
+
+def test_a_gap_is_filled():
+    seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
+    for score in pieces(NO_RESTS, seed):
+        first, _, third, _ = silence(score, 48, 144)
+        assert (first, third) == (0, 0)
+
+
+def test_it_asks_nothing_of_those_who_may_not_play():
+    for score in pieces(NO_RESTS, programs=(40, 43), max_polyphony=1):
+        assert set(score.notes["program"].tolist()) <= {40, 43}
+
+
+def test_there_are_two_kinds():
+    with pytest.raises(ConstraintError, match="none or free, not 'some'"):
+        Constraints(rests="some")
