@@ -46,9 +46,11 @@ def test_a_request_says_what_to_write():
     assert (request.how, request.bars, request.programs) == ("rewrite", (0, 1), (40, 42))
     assert request.settings.constraints.key is None
     asked = SETTINGS | {"key": "D minor", "range": [48, 72], "meter": [3, 4], "tempo": 90}
+    asked |= {"counterpoint": "strict", "rests": "none"}
     constraints = write_request(a_request(settings=asked)).settings.constraints
     assert (constraints.key, constraints.pitch_range) == ("D minor", (48, 72))
     assert (constraints.time_signature, constraints.tempo_bpm) == ((3, 4), 90)
+    assert (constraints.counterpoint, constraints.rests) == ("strict", "none")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,9 @@ def test_what_is_no_piece_is_refused(changes):
         {"settings": SETTINGS | {"range": [72, 48]}},
         {"settings": SETTINGS | {"meter": [3]}},
         {"settings": SETTINGS | {"polyphony": 0}},
+        {"settings": SETTINGS | {"counterpoint": "loose"}},
+        {"settings": SETTINGS | {"counterpoint": ["strict"]}},
+        {"settings": SETTINGS | {"rests": "strict"}},
         {"programs": "all"},
     ],
 )

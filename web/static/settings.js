@@ -37,7 +37,7 @@ export class Settings {
 
   saved() {
     const data = {};
-    for (const id of ["s-bars", "s-bold", "s-key", "s-meter", "s-tempo", "s-low", "s-high", "s-polyphony"]) data[id] = byId(id).value;
+    for (const id of ["s-bars", "s-bold", "s-key", "s-meter", "s-tempo", "s-low", "s-high", "s-polyphony", "s-counterpoint", "s-rests"]) data[id] = byId(id).value;
     data.off = [...byId("s-programs").querySelectorAll("input")].filter((box) => !box.checked).map((box) => Number(box.value));
     return data;
   }
@@ -64,6 +64,7 @@ export class Settings {
       tempo: byId("s-tempo").disabled ? null : number("s-tempo"),
       range: low === null && high === null ? null : [low ?? lowest, high ?? highest],
       polyphony: number("s-polyphony"), programs: on.length === boxes.length ? null : on.map((box) => Number(box.value)),
+      counterpoint: byId("s-counterpoint").value || null, rests: byId("s-rests").value || null,
       bars: Math.min(32, Math.max(1, Math.round(number("s-bars") ?? 8))),
       temperature: number("s-bold"), top_p: number("s-bold") > 1 ? 1 : 0.95,
     };
