@@ -87,6 +87,8 @@ def engrave(musicxml: str) -> str:
     """
     import verovio  # not needed to read this module, and 0.1 s
 
+    # it knows where its fonts are only in the thread that has imported it
+    verovio.setDefaultResourcePath(str(Path(verovio.__file__).parent / "data"))
     toolkit = verovio.toolkit()
     toolkit.setOptions(_ENGRAVING)
     toolkit.loadData(musicxml)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import music21
@@ -206,6 +207,13 @@ def test_new_notes_are_colored_where_some_are_given():
     picture = engrave(to_musicxml(score, is_given=is_given))
     assert picture.count(NEW) >= 16
     assert NEW not in engrave(to_musicxml(score, is_given=np.zeros(20, dtype=bool)))
+
+
+def test_it_is_engraved_in_any_thread():
+    written = to_musicxml(chorale())
+    picture = engrave(written)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(engrave, written).result() == picture
 
 
 def test_the_picture_is_the_same_each_time_and_has_every_note():
