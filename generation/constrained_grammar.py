@@ -90,10 +90,8 @@ class ConstrainedGrammar:
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
-        is_strict = constraints.counterpoint == STRICT
-        self._counterpoint = StrictCounterpoint(self.given) if is_strict else None
-        has_none = constraints.rests == NO_RESTS
-        self._no_rests = NoRests(self.given, self._is_barred) if has_none else None
+        self._last_rules = self._last_rules_in_force(constraints)
+        self._reads_latest = constraints.counterpoint == STRICT or constraints.rests == NO_RESTS
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
         whole_bars = vocabulary.whole_bars
@@ -137,6 +135,18 @@ class ConstrainedGrammar:
         rules.append(({Kind.BAR}, self._mask_all_after_end))
         return rules
 
+    def _last_rules_in_force(self, constraints: Constraints) -> list[tuple[set[Kind], Rule]]:
+        """Return the rules that come after all others, and yield where nothing else is left."""
+        rules: list[tuple[set[Kind], Rule]] = []
+        if constraints.rests == NO_RESTS:
+            no_rests = NoRests(self.given, self._is_barred)
+            rules.append((_BEFORE_POSITION | _BEFORE_NOTE, no_rests.narrow))
+        if constraints.counterpoint == STRICT:
+            rules.append((_BEFORE_NOTE, StrictCounterpoint(self.given).narrow))
+        if self._avoid:
+            rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._avoid.narrow))
+        return rules
+
     def start(self, batch: int) -> ConstrainedState:
         """Return the state of `batch` rows after the prompt: what is given before any choice."""
         given = self.given
@@ -178,12 +188,9 @@ class ConstrainedGrammar:
         if is_given_near:
             mask[is_due, bars] = of_grammar
             self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
-        if self._no_rests and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
-            self._no_rests.narrow(mask, state)
-        if self._counterpoint and latest & _BEFORE_NOTE:
-            self._counterpoint.narrow(mask, state)
-        if self._avoid and latest & (_BEFORE_POSITION | _BEFORE_NOTE):
-            self._avoid.narrow(mask, state)
+        for kinds, narrow in self._last_rules:
+            if latest & kinds:
+                narrow(mask, state)
         return mask
 
     def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
@@ -198,7 +205,7 @@ class ConstrainedGrammar:
             return
         if self._avoid:
             self._avoid.advance(state)
-        if self._counterpoint or self._no_rests:
+        if self._reads_latest:
             state.latest.read(state, self.vocabulary.pitch_count)
         rows = np.flatnonzero(state.kind == Kind.DURATION)
         note, end = state.note[rows], state.note_end[rows]

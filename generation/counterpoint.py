@@ -45,12 +45,10 @@ class StrictCounterpoint:
         among = self._vocabulary.ids(Kind.NOTE)
         notes: NDArray[np.bool_] = mask[:, among]
         kept = np.asarray(notes & ~self._is_parallel(state))
-        rows = np.arange(len(mask))
-        due = state.next_given < len(self._given.ids)
-        token = self._given.ids[state.next_given[due]] - among.start
-        is_note = (token >= 0) & (token < notes.shape[1])
-        due, token = rows[due][is_note], token[is_note]
-        kept[due, token] = notes[due, token]
+        rows, token = self._given.next_ids(state.next_given)
+        is_note = self._vocabulary.kind_of[token] == Kind.NOTE
+        rows, note = rows[is_note], token[is_note] - among.start
+        kept[rows, note] = notes[rows, note]
         is_left = np.asarray(kept.any(axis=1) | ~notes.any(axis=1))
         mask[:, among] = np.where(is_left[:, None], kept, notes)
 

@@ -124,6 +124,11 @@ class GivenTokens:
         """Return whether rows have read all ids; (B,) `next_given` is the place of the next."""
         return next_given >= len(self.ids)
 
+    def next_ids(self, next_given: Ints) -> tuple[Ints, Ints]:
+        """Return which rows have a given id to come, and that id; (B,) `next_given` its place."""
+        rows = np.flatnonzero(~self.is_done(next_given))
+        return rows, self.ids[next_given[rows]]
+
     def narrow(
         self,
         mask: NDArray[np.bool_],
@@ -154,10 +159,10 @@ class GivenTokens:
             notes &= self.notes.may_begin(now)[:, self._program_of]
         for head in (Kind.LENGTH, Kind.TEMPO):  # given bars are as they are
             mask[:, vocabulary.ids(head)] &= (bar_start >= self.end)[:, None]
-        rows = np.flatnonzero(next_given < len(self.ids))
+        rows, token = self.next_ids(next_given)
         if not len(rows):
             return
-        token, latest = self.ids[next_given[rows]], latest[rows]
+        latest = latest[rows]
         kind, ids, due = vocabulary.kind_of[token], np.arange(vocabulary.size), mask[rows]
         for rising in (Kind.POSITION, Kind.NOTE):
             among = vocabulary.ids(rising)
@@ -176,8 +181,8 @@ class GivenTokens:
 
     def advance(self, next_given: Ints, ids: Ints) -> None:
         """Take each row's next id, (B,), which may be the next given one, in place."""
-        rows = np.flatnonzero(next_given < len(self.ids))
-        next_given[rows] += ids[rows] == self.ids[next_given[rows]]
+        rows, token = self.next_ids(next_given)
+        next_given[rows] += ids[rows] == token
 
     def places_after(self, ids: NDArray[np.integer[Any]]) -> Ints:
         """Return the place of the next given id after each of the ids (T,) of a piece."""
@@ -241,14 +246,10 @@ class GivenPieces:
         for ids, given, windows, mask in zip(
             self._pieces, self._given, self._windows, allowed, strict=True
         ):
-            its, next_given = [*given.ids.tolist(), None], [0]
-            for token in ids[:-1].tolist():
-                next_given.append(next_given[-1] + (token == its[next_given[-1]]))
+            next_given = given.places_after(ids[:-1])
             kind, now = windows.kind[0, :-1], windows.now[0, :-1]
             narrowed.append(mask.copy())
-            given.narrow(
-                narrowed[-1], kind, now, now - windows.position[0, :-1], np.array(next_given[1:])
-            )
+            given.narrow(narrowed[-1], kind, now, now - windows.position[0, :-1], next_given)
         return narrowed
 
     def side(self, ids: NDArray[np.integer[Any]], rows: Sequence[tuple[int, int]]) -> SideArrays:

@@ -23,10 +23,13 @@ class NoRests:
     """
 
     def __init__(self, given: GivenTokens, is_barred: NDArray[np.bool_]) -> None:
-        self._given, self._vocabulary = given, given.vocabulary
-        by_program = (len(given.vocabulary.programs), given.vocabulary.pitch_count)
+        vocabulary = given.vocabulary
+        self._given, self._vocabulary = given, vocabulary
+        by_program = (len(vocabulary.programs), vocabulary.pitch_count)
         self._plays = np.asarray((~is_barred).reshape(by_program).any(axis=1))  # (P,)
-        self._steps = np.arange(given.vocabulary.longest_bar)
+        self._program_of = np.arange(len(is_barred)) // vocabulary.pitch_count
+        self._steps = np.arange(vocabulary.longest_bar)
+        self._leaves = slice(vocabulary.first(Kind.END), vocabulary.ids(Kind.BAR).stop)  # the bar
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
@@ -36,15 +39,13 @@ class NoRests:
         steps = state.bar_start[:, None] + self._steps
         mask[:, positions] &= steps <= soonest[:, None]
         bar_end = state.bar_start + state.bar_length
-        leaves = [*range(vocabulary.size)[vocabulary.ids(Kind.BAR)], vocabulary.first(Kind.END)]
-        mask[:, leaves] &= (soonest >= bar_end)[:, None]
+        mask[:, self._leaves] &= (soonest >= bar_end)[:, None]
 
         is_due = self._is_due(before[:, notes], state)
         rows = np.flatnonzero(is_due.any(axis=1))
         first = is_due[rows].argmax(axis=1)  # of the programs that have to begin a note now
-        program = np.arange(notes.stop - notes.start) // vocabulary.pitch_count
         kept = np.zeros_like(mask[rows])
-        kept[:, notes] = mask[rows, notes] & (program <= first[:, None])
+        kept[:, notes] = mask[rows, notes] & (self._program_of <= first[:, None])
         mask[rows] = kept
         is_empty = ~mask.any(axis=1)
         mask[is_empty] = before[is_empty]

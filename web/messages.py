@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.score import BAR, NOTE, TEMPO_LEVELS, Grid, Score, canonical
-from generation.constraints import FREE, NO_RESTS, STRICT, Constraints
+from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING
 from model.config import SamplingOptions
 
@@ -188,9 +188,6 @@ def settings_of(message: Json) -> Settings:
         polyphony = _integer(data, "polyphony", 1, 64)
     if tempo is not None and not _is_number(tempo):
         raise MessageError("tempo must be a number")
-    counterpoint, rests = data.get("counterpoint"), data.get("rests")
-    if counterpoint not in (None, STRICT, FREE) or rests not in (None, NO_RESTS, FREE):
-        raise MessageError("counterpoint is strict or free, and rests are none or free")
     temperature = data.get("temperature", DEFAULT_SAMPLING.temperature)
     top_p = data.get("top_p", DEFAULT_SAMPLING.top_p)
     if not (_is_number(temperature) and _is_number(top_p) and 0 <= temperature <= 3):
@@ -206,8 +203,8 @@ def settings_of(message: Json) -> Settings:
         max_polyphony=polyphony,
         tempo_bpm=tempo,
         time_signature=None if meter is None else (meter[0], meter[1]),
-        counterpoint=counterpoint,
-        rests=rests,
+        counterpoint=data.get("counterpoint"),
+        rests=data.get("rests"),
     )
     return Settings(constraints, _integer(data, "bars", 1, MOST_NEW_BARS), sampling)
 

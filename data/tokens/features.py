@@ -25,6 +25,7 @@ from data.tokens.spans import (
     SideArrays,
     Sounds,
     first_reaching,
+    row_ends,
     set_bits,
     spread,
     take,
@@ -267,7 +268,7 @@ class SideFeatures:
         rows, begin = np.nonzero(windows.kind == Kind.NOTE)
         number, now = windows.value[rows, begin], windows.now
         duration_at, end = windows.duration_at[rows, begin], windows.note_end[rows, begin]
-        last = is_token.shape[1] - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
+        last = row_ends(is_token)[rows]
         silent = np.minimum(first_reaching(now, rows, end), last)
         gone = np.minimum(first_reaching(windows.onset_before, rows, end), last)
 
@@ -327,7 +328,7 @@ class SideFeatures:
         rows, begin = np.nonzero(windows.kind == Kind.NOTE)
         program, pitch = np.divmod(windows.value[rows, begin], self.vocabulary.pitch_count)
         echoes, after = read_echoes(rows, program, pitch, windows.now[rows, begin])
-        last = is_token.shape[1] - is_token[:, ::-1].argmax(axis=1)[rows]  # Pad at the right end
+        last = row_ends(is_token)[rows]
         which, places = spread(begin, np.where(after, begin[after], last))
         now = windows.now[rows[which], places]
         is_due = now <= echoes.due[which]  # -1 of none

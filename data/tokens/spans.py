@@ -56,6 +56,11 @@ def latest(is_one: NDArray[np.bool_]) -> Ints:
     return np.asarray(np.maximum.accumulate(places, axis=1))
 
 
+def row_ends(is_token: NDArray[np.bool_]) -> Ints:
+    """Return (B,), the place after the last token of each row: Pad may stand at the right end."""
+    return np.asarray(is_token.shape[1] - is_token[:, ::-1].argmax(axis=1))
+
+
 def take(values: NDArray[np.generic], places: Ints) -> Ints:
     """Return (B, T), what stands in these places of each row; anything where the place is -1."""
     return np.take_along_axis(np.asarray(values), np.maximum(places, 0), axis=1)
