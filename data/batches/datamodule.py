@@ -39,7 +39,7 @@ class MusicDataModule(LightningDataModule):
     """Music to train on, or sequences of another kind.
 
     Args:
-        path: a folder of MIDI files, or "bach": the embedded corpus of chorales; or a .npy or
+        path: a folder of MIDI files; or "bach" or "folk", the embedded corpora; or a .npy or
             .jsonl file of other sequences (see data/batches/id_sequences.py).
         datasets: the folder in which tokenized corpora are kept.
         context_length: tokens in a training window; the model's own.

@@ -12,7 +12,7 @@ def main() -> None:
         prog="python -m data.corpus",
         description="Builds the corpus of a folder of MIDI files and says what is in it.",
     )
-    parser.add_argument("folder", help='a folder of MIDI files, or "bach": the embedded corpus')
+    parser.add_argument("folder", help='a folder of MIDI files; or "bach" or "folk"')
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     parser.add_argument("--workers", type=positive_integer, help="processes (default: all cores)")
     kinds = parser.add_argument_group("what train.py takes as --data.NAME too")

@@ -8,8 +8,10 @@ export gives all voices one program, begins upbeats on the downbeat and unfolds 
 import json
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import music21
@@ -26,60 +28,83 @@ from data.score import BAR, NOTE, Grid, Score, canonical
 PROGRAMS = {"Soprano": 40, "Alto": 41, "Tenor": 42, "Bass": 43}  # violin, viola, cello, contrabass
 VELOCITY = 80
 TEMPO_BPM = 80  # quarter notes a minute; most of the scores have no tempo mark
+TITLE = "Bach chorales"
 REPORT_NAME = "bach.json"
 # Every .krn has an .mxl of the same name beside it.
 NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
 FORMAT = 1  # goes up when the same scores would give other files
 
 Quarters = float | Fraction  # a time or a length in quarter notes, exact in either type
+Settings = dict[str, int | str]  # of a build: other ones give other files
 
 
 class LeftOutError(ValueError):
-    """Raised for a piece that is no chorale of four voices; the message is the reason."""
+    """Raised for an entry that is no piece for the corpus; the message is the reason."""
+
+
+Pieces = Iterator[tuple[str, Score | LeftOutError]]  # names and pieces, or why each is left out
 
 
 @dataclass(frozen=True)
-class BachReport:
-    """What a build kept and what it left out."""
+class BuildReport:
+    """What the build of an embedded corpus kept and what it left out."""
 
-    entries: int  # pieces that music21 has under Bach's name
+    entries: int  # pieces that music21 has
     kept: list[str]  # names of the pieces that were written, each to NAME.mid
     left_out: dict[str, list[str]]  # names of the others by the reason
 
     def __str__(self) -> str:
         reasons = "; ".join(f"{len(names)} {reason}" for reason, names in self.left_out.items())
-        kept = f"Bach chorales: {len(self.kept)} of music21's {self.entries} entries kept"
+        kept = f"{len(self.kept)} of music21's {self.entries} entries kept"
         return f"{kept}\nleft out: {reasons or 'none'}"
 
 
-def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BachReport:  # noqa: B008
-    """Write every chorale to `folder/NAME.mid`, and what was left out to `folder/bach.json`.
+def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BuildReport:  # noqa: B008
+    """Write every chorale to `folder/NAME.mid`; see `build_folder`."""
+    settings = {"format": FORMAT, "music21": music21.__version__, **asdict(grid)}
+    chorales = partial(_chorales, grid, progress)
+    return build_folder(folder / REPORT_NAME, settings, chorales)
 
-    A folder that holds the same build already is left as it is. Otherwise the files are written
-    beside it, and only a whole build takes its place.
+
+def build_folder(report_path: Path, settings: Settings, read: Callable[[], Pieces]) -> BuildReport:
+    """Write the pieces that `read` yields to NAME.mid, beside a report of what was left out.
+
+    A folder that holds the same build already, of these settings, is left as it is. Otherwise the
+    files are written beside it, and only a whole build takes its place.
 
     Raises:
-        FileExistsError: `folder` holds something that no build made.
+        FileExistsError: the folder holds something that no build made.
     """
-    settings = {"format": FORMAT, "music21": music21.__version__, **asdict(grid)}
-    if report := _built_before(folder, settings):
+    folder = report_path.parent
+    if report := _built_before(report_path, settings):
         return report
-    is_foreign = folder.exists() and not (folder / REPORT_NAME).is_file()
+    is_foreign = folder.exists() and not report_path.is_file()
     if is_foreign and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"{folder} is in use: name a new folder for the chorales")
-    paths = entries()
-    report = BachReport(len(paths), [], {})
+        raise FileExistsError(f"{folder} is in use: name a new folder for the corpus")
+    kept: list[str] = []
+    left_out: dict[str, list[str]] = {}
     with replace_folder(folder) as temporary:
-        for path in tqdm(paths, "Bach chorales", unit="piece", disable=not progress):
-            try:
-                score = chorale_score(read_entry(path), grid)
-            except LeftOutError as reason:
-                report.left_out.setdefault(str(reason), []).append(path.stem)
+        for name, piece in read():
+            if isinstance(piece, LeftOutError):
+                left_out.setdefault(str(piece), []).append(name)
             else:
-                write_midi(score, temporary / f"{path.stem}.mid")
-                report.kept.append(path.stem)
-        write_json({"settings": settings, **asdict(report)}, temporary / REPORT_NAME)
+                path = temporary / f"{name}.mid"
+                path.parent.mkdir(exist_ok=True)  # NAME may begin with a split's
+                write_midi(piece, path)
+                kept.append(name)
+        entry_count = len(kept) + sum(map(len, left_out.values()))
+        report = BuildReport(entry_count, kept, left_out)
+        write_json({"settings": settings, **asdict(report)}, temporary / report_path.name)
     return report
+
+
+def _chorales(grid: Grid, progress: bool) -> Pieces:
+    """Yield the name of each entry and its chorale, or why it is none."""
+    for path in tqdm(entries(), TITLE, unit="piece", disable=not progress):
+        try:
+            yield path.stem, chorale_score(read_entry(path), grid)
+        except LeftOutError as reason:
+            yield path.stem, reason
 
 
 def entries() -> list[Path]:
@@ -116,22 +141,28 @@ def chorale_score(piece: stream.Score, grid: Grid) -> Score:
         raise LeftOutError("with bar lines that differ between the voices")
     bars = _bars(next(iter(voices.values())), grid)
     rows = [
-        (_step(start, grid), _step(end, grid) - _step(start, grid), pitch, VELOCITY, PROGRAMS[name])
+        (
+            nearest_step(start, grid),
+            nearest_step(end, grid) - nearest_step(start, grid),
+            pitch,
+            VELOCITY,
+            PROGRAMS[name],
+        )
         for name, voice in voices.items()
         for start, end, pitch in _notes(voice)
     ]
     return canonical(np.array(rows, dtype=NOTE), bars, np.full(len(bars), TEMPO_BPM), grid)[0]
 
 
-def _built_before(folder: Path, settings: dict[str, int | str]) -> BachReport | None:
-    """Return the report of a whole build with these settings in `folder`, if there is one."""
+def _built_before(report_path: Path, settings: Settings) -> BuildReport | None:
+    """Return the report of a whole build with these settings beside its pieces, if there is one."""
     try:
-        found = json.loads((folder / REPORT_NAME).read_text(encoding="utf-8"))
+        found = json.loads(report_path.read_text(encoding="utf-8"))
         is_same = found.pop("settings") == settings
-        report = BachReport(**found)
+        report = BuildReport(**found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not one of ours
         return None
-    is_whole = all((folder / f"{name}.mid").is_file() for name in report.kept)
+    is_whole = all((report_path.parent / f"{name}.mid").is_file() for name in report.kept)
     return report if is_same and is_whole else None
 
 
@@ -171,7 +202,7 @@ def _bars(voice: stream.Part, grid: Grid) -> NDArray[np.void]:
             start += whole
         is_closed = measure.rightBarline is not None
     rows = [
-        (sign.numerator, sign.denominator, _step(end, grid) - _step(start, grid))
+        (sign.numerator, sign.denominator, nearest_step(end, grid) - nearest_step(start, grid))
         for sign, start, end in bars
     ]
     return np.array([row for row in rows if row[2] > 0], dtype=BAR)
@@ -193,6 +224,6 @@ def _notes(voice: stream.Part) -> list[tuple[Quarters, Quarters, int]]:
     return notes
 
 
-def _step(time: Quarters, grid: Grid) -> int:
+def nearest_step(time: Quarters, grid: Grid) -> int:
     """Return the grid step nearest to a time, half way up."""
     return math.floor(time * grid.steps_per_beat + 0.5)

@@ -28,7 +28,7 @@ from data.tokens.vocabulary import Vocabulary
 
 __all__ = ["SPLITS", "Corpus", "CorpusError", "CorpusOptions", "open_corpus"]
 
-EMBEDDED = "bach"  # the path that means the embedded corpus
+EMBEDDED = ("bach", "folk")  # the paths that mean embedded corpora
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,10 @@ def open_corpus(
     """Open the corpus of a folder of MIDI files; build it where that has not been done before.
 
     Args:
-        path: the folder, or "bach": the embedded corpus.
+        path: the folder; or "bach" or "folk", the embedded corpora.
         datasets: where corpora lie; each in a folder named by what went into it.
         options: None means the defaults.
-        progress: whether to show bars while building, and print what became of the chorales.
+        progress: whether to show bars while building, and print what an embedded corpus kept.
         workers: processes that share the work, which change nothing but the time; None means
             as many as there are cores.
 
@@ -151,13 +151,14 @@ def open_corpus(
     if not str(path):
         raise CorpusError("no folder of MIDI files is named")
     folder, name = Path(path), Path(path).resolve().name or "corpus"
-    if str(path) == EMBEDDED:
-        from data.corpus import bach  # music21 takes its time to import
+    if str(path) in EMBEDDED:
+        from data.corpus import bach, folk  # music21 takes its time to import
 
-        folder, name = Path(datasets) / EMBEDDED / "midi", EMBEDDED
-        chorales = bach.build(folder, Grid(options.steps_per_beat), progress)
+        folder, name = Path(datasets) / path / "midi", str(path)
+        embedded = bach if name == "bach" else folk
+        report = embedded.build(folder, Grid(options.steps_per_beat), progress)
         if progress:
-            print(chorales)
+            print(f"{embedded.TITLE}: {report}")
     try:
         names, left_out = find_midi_files(folder)
     except NotADirectoryError as error:
