@@ -10,6 +10,9 @@
 docs/evaluating.md says what each of them measures.
 """
 
+if __name__ == "__main__":
+    import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
+
 import argparse
 import sys
 from collections.abc import Sequence
@@ -17,7 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.cli import Parser, check_file, fail, positive_integer, random_seed
+from common.cli import (
+    Parser,
+    check_file,
+    ended_by_ctrl_c,
+    fail,
+    positive_integer,
+    random_seed,
+    say,
+)
 from common.files import check_writable
 from data.corpus.options import SPLITS
 from generation.defaults import newest_model
@@ -131,13 +142,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             check_writable(path)
         if options.checkpoint is None:
             options.checkpoint = str(newest_model())
-            print(f"model: {options.checkpoint}")
+            say(f"model: {options.checkpoint}")
     except OSError as error:
         fail(str(error))
 
     from evaluation.command import run
 
-    run(options)
+    with ended_by_ctrl_c():
+        run(options)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ From Python:
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
+
 import argparse
 import gc
 import os
@@ -22,7 +25,15 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from common.cli import Parser, check_file, fail, positive_integer, random_seed
+from common.cli import (
+    Parser,
+    check_file,
+    ended_by_ctrl_c,
+    fail,
+    positive_integer,
+    random_seed,
+    say,
+)
 from common.files import check_writable
 from data.score import Grid
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
@@ -397,13 +408,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (ConstraintError, SeedError, OSError) as error:
         fail(str(error))
     if not is_named:
-        print(f"model: {options.checkpoint}")
+        say(f"model: {options.checkpoint}")
 
     gc.disable()  # to look for garbage while modules come in takes a tenth of the time
     from generation.command import run
 
     gc.enable()
-    run(options, stems)
+    with ended_by_ctrl_c():
+        run(options, stems)
 
 
 if __name__ == "__main__":

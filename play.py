@@ -6,12 +6,16 @@ python play.py --checkpoint runs/mine/model.safetensors --port 9000 --no-browser
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
+
 import argparse
 import asyncio
 import errno
 import ipaddress
 import os
 import secrets
+import signal
 import socket
 import sys
 import threading
@@ -123,6 +127,7 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     from web.models import Models
     from web.server import make_app
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one
     port = listening.getsockname()[1]
     try:

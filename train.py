@@ -10,6 +10,9 @@ model.safetensors (to generate from: the weights that did best on the validation
 what TensorBoard shows. SIGTERM and Ctrl-C let the current step end, save it, and stop.
 """
 
+if __name__ == "__main__":
+    import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
+
 import ctypes
 import logging
 import platform
@@ -17,10 +20,15 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
-from common.cli import print_error  # first: it settles how torch's threads wait
+from common.cli import (  # first: it settles how torch's threads wait
+    ended_by_ctrl_c,
+    print_error,
+    say,
+)
 
 # isort: split
 
@@ -105,6 +113,10 @@ class Parser(LightningArgumentParser):
 class EtudeCLI(LightningCLI):
     """LightningCLI with a folder a run and a precision that suits the machine."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        with ExitStack() as self.held:  # the run's folder, until the command ends
+            super().__init__(*args, **kwargs)
+
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the options that Lightning does not have, and our defaults for its own."""
         parser.add_argument("--run", default="runs/music", help="the folder of this run")
@@ -128,12 +140,10 @@ class EtudeCLI(LightningCLI):
         config = self.config[self.subcommand]
         if config.trainer.precision is None:
             config.trainer.precision = fast_precision(config.trainer.accelerator)
-        if self.subcommand == "fit" and config.ckpt_path is None:
-            folder = checkpoints.unused_folder(Path(config.run))
+        if self.subcommand == "fit":
+            folder = checkpoints.run_folder(Path(config.run), config.ckpt_path, self.held)
             if folder != Path(config.run):
-                rank_zero_only(print)(
-                    f"{config.run} holds an earlier run, so this one goes to {folder}"
-                )
+                rank_zero_only(say)(f"{config.run} holds another run, so this one goes to {folder}")
             config.run = str(folder)
         config.trainer.default_root_dir = config.run
         self.steps_made = 0
@@ -206,6 +216,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     retain_freed_memory()
+    with ended_by_ctrl_c():
+        _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> None:
     try:
         EtudeCLI(
             MusicModule,
@@ -220,6 +235,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
     except StopError as stop:
         fail(f"{stop}; --ckpt_path last goes on", stop.exit_code)
+    except SystemExit as stop:
+        if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning leaves with 1, and no word
+            raise stop.__context__ from None
+        raise
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
         print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
         sys.exit(128 + signal.SIGTERM)

@@ -1,9 +1,12 @@
-"""What all command lines share: errors of one line with exit code 2, and types of numbers."""
+"""What all command lines share: errors of one line with exit code 2, Ctrl-C, types of numbers."""
 
 import argparse
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from common.text import printable
 
@@ -32,7 +35,24 @@ def print_error(message: str, program: str | None = None) -> None:
     """Print an error to stderr as one line that begins with the program's name."""
     path = Path(sys.argv[0])
     program = program or (path.parent.name if path.name == "__main__.py" else path.name)
-    print(f"{program}: {' '.join(message.split())}", file=sys.stderr)
+    say(f"{program}: {' '.join(message.split())}", sys.stderr)
+
+
+def say(line: str, file: TextIO | None = None) -> None:
+    """Print a line; what a terminal cannot hold, or would obey, is escaped."""
+    print(printable(line), file=file, flush=True)
+
+
+@contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end a block in one line with exit code 130, when its files are tidied up."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        print_error("ended by Ctrl-C")
+        sys.exit(128 + signal.SIGINT)
 
 
 def positive_integer(text: str) -> int:

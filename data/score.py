@@ -29,6 +29,9 @@ NOTE = np.dtype(
 )
 BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")])  # grid steps
 
+# The meters that a MIDI file can say: a byte, over a power of two.
+MOST_NUMERATOR, DENOMINATORS = 255, tuple(2**power for power in range(8))
+
 # The tempi a Score can hold (beats a minute): within 2% of any, and the usual ones exactly.
 TEMPO_LEVELS = np.array([*range(16, 120, 2), *range(120, 301, 5)], dtype=np.int32)
 # The velocities a Score can hold: 32 levels, four apart.
@@ -206,6 +209,12 @@ class GridChanges:
     worst_error_steps: float = 0.0  # the largest of those moves
 
 
+def can_be_said(numerator: ArrayLike, denominator: ArrayLike) -> NDArray[np.bool_]:
+    """Return whether a MIDI file can say each meter."""
+    above = np.asarray(numerator)
+    return np.isin(denominator, DENOMINATORS) & (above >= 1) & (above <= MOST_NUMERATOR)
+
+
 def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.int32]:
     """Return the nearest of the rising `levels` to each value; half way goes up."""
     midpoints = (levels[1:] + levels[:-1]) / 2
@@ -342,8 +351,8 @@ def _check_ranges(
         raise ValueError(f"{len(bars)} bars need as many tempi, got {len(tempo)}")
     if not np.all(np.isfinite(tempo) & (tempo > 0)):
         raise ValueError("a tempo must be a positive number of beats a minute")
-    if len(bars) and (bars["numerator"].min() < 1 or bars["denominator"].min() < 1):
-        raise ValueError("a meter's numerator and denominator must be at least 1")
+    if np.any(~can_be_said(bars["numerator"], bars["denominator"])):
+        raise ValueError(f"a meter must be 1 to {MOST_NUMERATOR} over a power of 2 up to 128")
     whole = grid.bar_steps(*(bars[n].astype(np.int64) for n in ("numerator", "denominator")))
     if np.any((bars["length"] < 1) | (bars["length"] > whole)):
         raise ValueError("a bar must last at least one step and no longer than its meter says")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from common.cli import fail
+from common.cli import fail, say
 from common.files import write_json
 from common.text import printable
 from data.corpus.corpus import CorpusError
@@ -56,7 +56,7 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     except (CorpusError, OSError) as error:
         if options.path or not files:
             raise
-        print(f"no baselines: {error}", file=sys.stderr)  # the model can be judged without them
+        say(f"no baselines: {error}", sys.stderr)  # the model can be judged without them
         sets = [files]
     else:
         baselines = {**fit_baselines(corpus), **baselines}
@@ -138,7 +138,7 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     ids, messages = opening_ids(model, options.midi, options.from_bar)
     ids = ids[: min(ATTENTION_TOKENS, model.decoder.config.context_length)]
     if messages:
-        print(f"the piece was fitted to the model: {'; '.join(messages)}")
+        say(f"the piece was fitted to the model: {'; '.join(messages)}")
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
     maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, options.from_bar)
@@ -170,7 +170,7 @@ def opening_ids(model: Model, midi: str, from_bar: int) -> tuple[NDArray[np.int6
 
 def _print(lines: Iterable[str], file: TextIO | None = None) -> None:
     for line in lines:
-        print(printable(line), file=file)
+        say(line, file)
 
 
 _COMMANDS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.cli import fail
+from common.cli import fail, say
 from data.corpus.corpus import CorpusError
 from data.midi.quantize import MidiError
 from data.tokens.vocabulary import Vocabulary
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
             progress=True,
         )
         if seed.changes:
-            print(f"about what was given: {'; '.join(seed.changes)}")
+            say(f"about what was given: {'; '.join(seed.changes)}")
         if options.length is not None:
             _tell_of_voices(seed, model.vocabulary, constraints)
         if options.best_of is not None:
@@ -103,7 +103,7 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
         joining = min(joining, constraints.max_polyphony - len(own))
     if joining > 0:
         who = "1 voice joins" if joining == 1 else f"{joining} voices join"
-        print(f"{who} the seed; --alone leaves it as it is")
+        say(f"{who} the seed; --alone leaves it as it is")
 
 
 def _silent(piece: Piece, constraints: Constraints) -> list[int]:
@@ -122,18 +122,18 @@ def _write(
             written = dataclasses.replace(piece, score=piece.new_notes(), given=nothing)
         midi, *others = write_piece(written, stem, options.key)
         score = written.score
-        print(
+        say(
             f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
             f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
             f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
         if silent := _silent(piece, options.constraints):
             numbers = " and ".join(map(str, silent))
-            print(
+            say(
                 f"--programs permits and does not require: {numbers} is silent in {midi.name}; "
                 f"--best-of prefers pieces in which all of them play"
             )
     if options.best_of is not None:
         figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
         kept = len(stems)
-        print(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")
+        say(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from data.score import DRUMS
 from model.serialization import load_model_file
 from tests.folders import write_tunes
 from training import tensorboard
+from training.checkpoints import run_folder
 
 CONFIGS = Path(train.__file__).parent / "configs"
 
@@ -116,6 +118,17 @@ def test_a_second_run_goes_beside_the_first(folder, capsys):
     assert "runs/smoke-2" in capsys.readouterr().out
     assert Path("runs/smoke/model.safetensors").read_bytes() == first
     assert Path("runs/smoke-2/model.safetensors").is_file()
+
+
+def test_a_folder_in_which_another_process_trains_is_left_to_it(folder, capsys):
+    with ExitStack() as other:
+        assert run_folder(Path("runs/smoke"), None, other) == Path("runs/smoke")
+        code, errors = error_lines(
+            capsys, "fit", "--config", CONFIGS / "smoke.yaml", "--ckpt_path", "runs/a.ckpt"
+        )
+        assert (code, len(errors)) == (2, 1)
+        assert "runs/smoke: another process trains there" in errors[0]
+    assert not Path("runs/smoke").exists()  # nothing was written
 
 
 def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, monkeypatch):

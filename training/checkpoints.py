@@ -10,6 +10,7 @@ the steps made alone, and so does all that follows from it.
 """
 
 import io
+import os
 import signal
 import sys
 import threading
@@ -17,16 +18,18 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
@@ -37,6 +40,7 @@ from training.checks import RunError
 
 MODEL_NAME = "model.safetensors"
 CHECKPOINTS = "checkpoints"  # the folder, inside the run's
+LOCK = ".lock"  # in a run's folder: held by the process that trains there
 
 
 class StopError(BaseException):
@@ -277,10 +281,59 @@ def read_step(path: Path) -> int:
     return int(step)
 
 
-def unused_folder(run: Path) -> Path:
-    """Return `run`, with a number after it where that folder already holds a run."""
+def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
+    """Return the folder of a run, and hold it for this process, alone, until `held` is left.
+
+    A run that goes on from a checkpoint stays in `run`. One that begins gets a number after it
+    where that folder already holds a run, or another process trains there.
+
+    Raises:
+        RunError: the run goes on, but another process trains there.
+        OSError: the folder cannot be made.
+    """
+    # of the processes of a run the first one takes the folder, and writes to it
+    rank = rank_zero_only.rank  # type: ignore[attr-defined]
+    is_first = rank == 0 and os.environ.get("NODE_RANK", "0") == "0"
     folder, number = run, 1
-    while (folder / MODEL_NAME).exists() or any(folder.glob(f"{CHECKPOINTS}/*.ckpt")):
+    if checkpoint is not None:
+        if is_first and not held.enter_context(_hold(folder)):
+            raise RunError(f"{run}: another process trains there; wait for its end, or end it")
+        return folder
+    while _holds_run(folder) or (is_first and not _begin(folder, held)):
         number += 1
         folder = run.with_name(f"{run.name}-{number}")
     return folder
+
+
+def _begin(folder: Path, held: ExitStack) -> bool:
+    """Hold a folder for a run that begins; return whether that was to be had."""
+    with ExitStack() as attempt:
+        # the process that held it before may have left a run there meanwhile
+        if not attempt.enter_context(_hold(folder)) or _holds_run(folder):
+            return False
+        held.push(attempt.pop_all())
+    return True
+
+
+def _holds_run(folder: Path) -> bool:
+    return (folder / MODEL_NAME).exists() or any(folder.glob(f"{CHECKPOINTS}/*.ckpt"))
+
+
+@contextmanager
+def _hold(folder: Path) -> Iterator[bool]:
+    """Lock a folder, which is made where need be, and yield whether no other process had it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with suppress(OSError):  # Windows keeps it while it is open
+            (folder / LOCK).unlink()
+        lock.release()
+        with suppress(OSError):  # there is something in it
+            folder.rmdir()

@@ -21,6 +21,8 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
+from common.cli import print_error
+from common.text import printable
 from data.batches.id_sequences import IdVocabulary
 from data.corpus.corpus import Corpus
 from data.score import Score
@@ -159,7 +161,8 @@ class MusicMonitor(Callback):
             if what not in self.failed:
                 self.failed.add(what)
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
-                print(f"\ntrain.py: TensorBoard: {what} cannot be shown: {reason}", file=sys.stderr)
+                print(file=sys.stderr)  # below the progress bar
+                print_error(f"TensorBoard: {what} cannot be shown: {reason}", "train.py")
 
 
 def _writer(trainer: Trainer) -> SummaryWriter | None:
@@ -280,7 +283,7 @@ class Snapshot:
 
     def log_continuation(self, tag: str, score: Score, title: str, continues: str) -> None:
         """Add the piano roll of a piece that begins with the prompt, with a label for the rest."""
-        title = f"{self.corpus.split('valid').names[0]}, {title}"
+        title = f"{printable(self.corpus.split('valid').names[0])}, {title}"
         roll = draw_piano_roll(score, self.prompt.is_closed, title=title, continues=continues)
         self.log_figure(tag, roll)
 

@@ -1,7 +1,9 @@
 """The command `python -m data.corpus`."""
 
-from common.cli import Parser, fail, positive_integer
-from common.text import printable
+if __name__ == "__main__":
+    import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
+
+from common.cli import Parser, ended_by_ctrl_c, fail, positive_integer, say
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.midi.instruments import MODES
 
@@ -24,10 +26,12 @@ def main() -> None:
     given = parser.parse_args()
     try:
         options = CorpusOptions.from_settings(vars(given))
-        corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
-        print(f"{corpus.full_report()}\n\nin {printable(str(corpus.folder))}")
+        with ended_by_ctrl_c():
+            corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
+            print(f"{corpus.full_report()}\n")
+            say(f"in {corpus.folder}")
     except (CorpusError, OSError) as error:
-        fail(printable(str(error)))
+        fail(str(error))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 import psutil
 
 MEMORY_BYTES = 2 * 2**30  # that a worker may ask for beyond what it began with
+TOO_SLOW, TOO_LARGE = "took more than", "needs more than"  # as such reasons begin
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 64  # a batch
 BATCH_SECONDS = 0.05  # batches grow until they take this long
@@ -152,7 +153,7 @@ class _Worker(Generic[Item, Result]):
         """Return the batch with its result, and how many seconds it took."""
         batch, self.batch = cast(_Batch[Item, Result], self.batch), None
         batch.is_done, seconds = True, self.limit_seconds
-        batch.result = Failed(f"took more than {self.limit_seconds:g} seconds")
+        batch.result = Failed(f"{TOO_SLOW} {self.limit_seconds:g} seconds")
         process = self.process
         try:
             if self.pipe.poll():
@@ -203,7 +204,7 @@ def _serve(pipe: Connection, has_begun: Any, work: Callable[[list[Item]], Result
         try:
             result = work(items)
         except MemoryError:
-            result = Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory")
+            result = Failed(f"{TOO_LARGE} {MEMORY_BYTES >> 30} GiB of memory")
         pipe.send((time.perf_counter() - began, result))
 
 

@@ -96,7 +96,13 @@ def _reason(message: str) -> str:
 
 
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:
-    """Return the Score that a pretty_midi object holds, and what the grid changed."""
+    """Return the Score that a pretty_midi object holds, and what the grid changed.
+
+    It is the one that `read_midi` reads in the same file, but where pretty_midi itself heard
+    something else: where a pitch begins again while it sounds, it lets one note-off end all of
+    them, which `read_midi` takes as the end of the first; and it takes time signatures from the
+    first track alone.
+    """
     times, bpm = midi.get_tempo_changes()
     beats = np.concatenate([[0.0], np.cumsum(np.diff(times) * bpm[:-1] / 60)])
 

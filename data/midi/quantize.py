@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets, reduce_segments, segment_ids
-from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Score, ScoreBatch, canonical_batch
+from data.score import (
+    BAR,
+    DRUMS,
+    NOTE,
+    Grid,
+    GridChanges,
+    Score,
+    ScoreBatch,
+    can_be_said,
+    canonical_batch,
+)
 
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
 MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
@@ -195,9 +205,9 @@ def _faults(joined: _Joined) -> Iterator[tuple[NDArray[np.int64], str]]:
 
     piece = joined.meter_piece
     meter_tick, numerator, denominator = joined.meters.T
-    is_none = (numerator < 1) | (denominator < 1)
+    is_none = ~can_be_said(numerator, denominator)
     is_wrong = is_none | (numerator * 4 > MAX_BAR_BEATS * denominator)
-    reason = f"a time signature that is none, or with bars over {MAX_BAR_BEATS} beats"
+    reason = f"a time signature that no MIDI file can say, or with bars over {MAX_BAR_BEATS} beats"
     yield piece[is_wrong], reason
     yield piece[meter_tick < 0], "a time signature before the piece begins"
     shortest_bar = np.full(len(ticks_per_beat), 4.0)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid
+from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, can_be_said
 
 MOST_STEPS_PER_BEAT = 960
-_MOST_BAR_BEATS, _MOST_NUMERATOR, _MOST_DENOMINATOR = 16, 255, 1024
+_MOST_BAR_BEATS = 16
 
 
 def check_values(
@@ -29,8 +29,8 @@ def check_values(
         if not rising or list(rising) != sorted(set(rising)):
             raise ValueError(f"{name} must rise, and there must be one at least")
     for numerator, denominator in meters:
-        is_common = 1 <= numerator <= _MOST_NUMERATOR and 1 <= denominator <= _MOST_DENOMINATOR
-        if not is_common or 4 * numerator > _MOST_BAR_BEATS * denominator:
+        is_long = 4 * numerator > _MOST_BAR_BEATS * denominator
+        if is_long or not can_be_said(numerator, denominator):
             raise ValueError(f"there is no meter {numerator}/{denominator}")
     for name, values, levels in (
         ("tempo", tempos, set(TEMPO_LEVELS.tolist())),

@@ -1,8 +1,25 @@
-"""A mistake on a command line is one line, with exit code 2."""
+"""A mistake on a command line is one line, with exit code 2; so is Ctrl-C, with 130."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from common.cli import Parser, fail, positive_integer, random_seed
+from common.cli import (
+    Parser,
+    check_file,
+    ended_by_ctrl_c,
+    fail,
+    positive_integer,
+    random_seed,
+    say,
+)
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("program", ["tool.py", "package/tool.py/__main__.py"])
@@ -34,3 +51,46 @@ def test_numbers_out_of_range_are_refused(kind, text, words, capsys):
         parser.parse_args([f"--number={text}"])
     assert words in capsys.readouterr().err
     assert parser.parse_args(["--number", "7"]).number == 7
+
+
+def test_names_reach_a_terminal_escaped(capsys):
+    say("a\nb\x1b[31m.mid \udce9")
+    assert capsys.readouterr().out == "a\\nb\\x1b[31m.mid \\xe9\n"
+    with pytest.raises(SystemExit, match="2"):
+        check_file("no\n\x1b[31m.mid")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(r"no\n\x1b[31m.mid: no such file")
+    with pytest.raises(SystemExit, match="2"):
+        fail("red\x1b[31m.mid: broken")
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def work(tidied):
+    with ended_by_ctrl_c(), ExitStack() as files:
+        files.callback(tidied.append, True)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_ends_work_in_one_line_when_it_is_tidied_up(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tool.py"])
+    before = signal.getsignal(signal.SIGINT)
+    tidied = []
+    try:
+        with pytest.raises(SystemExit, match="130"):
+            work(tidied)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert tidied
+    assert capsys.readouterr().err == "tool.py: ended by Ctrl-C\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["train.py", "generate.py", "evaluate.py", "play.py", "-m data.corpus"]
+)
+def test_ctrl_c_while_a_command_starts_ends_it_without_a_word(command, tmp_path):
+    """Libraries would turn it into errors of their own, or lose it: numpy and torch do."""
+    (tmp_path / "numpy.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    here = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    words = [sys.executable, *command.split(), *(["fit"] if command == "train.py" else [])]
+    ran = subprocess.run(words, cwd=ROOT, env=os.environ | here, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")

@@ -88,6 +88,12 @@ def test_what_no_score_can_hold_is_named(note, word):
         canonical(notes(note), FOUR_FOUR, [120], GRID)
 
 
+@pytest.mark.parametrize("meter", [(3, 5), (256, 128), (4, 256), (0, 4)])
+def test_a_meter_that_no_midi_file_can_say_is_in_no_score(meter):
+    with pytest.raises(ValueError, match="power of 2"):
+        canonical(np.empty(0, NOTE), np.array([(*meter, 1)], dtype=BAR), [120], GRID)
+
+
 def test_a_bar_longer_than_its_meter_is_refused():
     with pytest.raises(ValueError, match="bar"):
         canonical(notes(), np.array([(3, 4, 37)], dtype=BAR), [120], GRID)

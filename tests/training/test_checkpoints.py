@@ -1,13 +1,21 @@
-"""What training/checkpoints.py and train.py use of Lightning that Lightning does not promise.
+"""Who has a run's folder; what we use of Lightning that Lightning does not promise.
 
 Where a new Lightning fails one of these, runs may no longer resume to the same bits: look at what
 the message names, and then at tests/training/test_resume.py.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
 import pytest
 import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.demos.boring_classes import BoringModel
+
+from training.checkpoints import run_folder
+from training.checks import RunError
 
 COUNTS = {"ready", "started", "processed", "completed"}
 
@@ -59,3 +67,24 @@ def test_the_validation_interval_can_be_set_after_the_trainer_is_made(trainer):
     assert hasattr(trainer, "val_check_interval"), (
         "train.py counts trainer.val_check_interval in steps, Lightning in batches"
     )
+
+
+def test_runs_that_begin_at_once_get_a_folder_each(tmp_path):
+    run = tmp_path / "runs" / "a"
+    with ExitStack() as held, ThreadPoolExecutor(8) as threads:
+        stacks = [held.enter_context(ExitStack()) for _ in range(8)]
+        folders = list(threads.map(partial(run_folder, run, None), stacks))
+        assert {folder.name for folder in folders} == {"a", *(f"a-{n}" for n in range(2, 9))}
+        with pytest.raises(RunError, match="a: another process trains there"):
+            run_folder(run, "last", held)
+        first = stacks[folders.index(run)]
+        (run / "model.safetensors").touch()
+        first.close()
+        assert run_folder(run, None, first).name == "a-9"  # there is a run in it now
+        first.close()
+        assert run_folder(run, "last", first) == run
+    assert [path.name for path in run.parent.iterdir()] == ["a"]  # of the others nothing was made
+    assert [path.name for path in run.iterdir()] == ["model.safetensors"]
+    (Path(run) / ".lock").touch()  # of a killed process
+    with ExitStack() as held:
+        assert run_folder(run, "last", held) == run

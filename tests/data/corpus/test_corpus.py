@@ -362,6 +362,14 @@ def test_a_corpus_that_lacks_something_is_damaged(folder, tmp_path, part, value)
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("reason", ["took more than 60 seconds", "needs more than 2 GiB of memory"])
+def test_that_a_file_was_left_out_by_chance_is_said(folder, tmp_path, reason):
+    report = report_of(open_corpus(folder, tmp_path / "out", progress=False))
+    assert "less else runs" not in report_text(report)
+    slow = dataclasses.replace(report, left_out=[LeftOut("slow.mid", reason)])
+    assert "may be read where less else runs" in report_text(slow)
+
+
 def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch, capsys):
     datasets = str(tmp_path / "out")
     monkeypatch.setattr(sys, "argv", ["corpus", str(folder), "--datasets", datasets])

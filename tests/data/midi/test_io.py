@@ -32,7 +32,7 @@ def test_thousands_of_scores_survive_a_file(tmp_path):
     path = tmp_path / "piece.mid"
     for _ in range(1000):
         score = random_score(rng)
-        write_midi(score, path)
+        path.write_bytes(midi_bytes(score))  # as `write_midi`, which waits for the disk
         assert read_midi(path, GRID)[0] == score
 
 
@@ -98,6 +98,33 @@ def test_both_readers_agree_on_files_out_of_music21(tmp_path, composer, count):
         why.append(disagreement(path))
     assert "" not in why
     assert 2 * why.count(None) > count
+
+
+@pytest.mark.parametrize("meter", [(3, 5), (300, 128), (4, 256)])
+def test_a_meter_that_no_midi_file_can_say_is_refused(meter):
+    midi = pretty_midi.PrettyMIDI()
+    midi.instruments.append(pretty_midi.Instrument(0))
+    midi.instruments[0].notes.append(pretty_midi.Note(80, 60, 0, 1))
+    midi.time_signature_changes.append(pretty_midi.TimeSignature(*meter, 0))
+    with pytest.raises(MidiError, match="a time signature that no MIDI file can say"):
+        from_pretty_midi(midi, GRID)
+
+
+def test_pretty_midi_ends_all_notes_of_a_pitch_at_once(tmp_path):
+    """Where a pitch begins again while it sounds, both readers say something else, and why."""
+    path = tmp_path / "overlap.mid"
+    ons_and_offs = "00903c50 60903c50 60803c40 60803c40 00ff2f00"
+    track = bytes.fromhex(ons_and_offs.replace(" ", ""))
+    head = bytes.fromhex("4d54686400000006000000010060") + b"MTrk"
+    path.write_bytes(head + len(track).to_bytes(4, "big") + track)
+    durations = [
+        score.notes["duration"].tolist()
+        for score, _ in (
+            read_midi(path, GRID),
+            from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), GRID),
+        )
+    ]
+    assert durations == [[12, 24], [12, 12]]
 
 
 def test_onsets_go_to_the_nearest_step_half_way_up():
