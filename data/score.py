@@ -6,7 +6,7 @@ Scores are the same music exactly when they are equal.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,10 @@ Whole = TypeVar("Whole", int, NDArray[np.int64])
 
 DRUMS = 128  # the program number of percussion; 0-127 are General MIDI's
 FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
+UNNAMED = 129  # with named parts: the number of General MIDI's program 0 where no part plays it
+MOST_PROGRAM = UNNAMED + 127
+LONGEST_NAME = 48  # of a part
+MOST_PARTS = 16  # with names; the side input tells so many apart
 
 NOTE = np.dtype(
     [
@@ -24,7 +28,7 @@ NOTE = np.dtype(
         ("duration", "<i4"),  # grid steps
         ("pitch", "<i2"),  # 0-127
         ("velocity", "<i2"),  # in a Score one of VELOCITY_LEVELS
-        ("program", "<i2"),  # 0-128 (128: drums)
+        ("program", "<i2"),  # 0-128 (128: drums); with named parts see `Grid.parts`
     ]
 )
 BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")])  # grid steps
@@ -39,8 +43,16 @@ VELOCITY_LEVELS = np.array([*range(4, 128, 4), 127], dtype=np.int32)
 
 
 @dataclass(frozen=True)
+class Part:
+    """Who plays: a name, such as MELODY, and one of General MIDI's programs."""
+
+    name: str
+    program: int
+
+
+@dataclass(frozen=True)
 class Grid:
-    """The steps that time is counted in.
+    """What a note's numbers count: the steps of time, and who plays.
 
     `beats` follows the beat: bars follow the time signatures, and 12 steps a quarter note hold
     sixteenths and triplets of eighths exactly. `seconds` follows the clock, for performances that
@@ -48,18 +60,57 @@ class Grid:
     1/4 at 60 quarter notes a minute. With that one constant in place of meter and tempo, all code
     that counts bars and beats counts seconds, and pieces and tokens stay one to one.
 
+    Where `parts` are named, a note's `program` counts them from 0. Then General MIDI's program p of
+    no part has the number UNNAMED + p. Drums are DRUMS, and no part.
+
     Raises:
         ValueError: no such grid.
     """
 
     steps_per_beat: int = 12  # steps a quarter note, or a second
     kind: Literal["beats", "seconds"] = "beats"
+    parts: tuple[Part, ...] = ()  # none: a note's `program` is General MIDI's
+    meter: tuple[int, int] | None = None  # that files have whose own is wrong (data.midi.bars)
 
     def __post_init__(self) -> None:
         if self.kind not in ("beats", "seconds"):
             raise ValueError(f"grid must be beats or seconds, not {self.kind!r}")
         if self.steps_per_beat < 1:
             raise ValueError(f"grid: steps_per_beat must be 1 or more, not {self.steps_per_beat}")
+        if len(self.parts) > MOST_PARTS or len({*self.parts}) < len(self.parts):
+            raise ValueError(f"grid: there are at most {MOST_PARTS} parts, each once")
+        for part in self.parts:
+            if not (0 < len(part.name) <= LONGEST_NAME and part.name.isprintable()):
+                raise ValueError(f"grid: a part's name has 1 to {LONGEST_NAME} letters")
+            if not 0 <= part.program < DRUMS:
+                raise ValueError(f"grid: a part's program is 0 to 127, not {part.program}")
+        if self.meter is not None and not (self.has_meter and min(self.meter) > 0):
+            raise ValueError("a time signature is two numbers above 0, and for a grid of beats")
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """Return the grid that `to_json` wrote.
+
+        Raises:
+            ValueError, TypeError, KeyError: it is none.
+        """
+        parts = tuple(Part(str(name), int(program)) for name, program in fields.get("parts", ()))
+        meter = fields.get("meter")
+        numbers = None if meter is None else (int(meter[0]), int(meter[1]))
+        return cls(int(fields["steps_per_beat"]), fields["kind"], parts, numbers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the grid as JSON has it; parts and meter only where there are any."""
+        fields: dict[str, Any] = {"steps_per_beat": self.steps_per_beat, "kind": self.kind}
+        if self.parts:
+            fields["parts"] = [[part.name, part.program] for part in self.parts]
+        return fields if self.meter is None else fields | {"meter": [*self.meter]}
+
+    def general_midi(self, program: int) -> int:
+        """Return General MIDI's program, or DRUMS, of a note's `program`."""
+        if not self.parts or program == DRUMS:
+            return program
+        return self.parts[program].program if program < DRUMS else program - UNNAMED
 
     @property
     def has_meter(self) -> bool:
@@ -222,7 +273,7 @@ def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.in
 
 
 # Bits of a sorting key that a voice (see `_voice`) and an onset take.
-_VOICE_BITS, _ONSET_BITS = 15, 31
+_VOICE_BITS, _ONSET_BITS = 16, 31
 _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each MIDI velocity
 
 
@@ -339,7 +390,7 @@ def _check_ranges(
         ("onset", 0, 2**30),
         ("pitch", 0, 127),
         ("velocity", 1, 127),
-        ("program", 0, DRUMS),
+        ("program", 0, MOST_PROGRAM if grid.parts else DRUMS),
     ):
         values = notes[name]
         if len(values) and (values.min() < low or values.max() > high):

@@ -1,9 +1,9 @@
 """Token embeddings as music: labels, and how near notes of an interval are to each other."""
 
 import numpy as np
-import pretty_midi
 from numpy.typing import NDArray
 
+from data.instrument_names import instrument_name
 from data.score import DRUMS
 from data.tokens.vocabulary import Kind, Vocabulary
 
@@ -20,11 +20,9 @@ def labels(vocabulary: Vocabulary) -> list[tuple[str, ...]]:
         if kind == Kind.NOTE:
             number, place = divmod(token - vocabulary.first(Kind.NOTE), vocabulary.pitch_count)
             pitch, program = place + vocabulary.lowest_pitch, vocabulary.programs[number]
-            if program == DRUMS:
-                of_note = ("-", "-", "Drums")
-            else:
-                instrument = pretty_midi.program_to_instrument_name(program)
-                of_note = (_PITCH_CLASSES[pitch % 12], str(pitch // 12 - 1), instrument)
+            names = (_PITCH_CLASSES[pitch % 12], str(pitch // 12 - 1))
+            names = ("-", "-") if program == DRUMS else names
+            of_note = (*names, instrument_name(program, vocabulary.grid))
         rows.append((vocabulary.describe(token), vocabulary.kind_names[kind], *of_note))
     return rows
 

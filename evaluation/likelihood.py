@@ -13,6 +13,7 @@ from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
+from data.instrument_names import instrument_name
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import DRUMS, Score, ScoreBatch
@@ -258,9 +259,8 @@ def _note_surprise(score: Score, row: int, nats: NDArray[np.float64]) -> NoteSur
     """Describe one note of a Score, whose aspects have these nats, (4,)."""
     onset, _, pitch, _, program = score.notes[row].tolist()
     if program == DRUMS:
-        instrument, name = "Drums", pretty_midi.note_number_to_drum_name(pitch) or str(pitch)
+        name = pretty_midi.note_number_to_drum_name(pitch) or str(pitch)
     else:
-        instrument = pretty_midi.program_to_instrument_name(program)
         name = pretty_midi.note_number_to_name(pitch)
     starts, has_meter = score.bar_starts, score.grid.has_meter
     bar = int(np.searchsorted(starts, onset, side="right")) - 1
@@ -271,7 +271,7 @@ def _note_surprise(score: Score, row: int, nats: NDArray[np.float64]) -> NoteSur
         round(1 + (onset - int(starts[bar])) / unit, 3) if has_meter else None,
         float(score.step_seconds(onset)),
         program,
-        instrument,
+        instrument_name(program, score.grid),
         name,
         float(nats.sum()),
         dict(zip(ASPECTS, nats.tolist(), strict=True)),

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pretty_midi
 
 from data.arrays import reduce_segments
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.runs import REPRESENTATIONS, Integers, NoteSequence, note_sequence, read_sequences
 from data.corpus.store import Split
-from data.score import ScoreBatch
+from data.instrument_names import instrument_name
+from data.score import Grid, ScoreBatch
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import MAX_PIECES, split_scores
 
@@ -127,6 +127,8 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
     scores = [pieces[index] for index in range(len(pieces))] + held_out
     matches = find_matches(ScoreBatch.from_scores(scores), train, corpus.vocabulary)
 
+    grid = corpus.vocabulary.grid
+
     def shares(first: int, end: int) -> tuple[RunShares, RunShares]:
         members = range(first, end)
         return run_shares(matches["line"], members), run_shares(matches["texture"], members)
@@ -137,7 +139,10 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
             PieceOriginality(
                 name,
                 *shares(index, index + 1),
-                {each: shared_runs(matches[each], index, train.names) for each in REPRESENTATIONS},
+                {
+                    each: shared_runs(matches[each], index, train.names, grid)
+                    for each in REPRESENTATIONS
+                },
             )
             for index, name in enumerate(names)
         ],
@@ -211,7 +216,9 @@ def run_shares(matches: LongestMatches, members: range) -> RunShares:
     return RunShares(end - begin, shares, np.where(longest > 1, longest, 0).tolist())
 
 
-def shared_runs(matches: LongestMatches, piece: int, names: Sequence[str]) -> list[SharedRun]:
+def shared_runs(
+    matches: LongestMatches, piece: int, names: Sequence[str], grid: Grid
+) -> list[SharedRun]:
     """Return the runs of a piece that are no part of another, the longest first.
 
     Those of LENGTHS[0] notes or more, for the piece of this index; `names` are of training pieces.
@@ -229,7 +236,7 @@ def shared_runs(matches: LongestMatches, piece: int, names: Sequence[str]) -> li
             SharedRun(
                 int(matches.length[row]),
                 None if program < 0 else program,
-                None if program < 0 else pretty_midi.program_to_instrument_name(program),
+                None if program < 0 else instrument_name(program, grid),
                 int(matches.notes.bar[row]),
                 names[matches.piece[row]],
                 int(matches.bar[row]),

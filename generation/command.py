@@ -11,6 +11,7 @@ import numpy as np
 from common.cli import fail, say
 from data.corpus.corpus import CorpusError
 from data.midi.quantize import MidiError
+from data.tokens.adapt import called
 from data.tokens.vocabulary import Vocabulary
 from generation.compose import Piece, accompany, compose, rank_by_likelihood, write_piece
 from generation.constraints import ConstraintError, Constraints
@@ -60,7 +61,8 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
             _tell_of_voices(seed, model.vocabulary, constraints)
         if options.best_of is not None:
             pieces = rank_by_likelihood(model, pieces)
-            pieces.sort(key=lambda piece: len(_silent(piece, constraints)))  # stays in order else
+            silent = [len(_silent(piece, model.vocabulary, constraints)) for piece in pieces]
+            pieces = [pieces[at] for at in np.argsort(silent, kind="stable").tolist()]
         _write(options, model, pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
         fail(str(error))
@@ -97,7 +99,7 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
     """Print how many voices may join a seed before it ends, if any."""
     own = set(seed.score.notes["program"].tolist())
     others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
-    playing = set(constraints.programs or vocabulary.programs)
+    playing = set(constraints.playing(vocabulary))
     joining = len(playing.intersection(others) - own)
     if constraints.max_polyphony is not None:
         joining = min(joining, constraints.max_polyphony - len(own))
@@ -106,9 +108,10 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
         say(f"{who} the seed; --alone leaves it as it is")
 
 
-def _silent(piece: Piece, constraints: Constraints) -> list[int]:
+def _silent(piece: Piece, vocabulary: Vocabulary, constraints: Constraints) -> list[int]:
     """Return which of the programs that were asked for play no note of a piece."""
-    return sorted({*(constraints.programs or ())} - {*piece.score.notes["program"].tolist()})
+    asked = [] if constraints.programs is None else constraints.playing(vocabulary)
+    return sorted({*asked} - {*piece.score.notes["program"].tolist()})
 
 
 def _write(
@@ -127,8 +130,8 @@ def _write(
             f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
             f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
-        if silent := _silent(piece, options.constraints):
-            numbers = " and ".join(map(str, silent))
+        if silent := _silent(piece, model.vocabulary, options.constraints):
+            numbers = " and ".join(called(n, model.vocabulary) for n in silent)
             say(
                 f"--programs permits and does not require: {numbers} is silent in {midi.name}; "
                 f"--best-of prefers pieces in which all of them play"

@@ -15,6 +15,7 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
@@ -38,7 +39,8 @@ class Constraints:
         key: all notes but drums belong to this key, such as "D minor" (see `key_pitch_classes`).
         pitch_range: all notes but drums lie between these two, both included: names such as "C3",
             or MIDI numbers.
-        programs: only these General MIDI programs play; 128 is drums.
+        programs: only these play, by name, or by number as the vocabulary has them: General MIDI's
+            programs, 128 for drums; where parts have names, their numbers from 0.
         max_polyphony: so many notes at most sound at once, those of the seed and the given notes
             counted.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
@@ -55,7 +57,7 @@ class Constraints:
 
     key: str | None = None
     pitch_range: tuple[str | int, str | int] | None = None
-    programs: tuple[int, ...] | None = None
+    programs: tuple[int | str, ...] | None = None
     max_polyphony: int | None = None
     tempo_bpm: float | None = None
     time_signature: tuple[int, int] | None = None
@@ -103,14 +105,7 @@ class Constraints:
         Raises:
             ConstraintError: it may play no note.
         """
-        if self.programs is not None:
-            unknown = sorted({*self.programs} - {*vocabulary.programs})
-            if unknown:
-                raise ConstraintError(
-                    f"the model has no program {_listed(unknown)}: "
-                    f"it knows {_listed(vocabulary.programs)}"
-                )
-        playing = sorted({*(vocabulary.programs if self.programs is None else self.programs)})
+        playing = self.playing(vocabulary)
         pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
         fits = np.ones(len(pitches), dtype=bool)
         if self.parsed_key is not None:
@@ -131,6 +126,29 @@ class Constraints:
             )
         programs = np.array(vocabulary.programs)[:, None]
         return np.asarray(np.isin(programs, playing) & (fits | (programs == DRUMS))).ravel()
+
+    def playing(self, vocabulary: Vocabulary) -> list[int]:
+        """Return which of the vocabulary's programs may play, rising.
+
+        Raises:
+            ConstraintError: it lacks one that is asked for.
+        """
+        if self.programs is None:
+            return list(vocabulary.programs)
+        grid = vocabulary.grid
+        named: dict[int | str, list[int]] = {number: [number] for number in vocabulary.programs}
+        for number in vocabulary.programs:
+            named.setdefault(instrument_name(number, grid).casefold(), []).append(number)
+        asked = [p.casefold() if isinstance(p, str) else p for p in self.programs]
+        if unknown := [each for each in asked if each not in named]:
+            known = [
+                f"{n} ({instrument_name(n, grid)})" if grid.parts else n
+                for n in vocabulary.programs
+            ]
+            raise ConstraintError(
+                f"the model has no program {_listed(unknown)}: it knows {_listed(known)}"
+            )
+        return sorted({number for each in asked for number in named[each]})
 
     def retimed(self, vocabulary: Vocabulary) -> Vocabulary:
         """Return the vocabulary, with its tempo replaced by the one asked for if it has only one.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
-from data.tokens.adapt import adapt_score
+from data.tokens.adapt import adapt_score, became
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
@@ -154,7 +154,7 @@ def seed_from_notes(
     score = parse_seed_notes(
         text,
         vocabulary.grid,
-        programs=_pitched(constraints.programs or vocabulary.programs) or [0],
+        programs=_pitched(constraints.playing(vocabulary)) or [0],
         tempo_bpm=tempos[len(tempos) // 2 if tempo is None else tempo],
         meter=constraints.time_signature or (4, 4),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
@@ -240,7 +240,7 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)
             its = there[voice - 1] if is_numbered else strangers[0]
             strangers.remove(its)
             if len(there) > 1:
-                changes.append(f"program {its} became {program}")
+                changes.append(became(its, program, vocabulary))
         kept.append(score.notes[score.notes["program"] == its].copy())
         kept[-1]["program"] = program
     if len(there) > len(kept):

@@ -80,7 +80,9 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     for first in range(0, len(programs), _CHANNELS):
         group = programs[first : first + _CHANNELS]
         is_in_group = np.isin(notes["program"], group)
-        _play(notes[is_in_group], samples[:, is_in_group], group.tolist(), sample_rate, audio)
+        sounds = [score.grid.general_midi(program) for program in group.tolist()]
+        channels = np.searchsorted(group, notes["program"][is_in_group])
+        _play(notes[is_in_group], channels, samples[:, is_in_group], sounds, sample_rate, audio)
     audio[-tail:] *= np.linspace(1, 0, tail, dtype=np.float32)
     peak = float(np.abs(audio).max())
     return audio * np.float32(_PEAK / peak) if peak > 0 else audio
@@ -88,12 +90,22 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
 
 def _play(
     notes: NDArray[np.void],
+    channels: NDArray[np.int64],
     samples: NDArray[np.int64],
     programs: list[int],
     sample_rate: int,
     audio: NDArray[np.float32],
 ) -> None:
-    """Add the notes of at most 16 programs to `audio`; (2, N) `samples`: first and end of each."""
+    """Add notes to `audio`.
+
+    Args:
+        notes: (N,)
+        channels: (N,) from 0 to 15.
+        samples: (2, N) the first and the end of each.
+        programs: General MIDI's, or DRUMS, of each channel.
+        sample_rate: a second.
+        audio: changed in place.
+    """
     path = Path(pretty_midi.__file__).with_name("TimGM6mb.sf2")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such sound font; pretty_midi 0.2.11 brings it along")
@@ -102,7 +114,6 @@ def _play(
     for channel, program in enumerate(programs):
         bank, preset = (128, 0) if program == DRUMS else (0, program)
         synth.program_select(channel, font, bank, preset)
-    channels = np.searchsorted(programs, notes["program"])
     times = np.concatenate([samples[1], samples[0]])
     order = np.argsort(times, kind="stable")  # at one sample notes end before others begin
     velocities = np.concatenate([np.zeros_like(notes["velocity"]), notes["velocity"]])

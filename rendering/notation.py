@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.files import write_atomically
+from data.instrument_names import sound_name
 from data.keys import Key, key_signature
 from data.score import DRUMS, Grid, Score
 from rendering.measures import Event, Measures
 from rendering.note_values import steps_per_quarter
-from rendering.staves import Part, sound_name
+from rendering.staves import Part
 
 NEW = "#0072B2"  # the color of notes that were not given, where some were
 _HEAD = (
@@ -150,7 +151,7 @@ class _Writer:
         is_given: NDArray[np.bool_] | None,
         exact: bool,
     ) -> None:
-        self._program = score.notes["program"].tolist()
+        self._grid, self._program = score.grid, score.notes["program"].tolist()
         self._pitch = score.notes["pitch"].tolist()
         self._tempo_bpm = score.tempo_bpm.tolist()
         self._measures = Measures(score, key, exact)
@@ -181,14 +182,14 @@ class _Writer:
         sounds = {self._instrument(name, row): row for row in rows}
         for identity, row in sorted(sounds.items()):
             its = SubElement(element, "score-instrument", id=identity)
-            _add(its, "instrument-name", sound_name(self._program[row], self._pitch[row]))
+            _add(its, "instrument-name", self._sound_name(row))
         for identity, row in sorted(sounds.items()):
             its = SubElement(element, "midi-instrument", id=identity)
             if self._program[row] == DRUMS:
                 _add(its, "midi-channel", 10)
                 _add(its, "midi-unpitched", self._pitch[row] + 1)
             else:
-                _add(its, "midi-program", self._program[row] + 1)
+                _add(its, "midi-program", self._grid.general_midi(self._program[row]) + 1)
 
     def _add_part(self, part: Part, name: str) -> None:
         element = SubElement(self.root, "part", id=name)
@@ -327,6 +328,9 @@ class _Writer:
         if sharps:
             _add(pitch, "alter", sharps)
         _add(pitch, "octave", octave)
+
+    def _sound_name(self, note: int) -> str:
+        return sound_name(self._program[note], self._pitch[note], self._grid)
 
     def _instrument(self, part: str, note: int) -> str:
         """Return the name of what plays a note: a program, or one drum."""

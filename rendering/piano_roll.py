@@ -15,7 +15,8 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
-from data.score import DRUMS, Score
+from data.instrument_names import instrument_name
+from data.score import DRUMS, MOST_PROGRAM, Score
 
 # Okabe and Ito's colors, which color-blind readers tell apart; past six programs they repeat.
 _PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -67,8 +68,7 @@ def draw_piano_roll(
     entries = [Patch(color=_SEED, label="seed" if is_seed else "kept")] if is_dark.any() else []
     for program, color in color_of.items():
         if is_seed or not is_dark[notes["program"] == program].all():
-            name = "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
-            entries.append(Patch(color=color, label=name))
+            entries.append(Patch(color=color, label=instrument_name(program, score.grid)))
     colors = np.array([to_rgb(color_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
     colors[is_dark] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_dark]
     head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
@@ -175,8 +175,9 @@ def _edges(
     is_new[1:] = (offset + onset)[1:] >= latest[:-1]
     meeting = np.empty(len(notes), dtype=np.int64)
     meeting[order] = np.cumsum(is_new) - 1
-    parts, part = np.unique(meeting * (DRUMS + 1) + notes["program"], return_inverse=True)
-    _, first, count = np.unique(parts // (DRUMS + 1), return_index=True, return_counts=True)
+    size = MOST_PROGRAM + 1
+    parts, part = np.unique(meeting * size + notes["program"], return_inverse=True)
+    _, first, count = np.unique(parts // size, return_index=True, return_counts=True)
     rank, share = part - first[meeting], _NOTE_HEIGHT / count[meeting]
     top = row + _NOTE_HEIGHT / 2 - rank * share
     return top - share, top

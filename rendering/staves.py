@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pretty_midi
 from numpy.typing import NDArray
 
+from data.instrument_names import instrument_name
 from data.score import DRUMS, FAMILY_PROGRAMS, Score
 
 _MIDDLE_C = 60
@@ -85,19 +85,19 @@ def arrange(
         if fits and all(notes.are_one_voice(rows[program]) for program in programs):
             upper, lower = (
                 Part(
-                    "\n".join(instrument_name(program) for program in pair),
+                    "\n".join(instrument_name(program, score.grid) for program in pair),
                     (Staff(clef, tuple(rows[program] for program in pair), True),),
                 )
                 for pair, clef in ((falling[:2], _TREBLE), (falling[2:], _BASS))
             )
             return Page((upper, lower), is_choir=True)
-    falling.sort(key=_place_on_page)
+    falling.sort(key=lambda program: _place_on_page(score.grid.general_midi(program)))
     parts = [
         Part(
-            instrument_name(program),
+            instrument_name(program, score.grid),
             (Staff(_PERCUSSION, (rows[program],)),)
             if program == DRUMS
-            else notes.staves(program, rows[program]),
+            else notes.staves(score.grid.general_midi(program), rows[program]),
         )
         for program in falling
     ]
@@ -107,18 +107,6 @@ def arrange(
 def _place_on_page(program: int) -> int:
     """Return a number that rises from the top of the page down; a harp stands with the pianos."""
     return _FAMILY_ORDER.index(0 if program == _HARP else program // FAMILY_PROGRAMS)
-
-
-def instrument_name(program: int) -> str:
-    """Return General MIDI's name of an instrument."""
-    return "Drums" if program == DRUMS else str(pretty_midi.program_to_instrument_name(program))
-
-
-def sound_name(program: int, pitch: int) -> str:
-    """Return General MIDI's name of what plays a note: an instrument, or one drum."""
-    if program != DRUMS:
-        return instrument_name(program)
-    return pretty_midi.note_number_to_drum_name(pitch) or f"Drum {pitch}"
 
 
 @dataclass(frozen=True)
@@ -136,7 +124,7 @@ class _Notes:
         return bool(overlaps <= _MOST_OVERLAPS * len(rows))
 
     def staves(self, program: int, rows: NDArray[np.int64]) -> tuple[Staff, ...]:
-        """Return the staves of one instrument: two for two hands that play high and low."""
+        """Return the staves of General MIDI's program: two for two hands that play high and low."""
         is_low = self.pitch[rows] < _MIDDLE_C
         has_two_hands = program in _TWO_HANDED or not self.are_one_voice(rows)
         if has_two_hands and _LEAST_ON_STAFF < is_low.mean() < 1 - _LEAST_ON_STAFF:

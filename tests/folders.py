@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.corpus.advice import Trial
 from data.corpus.corpus import Corpus
 from data.corpus.report import Copy, CorpusReport, LeftOut, SplitCounts
 from data.corpus.survey import MusicCounts
@@ -76,6 +77,7 @@ def report_of(corpus: Corpus) -> CorpusReport:
     music["grid_changes"] = GridChanges(**music["grid_changes"])
     parts = {
         "grid": Grid(**data["grid"]),
+        "trials": [Trial(**trial) for trial in data["trials"]],
         "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
         "music": MusicCounts(**music),
         "copies": [Copy(**copy) for copy in data["copies"]],

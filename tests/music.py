@@ -8,13 +8,15 @@ import numpy as np
 from hypothesis import strategies as st
 
 from data.corpus.survey import Survey
-from data.score import BAR, NOTE, SECONDS, Grid, Score, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score, canonical
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
 
 GRID = Grid()
 BOTH = (GRID, SECONDS)
+PARTS = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("Bass", 33)))
+PROGRAMS = [0, 40, 41, DRUMS]
 
 EMPTY = Score(np.empty(0, NOTE), np.empty(0, BAR), np.empty(0, np.int32), GRID)
 
@@ -33,7 +35,9 @@ ONE_NOTE = Vocabulary(((3, 8), (4, 4)), (120,), (0,), 60, 60, (80,), GRID)
 # Few steps a second, so that each is met.
 SMALL_SECONDS = Vocabulary(((1, 4),), (60,), (0, 40, 128), 60, 63, (64, 80), Grid(10, "seconds"))
 ONE_DRUM_SECONDS = Vocabulary(((1, 4),), (60,), (128,), 36, 36, (80,), SECONDS)
+SMALL_PARTS = replace(SMALL, programs=(0, 2, DRUMS, UNNAMED), grid=PARTS)
 VOCABULARIES = {
+    "small, with parts": SMALL_PARTS,
     "small": SMALL,
     "one note": ONE_NOTE,
     "small, in seconds": SMALL_SECONDS,
@@ -53,7 +57,8 @@ def random_score(rng: np.random.Generator, grid: Grid = GRID) -> Score:
     notes["duration"] = np.minimum(durations, 40 * grid.steps_per_beat)
     notes["pitch"] = rng.choice(rng.integers(0, 128, size=8), size=count)
     notes["velocity"] = rng.integers(1, 128, size=count)
-    notes["program"] = rng.choice([0, 40, 41, 128], size=count)
+    programs = [*range(len(grid.parts)), DRUMS, UNNAMED, UNNAMED + 40] if grid.parts else PROGRAMS
+    notes["program"] = rng.choice(programs, size=count)
     return canonical(notes, bars, tempo, grid)[0]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import BAR, NOTE, TEMPO_LEVELS, Grid, Score, canonical
+from data.score import BAR, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score, canonical
 from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING
 from model.config import SamplingOptions
@@ -28,7 +28,7 @@ MOST_NEW_BARS = 32
 MOST_VARIATIONS = 4
 MOST_TEXT = 4096  # characters of seed text
 
-_NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, 128))
+_NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM))
 _GRIDS: dict[Literal["beats", "seconds"], range] = {
     "beats": range(1, 97),
     "seconds": range(1, 1001),
@@ -126,7 +126,11 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
     steps, kinds = data.get("steps"), [kind for kind in _GRIDS if kind == data.get("grid")]
     if not kinds or type(steps) is not int or steps not in _GRIDS[kinds[0]]:
         raise MessageError("a piece must have a grid of beats or seconds")
-    grid = Grid(steps, kinds[0])
+    named = {name: data[name] for name in ("parts", "meter") if name in data}
+    try:
+        grid = Grid.from_json({"steps_per_beat": steps, "kind": kinds[0], **named})
+    except (ValueError, TypeError, LookupError):
+        raise MessageError("a piece must have parts with names and programs") from None
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")
     numerator, denominator, length = bars.T
@@ -159,9 +163,14 @@ def json_of(score: Score, is_own: NDArray[np.bool_]) -> Json:
         "notes": np.stack([*columns, is_own], axis=1).tolist(),
         "bars": [list(bar) for bar in score.bars.tolist()],
         "tempo": score.tempo_bpm[:, None].tolist(),
-        "grid": score.grid.kind,
-        "steps": score.grid.steps_per_beat,
+        **counts_of(score.grid),
     }
+
+
+def counts_of(grid: Grid) -> Json:
+    """Return what a piece's numbers count, as the page holds it."""
+    fields = grid.to_json()
+    return {"grid": fields.pop("kind"), "steps": fields.pop("steps_per_beat"), **fields}
 
 
 def settings_of(message: Json) -> Settings:
@@ -182,7 +191,7 @@ def settings_of(message: Json) -> Settings:
         raise MessageError("range must be two notes")
     if meter is not None and not (_is_integers(meter, 64) and len(meter) == 2):
         raise MessageError("meter must be two numbers")
-    if programs is not None and not _is_integers(programs, 128):
+    if programs is not None and not _is_integers(programs, MOST_PROGRAM):
         raise MessageError("instruments must be program numbers")
     if polyphony is not None:
         polyphony = _integer(data, "polyphony", 1, 64)
@@ -240,7 +249,7 @@ def write_request(message: Json) -> WriteRequest:
         variations=_integer(message, "variations", 1, MOST_VARIATIONS),
         random_seed=_integer(message, "random_seed", 0, 2**53),
         bars=(bars[0], bars[1]) if how == "rewrite" else (0, 0),
-        programs=_integers(message, "programs", 128),
+        programs=_integers(message, "programs", MOST_PROGRAM),
         instead=instead if how == "instead" else (),
     )
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-import pretty_midi
 
+from data.instrument_names import instrument_name
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, NOTE, Grid, Score, canonical
@@ -38,6 +38,7 @@ from web.messages import (
     MessageError,
     PagePiece,
     WriteRequest,
+    counts_of,
     json_of,
     note_number,
     piece_of,
@@ -62,24 +63,18 @@ CONTROLS = {
 def describe(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page what a model plays, and make it ready."""
     model = models.load(text_of(message, "model"))
-    vocabulary = model.vocabulary
+    vocabulary, grid = model.vocabulary, model.vocabulary.grid
     yield {
         "plays": {
             "programs": [
-                [
-                    program,
-                    "Drums"
-                    if program == DRUMS
-                    else pretty_midi.program_to_instrument_name(program),
-                ]
-                for program in vocabulary.programs
+                [number, instrument_name(number, grid), grid.general_midi(number)]
+                for number in vocabulary.programs
             ],
             "meters": [list(meter) for meter in vocabulary.meters],
             "tempos": [vocabulary.tempos[0], vocabulary.tempos[-1], len(vocabulary.tempos)],
             "pitches": [vocabulary.lowest_pitch, vocabulary.highest_pitch],
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
-            "grid": vocabulary.grid.kind,
-            "steps": vocabulary.grid.steps_per_beat,
+            **counts_of(grid),
             "voices": model.voices,
             "step": int(model.summary.get("step") or 0),
         }

@@ -56,6 +56,8 @@ class MusicDataModule(LightningDataModule):
         instruments: original, family (16 of General MIDI, and drums) or piano.
         programs: keep only these, 128 for drums.
         tracks: keep only these, by name, or by number from 1 among the tracks with notes.
+        parts: who plays is a program, or a track with its name.
+        time_signature: such as 4/4, for files whose own is wrong.
 
     Raises:
         CorpusError: a value out of range.
@@ -79,6 +81,8 @@ class MusicDataModule(LightningDataModule):
         instruments: Literal["original", "family", "piano"] = "original",
         programs: list[int] | None = None,
         tracks: list[int | str] | None = None,
+        parts: Literal["program", "track"] = "program",
+        time_signature: str | None = None,
     ) -> None:
         super().__init__()
         for name, value, least in (

@@ -23,6 +23,8 @@ def main() -> None:
     kinds.add_argument("--instruments", default="original", choices=MODES)
     kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
     kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
+    kinds.add_argument("--parts", default="program", choices=("program", "track"))
+    kinds.add_argument("--time-signature", help="such as 4/4, of files whose own is wrong")
     given = parser.parse_args()
     try:
         options = CorpusOptions.from_settings(vars(given))

@@ -61,7 +61,7 @@ class BuildReport:
 
 def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BuildReport:  # noqa: B008
     """Write every chorale to `folder/NAME.mid`; see `build_folder`."""
-    settings = {"format": FORMAT, "music21": music21.__version__, **asdict(grid)}
+    settings = {"format": FORMAT, "music21": music21.__version__, **grid.to_json()}
     chorales = partial(_chorales, grid, progress)
     return build_folder(folder / REPORT_NAME, settings, chorales)
 

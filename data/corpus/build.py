@@ -12,7 +12,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,15 +23,17 @@ from tqdm import tqdm
 
 from common.files import write_json
 from common.text import printable
+from data.corpus.advice import MOST_FILES, Trial
 from data.corpus.find_files import SUFFIXES
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.reader import MidiPieces, read_pieces
+from data.corpus.reader import MidiPieces, read_pieces, read_tracks
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.scratch import ARRAYS, ScratchScores
 from data.corpus.store import MOST_IDS, ArrayWriter, Split, SplitWriter
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
-from data.score import ScoreBatch
+from data.midi.parts import common_parts
+from data.score import Grid, ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
@@ -65,8 +67,9 @@ def build(
         OSError: it cannot be written.
     """
     bar = partial(tqdm, unit="file", disable=None if progress else True, leave=False)
-    scratch = ScratchScores(out / "scratch", options.time_grid)
-    first_pass = _FirstPass(source, options)
+    grid = _grid(source, options, workers)
+    scratch = ScratchScores(out / "scratch", grid)
+    first_pass = _FirstPass(source, options, grid)
     with (
         ArrayWriter(scratch.folder, ARRAYS) as writer,
         bar(total=len(source.files), desc="reading") as reading,
@@ -74,7 +77,7 @@ def build(
         for scores in first_pass.scores(workers, reading):
             scratch.append(scores, writer)
     numbers = first_pass.split()
-    vocabulary = first_pass.survey.vocabulary(options.time_grid, options.transpose)
+    vocabulary = first_pass.survey.vocabulary(grid, options.transpose)
     if vocabulary.size > MOST_IDS:
         raise CorpusError(
             f"{source.folder}: needs {vocabulary.size:,} kinds of token, {MOST_IDS:,} at most"
@@ -111,16 +114,32 @@ def build(
     write_json(corpus, out / "corpus.json")
 
 
+def _grid(source: Source, options: CorpusOptions, workers: int) -> Grid:
+    """Return the grid that the pieces are brought to, with the parts that they have in common."""
+    grid = options.time_grid
+    if options.parts == "program":
+        return grid
+    read = partial(read_tracks, folder=source.folder, instruments=options.kept_instruments)
+    found = guarded_batches(read, _some(source.files), workers, LIMIT_SECONDS)
+    tracks = [each for _, pieces in found if not isinstance(pieces, Failed) for each in pieces]
+    return replace(grid, parts=common_parts(tracks))
+
+
+def _some(files: Sequence[str]) -> Sequence[str]:
+    """Return files from all over a folder, MOST_FILES at most."""
+    return files[:: max(1, -(-len(files) // MOST_FILES))]
+
+
 class _FirstPass:
     """Reads all files, and keeps what it learns of them, some hundred bytes each."""
 
-    def __init__(self, source: Source, options: CorpusOptions) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, options: CorpusOptions, grid: Grid) -> None:
+        self.source, self.options, self.grid = source, options, grid
         self.splits_given = any(file.split("/")[0] in SPLITS for file in source.files)
         self.keeps_copies = self.splits_given or not options.deduplicate
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
-        self.without_beats: list[str] = []
+        self.trials: list[Trial] = []
         self.survey = Survey()
         # Of the pieces that are used, by number:
         self.names: list[str] = []
@@ -138,8 +157,9 @@ class _FirstPass:
         read = partial(
             read_pieces,
             folder=self.source.folder,
-            grid=self.options.time_grid,
+            grid=self.grid,
             instruments=self.options.kept_instruments,
+            tried=frozenset(_some(files)),
         )
         for batch, pieces in guarded_batches(read, files, workers, LIMIT_SECONDS):
             bar.update(len(batch))
@@ -148,6 +168,8 @@ class _FirstPass:
                 continue
             self.left_out += [LeftOut(name, reason) for name, reason in pieces.left_out]
             is_used = [self._is_used(pieces, number) for number in range(len(pieces.names))]
+            used = {name for name, used in zip(pieces.names, is_used, strict=True) if used}
+            self.trials += [trial for trial in pieces.trials if trial.name in used]
             scores = pieces.scores.select(np.array(is_used, dtype=bool))
             self.survey.add(scores)
             yield scores
@@ -164,8 +186,6 @@ class _FirstPass:
         self.fingerprints.append(pieces.fingerprints[number])
         self.tokens.append(pieces.least_tokens[number])
         self.survey.add_changes(pieces.grid_changes[number], pieces.unkept_notes[number])
-        if not pieces.has_beats[number]:
-            self.without_beats.append(name)
         return True
 
     def split(self) -> dict[str, list[int]]:
@@ -205,11 +225,11 @@ class _FirstPass:
             files=len(self.source.files) + others,
             splits_given=self.splits_given,
             copies_kept=self.keeps_copies,
-            grid=self.options.time_grid,
+            grid=self.grid,
             vocabulary_size=vocabulary.size,
             splits={split: writer.counts() for split, writer in writers.items()},
             music=self.survey.counts(),
-            without_beats=self.without_beats,
+            trials=self.trials,
             copies=self.copies,
             left_out=self.left_out,
         )

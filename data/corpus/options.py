@@ -1,10 +1,12 @@
 """The options of a corpus: how it is built from MIDI files."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 from data.midi.instruments import Instruments
+from data.midi.quantize import MAX_BAR_BEATS
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
@@ -27,6 +29,8 @@ class CorpusOptions:
     instruments: Literal["original", "family", "piano"] = "original"  # see data.midi.instruments
     programs: tuple[int, ...] | None = None  # to keep; None: all
     tracks: tuple[int | str, ...] | None = None  # likewise
+    parts: Literal["program", "track"] = "program"  # who plays: programs, or tracks by their names
+    time_signature: str | None = None  # such as 4/4, of files whose own is wrong (data.midi.bars)
     transpose: int = 6  # semitones, up and down, by which the vocabulary lets every piece move
     valid: float = 0.1  # share of the pieces that is held out; one at least
     test: float = 0.1  # likewise
@@ -51,6 +55,8 @@ class CorpusOptions:
     def __post_init__(self) -> None:
         try:
             self.time_grid, self.kept_instruments  # noqa: B018  # they check their values
+            if self.parts not in ("program", "track"):
+                raise ValueError(f"parts must be program or track, not {self.parts!r}")
             self.transpose + self.valid + self.test
         except (ValueError, TypeError) as error:
             raise CorpusError(str(error)) from None
@@ -64,10 +70,26 @@ class CorpusOptions:
 
     @property
     def time_grid(self) -> Grid:
-        """The grid that the pieces are brought to."""
-        return SECONDS if self.grid == "seconds" else Grid(self.steps_per_beat, self.grid)
+        """The grid that the pieces are brought to, the names of parts still unknown."""
+        if self.grid == "seconds" and self.time_signature is None:
+            return SECONDS
+        return Grid(self.steps_per_beat, self.grid, meter=_meter(self.time_signature))
 
     @property
     def kept_instruments(self) -> Instruments:
         """The instruments of the pieces that are kept."""
         return Instruments(self.instruments, self.programs, self.tracks)
+
+
+def _meter(text: str | None) -> tuple[int, int] | None:
+    """Return a time signature's numerator and denominator.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,2})/(1|2|4|8)", text)
+    if not match or not 1 <= int(match[1]) * 4 <= MAX_BAR_BEATS * int(match[2]):
+        raise ValueError(f"a time signature must be such as 4/4 or 6/8, not {text!r}")
+    return int(match[1]), int(match[2])

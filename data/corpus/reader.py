@@ -1,6 +1,7 @@
 """MIDI files -> canonical scores: read, checked and brought to the grid, many at once."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import reduce_segments
+from data.corpus.advice import Trial, try_options
 from data.corpus.duplicates import fingerprints, lowest_pitches
 from data.corpus.find_files import find_midi_files
+from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
-from data.midi.quantize import Events, MidiError, batch_from_events, has_beats, refusals
-from data.score import Grid, GridChanges, ScoreBatch
+from data.midi.parts import tracks_of
+from data.midi.quantize import MidiError, batch_from_events, refusals
+from data.score import Grid, GridChanges, Part, ScoreBatch
 
 MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
@@ -29,7 +33,7 @@ class MidiPieces:
     grid_changes: list[GridChanges]  # what bringing each to the grid changed
     fingerprints: list[bytes]  # what copies in any key share; see `duplicates.fingerprints`
     lowest_pitches: list[int]  # of each piece's notes but the drums'
-    has_beats: list[bool]  # whether each keeps to a beat
+    trials: list[Trial]  # what other options would make of some of them
     unkept_notes: list[int]  # notes of each by instruments that were not asked for
     left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
@@ -40,9 +44,16 @@ class MidiPieces:
 
 
 def read_pieces(
-    names: Sequence[str], folder: Path, grid: Grid, instruments: Instruments
+    names: Sequence[str],
+    folder: Path,
+    grid: Grid,
+    instruments: Instruments,
+    tried: frozenset[str] = frozenset(),
 ) -> MidiPieces:
-    """Read MIDI files by their names in a folder; what is no piece is left out with a reason."""
+    """Read MIDI files by their names in a folder; what is no piece is left out with a reason.
+
+    Other options are tried on those of `tried`.
+    """
     played: dict[str, Events] = {}
     reasons: dict[str, str] = {}
     for name in names:
@@ -76,10 +87,19 @@ def read_pieces(
         [grid_changes[number] for number in np.flatnonzero(is_short)],
         fingerprints(scores),
         lowest_pitches(scores).tolist(),
-        has_beats([played[name] for name in pieces]).tolist(),
+        [try_options(name, kept[name], grid) for name in pieces if name in tried],
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in names if name in reasons],
     )
+
+
+def read_tracks(names: Sequence[str], folder: Path, instruments: Instruments) -> list[list[Part]]:
+    """Return who plays in each MIDI file that can be read."""
+    found = []
+    for name in names:
+        with suppress(MidiError, OSError):
+            found.append(tracks_of(fold(read_events(folder / name), instruments)))
+    return found
 
 
 def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> MidiPieces:

@@ -8,10 +8,12 @@ import numpy as np
 import pretty_midi
 
 from common.text import printable
+from data.corpus.advice import Trial, bars_advice, grid_advice, parts_advice
 from data.corpus.options import SPLITS
 from data.corpus.survey import MusicCounts
 from data.corpus.worker_pool import TOO_LARGE, TOO_SLOW
-from data.score import DRUMS, Grid
+from data.instrument_names import instrument_name
+from data.score import Grid
 
 EXAMPLES = 3  # names beside a count
 LINES = 8  # of a list that is printed; report.json has all
@@ -60,7 +62,7 @@ class CorpusReport:
     vocabulary_size: int
     splits: dict[str, SplitCounts]
     music: MusicCounts
-    without_beats: list[str]  # the files that keep to no beat
+    trials: list[Trial]  # what other options would make of some files
     copies: list[Copy]  # those found, in any key
     left_out: list[LeftOut]
 
@@ -94,7 +96,7 @@ def _music_lines(report: CorpusReport) -> list[str]:
     music = report.music
     programs = Counter(music.programs)
     instruments = [
-        f"{_instrument(number)} {count:,} notes ({count / programs.total():.1%})"
+        f"{instrument_name(number, report.grid)} {count:,} notes ({count / programs.total():.1%})"
         for number, count in programs.most_common()
     ]
     if music.unkept_notes:
@@ -111,16 +113,14 @@ def _music_lines(report: CorpusReport) -> list[str]:
     if report.grid.has_meter:
         lines["meters"] = _few([f"{meter} {count:,} bars" for meter, count in music.meters.items()])
         lines["tempo"] = [_tempo_line(music.tempos)]
+    lines["bars"] = bars_advice(report.trials, report.grid)
+    lines["parts"] = parts_advice(report.trials, report.grid)
     lines["grid"] = _grid_lines(report)
     return [
         f"  {label if not index else '':14}{text}"
         for label, texts in lines.items()
         for index, text in enumerate(texts)
     ]
-
-
-def _instrument(program: int) -> str:
-    return "Drums" if program == DRUMS else pretty_midi.program_to_instrument_name(program)
 
 
 def _tempo_line(tempos: dict[int, int]) -> str:
@@ -134,14 +134,6 @@ def _tempo_line(tempos: dict[int, int]) -> str:
 def _grid_lines(report: CorpusReport) -> list[str]:
     changes, steps = report.music.grid_changes, report.grid.steps_per_beat
     notes = sum(report.music.programs.values()) + changes.merged
-    strays, pieces = report.without_beats, report.pieces
-    advice = "all pieces keep to a beat, so a grid of beats suits them"
-    if strays:
-        suits = "a grid of seconds suits" if 2 * len(strays) > pieces else "beats suit the rest"
-        advice = (
-            f"{len(strays):,} of {pieces:,} pieces keep to no beat that the grid divides "
-            f"({_named(strays)}): {suits}"
-        )
     return [
         f"{steps} steps a beat (one is {60_000 / 120 / steps:.0f} ms at 120 a minute)"
         if report.grid.has_meter
@@ -150,7 +142,7 @@ def _grid_lines(report: CorpusReport) -> list[str]:
         f"by {changes.worst_error_steps:.2g} steps at worst; "
         f"the mean of all onsets is {changes.error_steps / notes:.2g} steps",
         f"{changes.merged:,} notes merged with another, {changes.cut:,} cut short",
-        advice,
+        *grid_advice(report.trials, report.grid),
     ]
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from data.arrays import offsets, segment_ids
 from data.corpus.store import Split
-from data.score import DRUMS, ScoreBatch
+from data.score import DRUMS, MOST_PROGRAM, ScoreBatch
 from data.tokens.batch_tokenizer import decode_batch
 from data.tokens.vocabulary import Vocabulary
 
@@ -75,7 +75,7 @@ def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
     piece, bar = segment_ids(batch.note_offsets)[is_pitched], _bar_numbers(batch)[is_pitched]
     onset, pitch, program = (notes[name].astype(np.int64) for name in ("onset", "pitch", "program"))
     program = program if representation == "line" else np.full(len(notes), -1)
-    line = piece * DRUMS + program
+    line = piece * (MOST_PROGRAM + 1) + program
     order = np.lexsort((pitch, onset, line))
     place = np.stack([line, onset, pitch])[:, order]
     if representation == "line":

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, GridChanges, Score, ScoreBatch
+from data.score import (
+    DRUMS,
+    MOST_PROGRAM,
+    TEMPO_LEVELS,
+    VELOCITY_LEVELS,
+    Grid,
+    GridChanges,
+    Score,
+    ScoreBatch,
+)
 from data.tokens.vocabulary import COMMON_METERS, Vocabulary, VocabularyError
 
 
@@ -27,7 +36,7 @@ class Survey:
     """Counts what pieces hold: `add` them, then ask for `counts` or a `vocabulary`."""
 
     def __init__(self) -> None:
-        self.programs = np.zeros(DRUMS + 1, dtype=np.int64)  # notes of each
+        self.programs = np.zeros(MOST_PROGRAM + 1, dtype=np.int64)  # notes of each
         self.pitches = np.zeros(2 * 128, dtype=np.int64)  # notes of each; from 128 on the drums'
         self.velocities = np.zeros(128, dtype=np.int64)  # notes of each
         self.meters: Counter[tuple[int, int]] = Counter()  # bars of each

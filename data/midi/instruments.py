@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.midi.quantize import Events
+from data.midi.events import Events
 from data.score import DRUMS, FAMILY_PROGRAMS
 
 MODES = ("original", "family", "piano")

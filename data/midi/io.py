@@ -15,7 +15,9 @@ import symusic
 from numpy.typing import ArrayLike, NDArray
 
 from common.files import write_atomically
-from data.midi.quantize import MAX_BEATS, Events, MidiError, score_from_events
+from data.instrument_names import instrument_name
+from data.midi.events import Events
+from data.midi.quantize import MAX_BEATS, MidiError, score_from_events
 from data.midi.repair import has_late_notes, repaired
 from data.score import DRUMS, Grid, GridChanges, Score
 
@@ -124,7 +126,7 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, G
             ticks([change.time for change in pedal]),
             np.array([change.value for change in pedal]),
         )
-        tracks.append((instrument.name, rows))
+        tracks.append((_decoded(instrument.name), rows))
     signatures = midi.time_signature_changes
     meters = _columns(
         ticks([signature.time for signature in signatures]),
@@ -135,8 +137,16 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, G
     return score_from_events(_events(midi.resolution, tracks, meters, tempi), grid)
 
 
+def _decoded(name: str) -> str:
+    """Return a track's name, of which pretty_midi takes each byte for a letter."""
+    try:
+        return name.encode("latin-1").decode()
+    except ValueError:
+        return name
+
+
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
-    """Return the Score as a pretty_midi object, an instrument a program."""
+    """Return the Score as a pretty_midi object, an instrument a part or program."""
     return pretty_midi.PrettyMIDI(io.BytesIO(midi_bytes(score)))
 
 
@@ -147,7 +157,7 @@ def write_midi(score: Score, path: str | Path) -> None:
 
 
 def midi_bytes(score: Score) -> bytes:
-    """Return the Score as the bytes of a MIDI file, a track a program.
+    """Return the Score as the bytes of a MIDI file, a track a part or program.
 
     A time signature begins a bar. So one is written wherever a bar would not begin by itself:
     after a bar that is shorter than its meter says (an anacrusis), even if the meter stays.
@@ -173,10 +183,10 @@ def midi_bytes(score: Score) -> bytes:
         starts[changes].astype(np.int32),
         np.rint(60e6 / score.tempo_bpm[changes]).astype(np.int32),
     )
-    for program in np.unique(score.notes["program"]).tolist() or [0]:  # no file without a track
-        notes = score.notes[score.notes["program"] == program]
+    for number in np.unique(score.notes["program"]).tolist() or [0]:  # no file without a track
+        notes = score.notes[score.notes["program"] == number]
+        program, name = score.grid.general_midi(number), instrument_name(number, score.grid)
         is_drum = program == DRUMS
-        name = "Drums" if is_drum else pretty_midi.program_to_instrument_name(program)
         track = symusic.Track(name=name, program=0 if is_drum else program, is_drum=is_drum)
         track.notes = symusic.Note.from_numpy(
             (notes["onset"] * ticks_per_step).astype(np.int32),
@@ -233,8 +243,10 @@ def _track_rows(
 ) -> NDArray[np.int64]:
     """Return a track's notes as `Events` has them.
 
-    Those that are released with the sustain pedal down are held until it is up.
+    Those that are released with the sustain pedal down are held until it is up, or until their
+    pitch begins again.
     """
+    pitch = np.asarray(pitch, dtype=np.int64)
     if len(end) and len(pedal_ticks) and program != DRUMS:
         order = np.argsort(pedal_ticks, kind="stable")
         at, is_down = pedal_ticks[order], pedal_values[order] >= 64
@@ -243,6 +255,10 @@ def _track_rows(
         latest = np.searchsorted(at, end, side="right") - 1
         is_held = (latest >= 0) & is_down[latest]
         next_up = up_ticks[ups[np.searchsorted(ups, np.maximum(latest, 0))]]
+        order = np.argsort(pitch << 40 | start, kind="stable")
+        again = np.append(start[order[1:]], 0)
+        again[np.append(np.diff(pitch[order]) != 0, True)] = up_ticks[-1]
+        next_up[order] = np.minimum(next_up[order], again)
         end = np.where(is_held, np.maximum(next_up, end), end)
     return _columns(start, end, pitch, velocity, np.full(len(end), program))
 

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets, reduce_segments, segment_ids
+from data.midi.bars import barred_anew
+from data.midi.events import Events
+from data.midi.parts import with_parts
 from data.score import (
     BAR,
     DRUMS,
@@ -26,27 +29,12 @@ MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
 MIN_TEMPO_BPM = 60e6 / 2**24  # a MIDI file has 24 bits for microseconds a quarter note
 MAX_BAR_BEATS = 16  # a meter with longer bars than this is taken for a mistake
 MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted out one by one
-LEAST_BEAT_FIT = 0.5  # see `beat_fit`; onsets that stray by 0.19 of a division fit so well
 _NOISE = 1e-6  # steps, or beats a minute: what arithmetic on tempi may be off by
 _TICK_BITS = 40  # that a tick takes of a sorting key
 
 
 class MidiError(ValueError):
     """A file or object that holds no music that can be read; the message is one line."""
-
-
-@dataclass(frozen=True)
-class Events:
-    """What a MIDI file says, times in ticks, before anything is brought to a grid.
-
-    Notes lie track after track, and are as long as the sustain pedal holds them.
-    """
-
-    ticks_per_beat: int  # a quarter note
-    notes: NDArray[np.int64]  # (N, 5) start, end, pitch, velocity, program (128: drums)
-    meters: NDArray[np.int64]  # (M, 3) tick, numerator, denominator
-    tempi: NDArray[np.float64]  # (K, 2) tick, a whole number; quarter notes a minute
-    tracks: tuple[tuple[str, int], ...] = ()  # name and notes of each that has any, where known
 
 
 def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
@@ -89,6 +77,10 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
 
     There are fewer than 2^16 pieces, and none that `refusals` names.
     """
+    if grid.parts:
+        pieces = [with_parts(events, grid) for events in pieces]
+    if grid.meter:
+        pieces = [barred_anew(events, grid.meter, grid.steps_per_beat) for events in pieces]
     joined = _Joined.of(pieces)
     piece, times = joined.note_piece, joined.notes[:, :2]
     if grid.has_meter:
@@ -113,31 +105,6 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
         changes[number].error_steps = float(error[begin:end].sum())
         changes[number].worst_error_steps = float(worst[number])
     return batch, changes
-
-
-def beat_fit(pieces: Sequence[Events]) -> NDArray[np.float64]:
-    """Return (P,), how well onsets keep to the beat: 1 on it, near 0 where they ignore it.
-
-    The mean over onsets of the cosine of their phase between the lines of an even division of the
-    quarter note (Greenwood and Durand's V, "The distribution of length and components of the sum
-    of n random unit vectors", 1955), for the division that suits best: of triplets, sixteenths,
-    both, or twice as fine as both. Notes together count once. A file without notes, or
-    whose ticks are too coarse to show it, fits. The events are such as `refusals` does not name.
-    """
-    joined = _Joined.of(pieces)
-    moments = np.sort(_key(joined.note_piece, np.maximum(joined.notes[:, 0], 0)))
-    moments = moments[np.diff(moments, prepend=-1) > 0]
-    piece, onset = moments >> _TICK_BITS, moments & (1 << _TICK_BITS) - 1
-    phase = onset * (2 * np.pi) / joined.ticks_per_beat[piece]
-    moments_of = offsets(np.bincount(piece, minlength=len(pieces)))
-    sums = [reduce_segments(np.add, np.cos(phase * n), moments_of, empty=0) for n in (3, 4, 12, 24)]
-    count = np.diff(moments_of)
-    return np.where(count > 0, np.max(sums, axis=0) / np.maximum(count, 1), 1.0)
-
-
-def has_beats(pieces: Sequence[Events]) -> NDArray[np.bool_]:
-    """Return (P,), whether a grid of beats suits each piece, by its `beat_fit`."""
-    return beat_fit(pieces) >= LEAST_BEAT_FIT
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from data.instrument_names import instrument_name
 from data.score import BAR, DRUMS, FAMILY_PROGRAMS, Score, canonical
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
@@ -88,34 +89,48 @@ def _adapt_programs(
     programs = np.unique(notes["program"]).tolist()
     means = {p: float(notes["pitch"][notes["program"] == p].mean()) for p in programs}
     old = notes["program"].copy()
-    for program, known in sorted(_instruments(means, vocabulary.programs, pitched).items()):
+    for program, known in sorted(_instruments(means, vocabulary, pitched).items()):
         notes["program"][old == program] = known
-        changes.append(f"program {program} became {known}")
+        changes.append(became(program, known, vocabulary))
     return notes
 
 
+def called(program: int, vocabulary: Vocabulary) -> str:
+    """Return what people call who plays: a number, or where parts have names a name."""
+    grid = vocabulary.grid
+    return instrument_name(program, grid) if grid.parts else str(program)
+
+
+def became(program: int, known: int, vocabulary: Vocabulary) -> str:
+    """Say that another plays the notes of a program."""
+    who = "" if vocabulary.grid.parts else "program "
+    return f"{who}{called(program, vocabulary)} became {called(known, vocabulary)}"
+
+
 def _instruments(
-    mean_pitches: dict[int, float], known: Sequence[int], pitched: Sequence[int]
+    mean_pitches: dict[int, float], vocabulary: Vocabulary, pitched: Sequence[int]
 ) -> dict[int, int]:
     """Return what each unknown program of a piece becomes.
 
     Args:
         mean_pitches: of the notes of each program of the piece.
-        known: the programs of the vocabulary.
-        pitched: those of them that are not drums.
+        vocabulary: of the model.
+        pitched: its programs that are not drums.
     """
-    taken = {program for program in mean_pitches if program in known}
+    sound = vocabulary.grid.general_midi
+    taken = {program for program in mean_pitches if program in vocabulary.programs}
     groups: dict[tuple[int, ...], list[int]] = {}  # unknown programs by what they may become
     for program in mean_pitches:
         if program not in taken:
-            family = [p for p in pitched if p // FAMILY_PROGRAMS == program // FAMILY_PROGRAMS]
+            its = sound(program) // FAMILY_PROGRAMS
+            family = [p for p in pitched if sound(p) // FAMILY_PROGRAMS == its]
             groups.setdefault(tuple(family or pitched), []).append(program)
     became: dict[int, int] = {}
     for candidates, unknown in sorted(groups.items()):
         free = [program for program in candidates if program not in taken] or candidates
-        high_to_low = sorted(free, key=lambda program: (-_middle_pitch(program), program))
+        high_to_low = sorted(free, key=lambda program: (-_middle_pitch(sound(program)), program))
         voices = sorted(unknown, key=lambda program: (-mean_pitches[program], program))
-        is_bass = [_is_bass(program, mean_pitches[program], len(voices)) for program in voices]
+        is_bass = [_is_bass(sound(p), mean_pitches[p], len(voices)) for p in voices]
         for place, program in enumerate(voices):
             became[program] = high_to_low[_rank_in(len(high_to_low), place, is_bass)]
         taken |= set(became.values())

@@ -59,7 +59,8 @@ class Vocabulary:
         meters: (numerator, denominator) of each Bar token, sorted.
         tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS. Where the
             grid has no meter there is but one, and there are neither Tempo nor Length tokens.
-        programs: rising; 128 is drums. A note's id rises with program, then pitch.
+        programs: rising; 128 is drums, and see `Grid.parts`. A note's id rises with program, then
+            pitch.
         lowest_pitch, highest_pitch: the pitches each program has tokens for, both included.
         velocities: rising, from VELOCITY_LEVELS. With only one there are no Velocity tokens.
         grid: the grid that positions, lengths and durations count steps of.
@@ -174,12 +175,18 @@ class Vocabulary:
             case Kind.NOTE:
                 program, pitch = divmod(index, self.pitch_count)
                 name = pretty_midi.note_number_to_name(pitch + self.lowest_pitch)
-                return name if len(self.programs) == 1 else f"{name} p{self.programs[program]}"
+                return name if len(self.programs) == 1 else f"{name} {self._player(program)}"
             case Kind.DURATION:
                 return self._length_label(index + 1)
             case Kind.VELOCITY:
                 return f"v{self.velocities[index]}"
         return kind.name.capitalize()
+
+    def _player(self, number: int) -> str:
+        """Write who plays: `p40`, a program, or the name of a part."""
+        program = self.programs[number]
+        is_part = program < len(self.grid.parts)
+        return self.grid.parts[program].name if is_part else f"p{self.grid.general_midi(program)}"
 
     def _length_label(self, steps: int) -> str:
         """Write a number of steps in whole notes, or in seconds."""
@@ -189,7 +196,7 @@ class Vocabulary:
 
     def to_json(self) -> str:
         """Return the vocabulary as JSON; `from_json` gives it back."""
-        return json.dumps(dataclasses.asdict(self))
+        return json.dumps(dataclasses.asdict(self) | {"grid": self.grid.to_json()})
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
@@ -209,7 +216,7 @@ class Vocabulary:
                 lowest_pitch=int(fields["lowest_pitch"]),
                 highest_pitch=int(fields["highest_pitch"]),
                 velocities=tuple(map(int, fields["velocities"])),
-                grid=Grid(**fields["grid"]),
+                grid=Grid.from_json(fields["grid"]),
             )
             check_values(**vars(vocabulary))
             return vocabulary

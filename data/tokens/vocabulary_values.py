@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, can_be_said
+from data.score import DRUMS, MOST_PROGRAM, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, can_be_said
 
 MOST_STEPS_PER_BEAT = 960
 _MOST_BAR_BEATS = 16
@@ -32,10 +32,11 @@ def check_values(
         is_long = 4 * numerator > _MOST_BAR_BEATS * denominator
         if is_long or not can_be_said(numerator, denominator):
             raise ValueError(f"there is no meter {numerator}/{denominator}")
+    named_programs = {*range(len(grid.parts)), *range(DRUMS, MOST_PROGRAM + 1)}
     for name, values, levels in (
         ("tempo", tempos, set(TEMPO_LEVELS.tolist())),
         ("velocity", velocities, set(VELOCITY_LEVELS.tolist())),
-        ("program", programs, set(range(DRUMS + 1))),
+        ("program", programs, named_programs if grid.parts else set(range(DRUMS + 1))),
     ):
         if unknown := sorted(set(values) - levels):
             raise ValueError(f"there is no {name} {unknown[0]}")

@@ -9,7 +9,7 @@ from data.corpus import runs
 from data.corpus.corpus import open_corpus
 from data.corpus.runs import REPRESENTATIONS, note_sequence
 from data.corpus.store import Split
-from data.score import BAR, DRUMS, NOTE, SECONDS, ScoreBatch, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, ScoreBatch, canonical
 from data.tokens.batch_tokenizer import encode_batch
 from evaluation.originality import (
     find_matches,
@@ -41,7 +41,7 @@ def found_in(asked, *training):
     found = find_matches(ScoreBatch.from_scores([asked]), train, vocabulary)
     return {
         name: vars(run_shares(found[name], range(1)))
-        | {"runs": shared_runs(found[name], 0, train.names)}
+        | {"runs": shared_runs(found[name], 0, train.names, Grid())}
         for name in REPRESENTATIONS
     }
 

@@ -21,7 +21,7 @@ def keys(piece, is_own=None):
 
 def test_a_model_says_what_it_plays(do):
     (quartet,) = do("describe")
-    assert [program for program, _ in quartet["plays"]["programs"]] == [40, 41, 42, 43]
+    assert [program for program, *_ in quartet["plays"]["programs"]] == [40, 41, 42, 43]
     assert (quartet["plays"]["pitches"], quartet["plays"]["steps"]) == ([36, 84], 12)
     (pianist,) = do("describe", model="runs/piano")
     assert (pianist["plays"]["grid"], pianist["plays"]["steps"]) == ("seconds", 100)

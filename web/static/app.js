@@ -505,6 +505,7 @@ function chooseModel() {
     if (plays.programs.some(([program]) => String(program) === was)) voice.value = was;
     byId("model-about").textContent = plays.step ? `after ${plays.step.toLocaleString("en")} steps of training` : "";
     settings.fit(plays);
+    sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
     sound.prepare(roll.programs, plays.pitches).then(() => { page.isReady = true; });
     show();
     done();

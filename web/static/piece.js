@@ -12,6 +12,7 @@ export function emptyPiece(plays, meter, tempo) {
   return {
     notes: [], bars: [[numerator, denominator, barSteps(numerator, denominator, plays.steps)]],
     tempo: [[Math.min(300, Math.max(16, Math.round(tempo)))]], grid: plays.grid, steps: plays.steps,
+    ...(plays.parts && { parts: plays.parts }), ...(plays.meter && { meter: plays.meter }),
   };
 }
 

@@ -9,6 +9,7 @@ export class Sound {
   constructor() {
     this.context = new AudioContext({ latencyHint: "interactive" });
     this.samples = new Map(); // "program/pitch" -> AudioBuffer, or the promise of one
+    this.midi = new Map(); // General MIDI's program of each part that has a name
     this.playing = new Set();
     this.master = this.context.createGain();
     this.master.gain.value = 0.5;
@@ -44,10 +45,12 @@ export class Sound {
     const pitches = [];
     for (let pitch = low - (low % APART); pitch <= high; pitch += APART) pitches.push(pitch);
     pitches.sort((a, b) => Math.abs(a - 63) - Math.abs(b - 63));
-    for (const pitch of pitches) await Promise.all(programs.filter((p) => p !== 128).slice(0, 16).map((p) => this.load(p, pitch)));
+    const sounds = [...new Set(programs.map((p) => this.midi.get(p) ?? p))].filter((p) => p !== 128).slice(0, 16);
+    for (const pitch of pitches) await Promise.all(sounds.map((p) => this.load(p, pitch)));
   }
 
-  nearest(program, pitch) {
+  nearest(part, pitch) {
+    const program = this.midi.get(part) ?? part;
     const wanted = this.load(program, pitch);
     if (wanted instanceof AudioBuffer) return [wanted, program === 128 ? pitch : pitch - (pitch % APART)];
     let best = null;

@@ -132,12 +132,15 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
 
 def test_performances_without_beats_are_named(folder, tmp_path):
     report = report_of(open_corpus(folder, tmp_path / "out", progress=False))
-    assert "all pieces keep to a beat" in report_text(report)
-    for count, advice in ((1, "beats suit the rest"), (7, "a grid of seconds suits")):
-        without_beats = [f"tune{number}.mid" for number in range(count)]
-        page = report_text(dataclasses.replace(report, without_beats=without_beats))
-        assert f"{count} of 12 pieces keep to no beat that the grid divides (tune0.mid" in page
+    assert "12 steps a beat are advised\n" in report_text(report)
+    for count, advice in ((1, "12 steps a beat are advised"), (7, "--grid seconds is advised")):
+        astray = [dataclasses.replace(trial, errors=(0.2, 0.2)) for trial in report.trials[:count]]
+        astray = [dataclasses.replace(trial, errors_anew=(0.2, 0.2)) for trial in astray]
+        trials = astray + report.trials[count:]
+        page = report_text(dataclasses.replace(report, trials=trials))
         assert advice in page
+        if count == 1:
+            assert f"to no such steps keep 1 of them ({astray[0].name})" in page
 
 
 def test_every_piece_can_be_moved_by_the_reach(folder, tmp_path):

@@ -7,9 +7,10 @@ import symusic
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
-from data.midi.quantize import Events, score_from_events
+from data.midi.quantize import score_from_events
 from data.score import DRUMS
 from tests.music import GRID
 

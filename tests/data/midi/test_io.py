@@ -11,8 +11,9 @@ from music21 import corpus
 from music21.repeat import ExpanderException
 
 from data.midi import io as midi_io
+from data.midi.events import Events
 from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
-from data.midi.quantize import Events, MidiError, score_from_events
+from data.midi.quantize import MidiError, score_from_events
 from data.score import DRUMS
 from tests.folders import NOTTINGHAM
 from tests.music import GRID, random_score, scores

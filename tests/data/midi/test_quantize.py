@@ -1,4 +1,4 @@
-"""Events to the grid: meters, tempi, upbeats, triplets and swing; seconds; whether there is a beat.
+"""Events to the grid: meters, tempi, upbeats, triplets and swing; seconds.
 
 Files are built event by event here, so that nothing is assumed of a writer.
 """
@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.midi.io import from_pretty_midi, midi_bytes, read_events, read_midi, to_pretty_midi
+from data.midi.events import Events
+from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi
 from data.midi.quantize import (
-    Events,
     MidiError,
     batch_from_events,
-    beat_fit,
-    has_beats,
     refusals,
     score_from_events,
 )
 from data.score import SECONDS
-from tests.folders import NOTTINGHAM
 from tests.music import BOTH, GRID, random_score, scores
 
 TICKS = 480  # a quarter note
@@ -169,19 +166,6 @@ def test_a_file_sounds_when_the_performance_does(score):
     assert sorted(onsets) == pytest.approx((score.notes["onset"] / 100).tolist(), abs=1e-6)
 
 
-def performed(events, rng, stray_seconds=0.01):
-    """The same notes as a performance at the default tempo: each beat of another length, within
-    a slow drift, and each onset astray."""
-    onsets, chord = np.unique(events.notes[:, 0] / events.ticks_per_beat, return_inverse=True)
-    drift = np.exp(np.cumsum(rng.normal(0, 0.05, len(onsets))).clip(-0.7, 0.7))
-    lengths = np.diff(onsets, prepend=0.0) * 0.5 * drift * rng.uniform(0.85, 1.15, len(onsets))
-    seconds = np.cumsum(lengths) + rng.normal(0, stray_seconds, len(onsets))
-    ticks = np.rint(seconds.clip(0) * 2 * TICKS).astype(np.int64)[chord]
-    notes = events.notes.copy()
-    notes[:, 0], notes[:, 1] = ticks, ticks + 100
-    return Events(TICKS, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
-
-
 def random_events(rng):
     """Events with chords, repeats, changes of meter and tempo at any tick; some without notes,
     and some that no music has."""
@@ -213,71 +197,11 @@ def test_many_pieces_at_once_become_what_each_alone_does(seeds, grid):
     alone, reasons = [], {}
     for number, events in enumerate(pieces):
         try:
-            alone.append((*score_from_events(events, grid), beat_fit([events])[0]))
+            alone.append(score_from_events(events, grid))
         except MidiError as error:
             reasons[number] = str(error)
     assert refusals(pieces, grid) == reasons
     sound = [events for number, events in enumerate(pieces) if number not in reasons]
     batch_of_scores, losses = batch_from_events(sound, grid)
     together = [batch_of_scores[number] for number in range(len(batch_of_scores))]
-    assert list(zip(together, losses, beat_fit(sound), strict=True)) == alone
-
-
-def test_a_score_and_its_performance_are_told_apart():
-    if not NOTTINGHAM.is_dir():
-        pytest.skip("NOTTINGHAM names no folder of these tunes")
-    rng = np.random.default_rng(0)
-    written = [read_events(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::10]]
-    assert has_beats(written).all()
-    assert beat_fit(written).min() > 0.99
-    fits = beat_fit([performed(events, rng) for events in written])
-    assert np.count_nonzero(fits >= 0.5) <= len(fits) // 100
-    assert np.median(fits) < 0.2
-
-
-@pytest.mark.parametrize(
-    ("ticks", "what"),
-    [
-        (np.arange(0, 30 * TICKS, TICKS), "quarter notes"),
-        (np.add.outer(np.arange(40) * TICKS, [0, 320]).ravel(), "swing"),
-        (np.arange(90) * 160, "triplets"),
-        (np.arange(200) * 60, "32nds"),
-        (np.append(np.arange(64) * 120, np.arange(48, 96) * 160), "sixteenths, then triplets"),
-        (np.zeros(1), "a single note"),
-        (np.empty(0), "nothing"),
-    ],
-)
-def test_music_with_a_beat_is_known_for_it(ticks, what):
-    assert has_beats([onsets_at(ticks)]).all(), what
-    rng = np.random.default_rng(1)  # a player who follows a click strays by 10 ms
-    astray = onsets_at(np.maximum(ticks + rng.normal(0, 0.01 * 960, len(ticks)), 0))
-    if what not in ("32nds", "sixteenths, then triplets"):
-        assert has_beats([astray]).all(), what
-
-
-def test_onsets_drawn_by_chance_have_no_beat():
-    rng = np.random.default_rng(2)
-    fits = beat_fit([onsets_at(rng.integers(0, 100_000, size=200)) for _ in range(200)])
-    assert fits.max() < 0.3
-    assert fits.mean() < 0.1
-
-
-def test_ticks_that_are_as_coarse_as_the_grid_leave_no_doubt():
-    rng = np.random.default_rng(3)
-    assert beat_fit([onsets_at(rng.integers(0, 5000, size=300), ticks_per_beat=12)]) == 1
-
-
-def onsets_at(ticks, ticks_per_beat=TICKS):
-    notes = np.zeros((len(ticks), 5), dtype=np.int64)
-    notes[:, 0] = np.rint(ticks)
-    notes[:, 1:] = 0, 60, 80, 0
-    notes[:, 1] = notes[:, 0] + 10
-    return Events(ticks_per_beat, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
-
-
-@pytest.mark.parametrize("grid", [GRID, SECONDS])
-@pytest.mark.parametrize("bpm", [120.0, np.inf])
-def test_without_notes_nothing_rests_on_the_tempo(grid, bpm):
-    no_notes, no_meters = np.empty((0, 5), dtype=np.int64), np.empty((0, 3), dtype=np.int64)
-    events = Events(96, no_notes, no_meters, np.array([[0, bpm]]))
-    assert not len(score_from_events(events, grid)[0].notes)
+    assert list(zip(together, losses, strict=True)) == alone

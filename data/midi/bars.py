@@ -1,0 +1,106 @@
+"""Beats and bars where notes fall, for files whose time signatures are wrong."""
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.midi.events import Events
+
+LEAST_FIT = 0.5  # of onsets to beats, from 0 to 1; those that stray by 0.19 of a division fit so
+MOST_ASIDE = 1 / 8  # of a grid step, by which the beats of most notes may lie beside the file's
+_DIVISIONS = (4, 6, 8)  # of a quarter note: sixteenths, halves of triplets, 32nds
+
+
+def is_barred_wrongly(events: Events, meter: tuple[int, int], steps_per_beat: int) -> bool:
+    """Return whether the signatures of a file cannot be true if its meter is this one.
+
+    It has none; or all of its bars are parts of one of the meter's, as of 1/4 and 2/4 in 4/4; or
+    its notes keep to beats that lie between the grid's steps.
+    """
+    last = int(events.notes[:, 0].max(initial=0))
+    heard = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
+    heard = heard[heard[:, 0] <= last]
+    heard = heard[np.diff(heard[:, 0], append=last + 1) > 0]  # of several at a tick the last
+    length = meter[0] * 4 / meter[1]
+    bars = heard[:, 1] * 4 / heard[:, 2]
+    if np.all((bars < length) & (length % bars == 0)):
+        return True
+    fit, phase, _ = beat_phase(events)
+    aside = abs(phase * steps_per_beat - round(phase * steps_per_beat))
+    return fit >= LEAST_FIT and aside > MOST_ASIDE
+
+
+def beat_phase(events: Events) -> tuple[float, float, int]:
+    """Find the beats that onsets keep to.
+
+    Returns:
+        How well they do, from 0 to 1 (the length of the mean of their phases); by how much of a
+        quarter note they come late, from -1/8 to 1/8; and what the quarter note is divided into.
+    """
+    onset = events.notes[:, 0] / events.ticks_per_beat
+    if not len(onset):
+        return 0.0, 0.0, _DIVISIONS[0]
+    found = []
+    for division in _DIVISIONS:
+        mean = np.exp(2j * np.pi * division * onset).mean()
+        found.append((float(np.abs(mean)), float(np.angle(mean)), division))
+    best = max(fit for fit, _, _ in found)
+    fit, angle, division = next(each for each in found if each[0] > 0.9 * best)  # the coarsest
+    phase = angle / (2 * np.pi * division)
+    rest = (onset - phase) * division
+    return fit, phase + float(np.median(rest - np.rint(rest))) / division, division
+
+
+def barred_anew(events: Events, meter: tuple[int, int], steps_per_beat: int) -> Events:
+    """Return events with bars of this meter, if their own are wrong (see `is_barred_wrongly`).
+
+    Bar lines stand where the longest notes begin: of all places, the one is taken at which most of
+    the time begins on a bar line, a half of a bar, a beat or a half of it. The piece begins less
+    than a grid step later, so that its beats are on the grid; what comes before the first bar line
+    is an upbeat. An upbeat without notes goes.
+    """
+    if not len(events.notes) or not is_barred_wrongly(events, meter, steps_per_beat):
+        return events
+    fit, phase, division = beat_phase(events)
+    if fit < LEAST_FIT:
+        phase = 0.0  # of no beat the file's own is as good as any
+    length = meter[0] * 4 / meter[1]
+    first = phase + _first_place(events, phase, division, meter) / division
+    first_step = first % length * steps_per_beat
+    moved = math.ceil(first_step - 1e-3) - first_step
+    ticks_per_step = events.ticks_per_beat / steps_per_beat
+    shift = round(moved * ticks_per_step)
+    line = round(math.ceil(first_step - 1e-3) * ticks_per_step)
+    if line and events.notes[:, 0].min() + shift >= line:
+        shift, line = shift - line, 0
+    notes, tempi = events.notes.copy(), events.tempi.copy()
+    notes[:, :2] += shift
+    tempi[:, 0] = np.where(tempi[:, 0] > 0, np.maximum(tempi[:, 0] + shift, 0), 0)
+    lines = [0, line] if line else [0]
+    meters = np.array([(tick, *meter) for tick in lines], dtype=np.int64)
+    return dataclasses.replace(events, notes=notes, tempi=tempi, meters=meters)
+
+
+def _first_place(events: Events, phase: float, division: int, meter: tuple[int, int]) -> int:
+    """Return the first place of a bar line, in divisions of the quarter note."""
+    start, end = (events.notes[:, :2] / events.ticks_per_beat).T
+    length = meter[0] * 4 / meter[1]
+    places = round(length * division)
+    place = np.rint((start - phase) * division).astype(np.int64) % places
+    begins = np.bincount(place, weights=np.minimum(end - start, length), minlength=places)
+    accents = _accents(meter, np.arange(places) / division)
+    return int(np.argmax([begins @ np.roll(accents, line) for line in range(places)]))
+
+
+def _accents(meter: tuple[int, int], beats: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Count for places in a bar, in quarter notes from its line, the levels that they begin."""
+    numerator, unit = meter[0], 4 / meter[1]
+    levels = [numerator * unit, unit, unit / 2]
+    if numerator % 3 == 0 and numerator > 3:
+        levels.append(3 * unit)
+    if numerator % 2 == 0:
+        levels.append(numerator * unit / 2)
+    is_begun = np.array([np.isclose(beats % level, 0) for level in {*levels}])
+    return np.asarray(is_begun.sum(axis=0, dtype=np.float64))

@@ -1,0 +1,95 @@
+"""Parts: which tracks of a file play which, and which parts the files of a folder have."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from data.instrument_names import instrument_name
+from data.midi.events import Events
+from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
+
+LEAST_SHARE = 0.1  # of the files, in which a part is for it to have a name
+_LONGEST_NAME = 40
+
+
+def tracks_of(events: Events) -> list[Part]:
+    """Return who plays each track: its name, or that of its program, and its program.
+
+    Of tracks that say the same the second is called "NAME 2", and so on. Drums are DRUMS.
+    """
+    found: list[Part] = []
+    seen: Counter[tuple[str, int]] = Counter()
+    begin = 0
+    for written, count in events.tracks:
+        program = int(events.notes[begin, 4])
+        begin += count
+        printed = "".join(letter if letter.isprintable() else " " for letter in written)
+        name = " ".join(printed[:_LONGEST_NAME].split()) or instrument_name(program, Grid())
+        seen[name.casefold(), program] += 1
+        number = seen[name.casefold(), program]
+        found.append(Part(name if number == 1 else f"{name} {number}", program))
+    return found
+
+
+def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
+    """Return the parts that a tenth of the pieces name, and two at least; the commonest MOST_PARTS.
+
+    They are in the order that they have in the files. A name that says no more than the program is
+    none, and drums are none.
+
+    Args:
+        pieces: the tracks of each.
+    """
+    spelled: dict[tuple[str, int], Part] = {}
+    pieces_with: Counter[tuple[str, int]] = Counter()
+    places: Counter[tuple[str, int]] = Counter()  # sums of their places in files, from 0 to 1
+    count = 0
+    for tracks in pieces:
+        count += 1
+        for place, part in enumerate(tracks):
+            key = (part.name.casefold(), part.program)
+            spelled.setdefault(key, part)
+            pieces_with[key] += 1
+            places[key] += place
+    named = [
+        key
+        for key, number in pieces_with.most_common()
+        if number >= max(2, LEAST_SHARE * count) and _has_name(spelled[key])
+    ][:MOST_PARTS]
+    named.sort(key=lambda key: (places[key] / pieces_with[key], key))
+    return tuple(spelled[key] for key in named)
+
+
+def with_parts(events: Events, grid: Grid) -> Events:
+    """Return events with the numbers of a grid's parts in the place of programs.
+
+    A track plays the part of its name and program, or else of its name; or else none: then its
+    program keeps a number of its own.
+    """
+    if not grid.parts or not events.tracks:
+        notes = events.notes.copy()
+        if grid.parts:
+            notes[:, 4] += UNNAMED * (notes[:, 4] != DRUMS)
+        return dataclasses.replace(events, notes=notes)
+    exact = {(part.name.casefold(), part.program): n for n, part in enumerate(grid.parts)}
+    by_name = {part.name.casefold(): n for n, part in reversed([*enumerate(grid.parts)])}
+    numbers = []
+    for part in tracks_of(events):
+        name = part.name.casefold()
+        number = exact.get((name, part.program))
+        if number is None and _has_name(part):
+            number = by_name.get(name)
+        if number is None:
+            number = UNNAMED + part.program
+        numbers.append(DRUMS if part.program == DRUMS else number)
+    notes = events.notes.copy()
+    notes[:, 4] = np.repeat(numbers, [count for _, count in events.tracks])
+    return dataclasses.replace(events, notes=notes)
+
+
+def _has_name(part: Part) -> bool:
+    """Return whether a name says more than the program."""
+    is_drums = part.program == DRUMS
+    return not is_drums and part.name.casefold() != instrument_name(part.program, Grid()).casefold()

@@ -1,0 +1,133 @@
+"""What the page advises: which steps, bars and parts suit a folder, by what was measured."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from data.corpus.advice import STEPS, bars_advice, grid_advice, parts_advice, try_options
+from data.midi.events import Events
+from data.midi.io import read_events
+from data.score import DRUMS, Grid, Part
+from tests.folders import NOTTINGHAM
+from tests.music import GRID
+
+TICKS = 480  # a quarter note
+
+
+def events_at(ticks, meters=((0, 4, 4),), program=0, names=("",), ticks_per_beat=TICKS):
+    """Notes that begin at these ticks in each of some tracks, for 10 ticks."""
+    notes = np.zeros((len(ticks), 5), dtype=np.int64)
+    notes[:, 0] = np.rint(ticks)
+    notes[:, 1:] = 0, 60, 80, program
+    notes[:, 1] = notes[:, 0] + 10
+    tracks = tuple((name, len(ticks)) for name in names)
+    notes, tempi = np.tile(notes, (len(names), 1)), np.array([[0, 120.0]])
+    return Events(ticks_per_beat, notes, np.array(meters).reshape(-1, 3), tempi, tracks)
+
+
+def tried(*pieces, grid=GRID):
+    return [try_options(f"{number}.mid", events, grid) for number, events in enumerate(pieces)]
+
+
+@pytest.mark.parametrize(
+    ("ticks", "steps"),
+    [
+        (np.arange(0, 30 * TICKS, TICKS), 12),
+        (np.add.outer(np.arange(40) * TICKS, [0, 320]).ravel(), 12),  # swing
+        (np.arange(90) * 160, 12),  # triplets
+        (np.append(np.arange(64) * 120, np.arange(48, 96) * 160), 12),  # sixteenths, triplets
+        (np.arange(200) * 60, 24),  # 32nds
+        (np.zeros(1), 12),
+    ],
+)
+def test_music_with_a_beat_needs_these_steps(ticks, steps):
+    assert [trial.steps for trial in tried(events_at(ticks))] == [steps]
+    rng = np.random.default_rng(1)  # a player who follows a click strays by 2 ms
+    astray = np.maximum(ticks + rng.normal(0, 0.002 * 2 * TICKS, len(ticks)), 0)
+    assert [trial.steps for trial in tried(events_at(astray))] == [steps]
+    late = tried(events_at(ticks + 55))[0]  # what begins a little late has the same beats
+    assert late.steps is None
+    assert late.steps_anew == steps
+
+
+def test_onsets_drawn_by_chance_keep_to_no_steps():
+    rng = np.random.default_rng(2)
+    pieces = tried(*(events_at(rng.integers(0, 100_000, size=200)) for _ in range(100)))
+    assert {trial.steps for trial in pieces} == {None}
+    assert np.mean([trial.errors for trial in pieces]) == pytest.approx(0.25, abs=0.01)
+    assert grid_advice(pieces, GRID)[-1].endswith("--grid seconds is advised")
+
+
+def test_the_advice_names_the_grid_that_fits_and_its_error_in_ms():
+    even = events_at(np.arange(64) * 120)
+    strange = events_at(np.random.default_rng(0).integers(0, 9999, size=99))
+    told = grid_advice(tried(even, even, strange), GRID)
+    assert told[0].startswith("on 12 and 24 steps a beat, onsets of the middle file are off by 0.0")
+    assert told[-1] == "12 steps a beat are advised; to no such steps keep 1 of them (2.mid)"
+    fine = events_at(np.arange(200) * 60)
+    assert grid_advice(tried(fine, fine), GRID)[-1] == "--steps-per-beat 24 is advised"
+    late = events_at(np.arange(64) * 120 + 52)
+    told = grid_advice(tried(late, late), GRID)
+    assert told[0].endswith("(chance: 10.4 and 5.2); on a grid of seconds by 2.5")
+    assert "off by 12.5 and 8.3 ms" in told[0]  # 52 ticks are 54 ms, 41.7 a step
+    assert told[1] == "on the beats that their notes keep to, by 0.0 and 0.0 ms"
+    assert told[2] == "12 steps a beat and --time-signature 4/4 are advised"
+    barred = tried(late, late, grid=Grid(meter=(4, 4)))
+    assert grid_advice(barred, Grid(meter=(4, 4)))[1:] == ["12 steps a beat are advised"]
+
+
+def test_a_score_and_its_performance_are_told_apart():
+    if not NOTTINGHAM.is_dir():
+        pytest.skip("NOTTINGHAM names no folder of these tunes")
+    rng = np.random.default_rng(0)
+    written = [read_events(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::10]]
+    assert {trial.steps for trial in tried(*written)} == {STEPS[0]}
+    performances = tried(*(performed(events, rng) for events in written))
+    assert sum(trial.steps is not None for trial in performances) <= len(performances) // 50
+    assert grid_advice(performances, GRID)[-1].endswith("--grid seconds is advised")
+
+
+def performed(events, rng, stray_seconds=0.01):
+    """The same notes as a performance at the default tempo: each beat of another length, within
+    a slow drift, and each onset astray."""
+    onsets, chord = np.unique(events.notes[:, 0] / events.ticks_per_beat, return_inverse=True)
+    drift = np.exp(np.cumsum(rng.normal(0, 0.05, len(onsets))).clip(-0.7, 0.7))
+    lengths = np.diff(onsets, prepend=0.0) * 0.5 * drift * rng.uniform(0.85, 1.15, len(onsets))
+    seconds = np.cumsum(lengths) + rng.normal(0, stray_seconds, len(onsets))
+    ticks = np.rint(seconds.clip(0) * 2 * TICKS).astype(np.int64)[chord]
+    notes = events.notes.copy()
+    notes[:, 0], notes[:, 1] = ticks, ticks + 100
+    tempi = np.array([[0, 120.0]])
+    return Events(TICKS, notes, np.empty((0, 3), int), tempi, (("", len(notes)),))
+
+
+def test_the_page_says_what_programs_and_tracks_would_lose():
+    two_hands = events_at(np.arange(64) * 120, names=("right", "left"))
+    told = parts_advice(tried(*[two_hands] * 3), GRID)
+    half = "50.0% of the notes are merged or cut short if programs play, 0.0% if tracks do"
+    assert told == [half, "names that many files have: right, left", "--parts track is advised"]
+    parts = replace(GRID, parts=(Part("right", 0),))
+    told = parts_advice(tried(*[two_hands] * 3, grid=parts), parts)
+    assert told[1:] == [
+        "names that many files have: right",
+        "3 tracks have no such name: they play as their program",
+    ]
+    strangers = [events_at(np.arange(64) * 120, names=(f"a{n}", f"b{n}")) for n in range(3)]
+    assert parts_advice(tried(*strangers), GRID)[1:] == [
+        "6 tracks have no such name: they play as their program",
+        "few files have a name in common: --parts track would change nothing",
+    ]
+    assert parts_advice(tried(events_at([0, 480])), GRID) == []
+    drums = events_at([0, 480], program=DRUMS, names=("kick", "snare"))
+    assert parts_advice(tried(drums), GRID) == []  # they are one part, whatever their names
+
+
+def test_the_page_says_which_time_signatures_cannot_be_true():
+    good, short = events_at([0, 480]), events_at([0, 480], meters=((0, 1, 4),))
+    assert bars_advice(tried(*[good] * 9), GRID) == []
+    told = bars_advice(tried(good, short), GRID)
+    assert told[0].startswith("1 of 2 files have no time signature, one of shorter bars than 4/4")
+    anew = Grid(meter=(4, 4))
+    told = bars_advice(tried(good, short, grid=anew), anew)
+    assert told == ["1 of 2 files barred anew in 4/4, by where notes fall"]

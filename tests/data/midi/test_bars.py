@@ -1,0 +1,87 @@
+"""Bars anew: where beats and bars are found again when the signatures are lost."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.midi.bars import barred_anew, is_barred_wrongly
+from data.midi.events import Events
+from data.midi.io import midi_bytes, parse_events, read_events
+from data.midi.quantize import score_from_events
+from data.score import Grid
+from tests.folders import NOTTINGHAM, tune
+from tests.music import GRID
+
+FOUR = Grid(meter=(4, 4))
+TEMPO = np.array([[0, 120.0]])
+
+
+def song(meters, late=0, upbeat=1):
+    """Eight bars of 4/4: a long note on each line, shorter ones between; an upbeat of beats."""
+    begins = [(4 * bar, 4, 40) for bar in range(8)]
+    begins += [(4 * bar + beat, 1, 60 + beat) for bar in range(8) for beat in range(4)]
+    begins += [(-beat, 1, 70) for beat in range(1, upbeat + 1)]
+    rows = [
+        ((beat + upbeat) * 480 + late, (beat + upbeat + length) * 480 + late, pitch, 80, 0)
+        for beat, length, pitch in begins
+    ]
+    return Events(480, np.array(sorted(rows)), np.array(meters).reshape(-1, 3), TEMPO)
+
+
+@pytest.mark.parametrize("meters", [[], [(0, 1, 4)], [(0, 4, 4), (0, 1, 4)], [(0, 2, 4)]])
+@pytest.mark.parametrize("upbeat", [0, 1, 2, 3])
+@pytest.mark.parametrize("late", [0, 17, 40, 100, 250])
+def test_bars_begin_where_long_notes_do(meters, upbeat, late):
+    score, changes = score_from_events(song(meters, late, upbeat), FOUR)
+    lengths = score.bars["length"].tolist()
+    assert {*map(tuple, score.bars[["numerator", "denominator"]].tolist())} == {(4, 4)}
+    assert lengths[-8:] == [48] * 8
+    assert len(lengths) == 8 + bool(upbeat)
+    starts = score.bar_starts[:-1]
+    assert {*score.notes["onset"][score.notes["duration"] == 48]} == {*starts[-8:].tolist()}
+    assert changes.moved == 0
+    assert score.notes["onset"][0] < 12 * (1 + (upbeat == 0))
+
+
+def test_true_signatures_stay():
+    for meters in ([(0, 4, 4)], [(0, 3, 4)], [(0, 4, 4), (960, 2, 4)], [(0, 6, 8)]):
+        events = song(meters)
+        assert not is_barred_wrongly(events, (4, 4), 12)
+        assert barred_anew(events, (4, 4), 12) is events
+    assert is_barred_wrongly(song([(0, 4, 4)], late=60), (4, 4), 12)  # beats between the steps
+    assert is_barred_wrongly(song([(0, 1, 8)]), (6, 8), 12)
+    assert not is_barred_wrongly(song([(0, 1, 4)], upbeat=0), (3, 8), 12)  # no part of its bars
+
+
+@given(st.integers(0, 99))
+def test_what_is_written_with_bars_is_read_with_the_same(seed):
+    score = score_from_events(parse_events(midi_bytes(tune(seed)), "it"), FOUR)[0]
+    assert dataclasses.replace(score, grid=GRID) == tune(seed)
+
+
+def test_tempi_move_with_the_notes():
+    events = dataclasses.replace(
+        song([], late=100, upbeat=0), tempi=np.array([[0, 90], [2020, 60]])
+    )
+    score = score_from_events(events, FOUR)[0]
+    assert score.tempo_bpm.tolist() == [90] + [60] * 7  # the change is on the second line
+
+
+def test_upbeats_are_found_again_in_real_tunes():
+    if not NOTTINGHAM.is_dir():
+        pytest.skip("NOTTINGHAM names no folder of these tunes")
+    found = []
+    for path in sorted(NOTTINGHAM.glob("*.mid"))[::16]:
+        events = read_events(path)
+        n, d = events.meters[0, 1:].tolist()
+        if len({*map(tuple, events.meters[:, 1:].tolist())}) > 1 or (n, d) not in ((4, 4), (6, 8)):
+            continue
+        bars = score_from_events(events, GRID)[0].bar_starts[:3].tolist()
+        nameless = dataclasses.replace(events, meters=np.empty((0, 3), int))
+        again = score_from_events(nameless, Grid(meter=(n, d)))[0].bar_starts[:3].tolist()
+        found.append(bars == again)
+    assert len(found) > 25
+    assert np.mean(found) > 0.95
