@@ -97,7 +97,7 @@ class Grid:
         parts = tuple(Part(str(name), int(program)) for name, program in fields.get("parts", ()))
         meter = fields.get("meter")
         numbers = None if meter is None else (int(meter[0]), int(meter[1]))
-        return cls(int(fields["steps_per_beat"]), fields["kind"], parts, numbers)
+        return cls(int(fields["steps_per_beat"]), fields.get("kind", "beats"), parts, numbers)
 
     def to_json(self) -> dict[str, Any]:
         """Return the grid as JSON has it; parts and meter only where there are any."""

@@ -13,7 +13,7 @@ from data.corpus.corpus import Corpus
 from data.corpus.report import Copy, CorpusReport, LeftOut, SplitCounts
 from data.corpus.survey import MusicCounts
 from data.midi.io import write_midi
-from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Score, canonical
+from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Part, Score, canonical
 from tests.music import GRID
 
 # Real files: the tunes of the Nottingham collection. Tests of them are skipped without them.
@@ -77,7 +77,10 @@ def report_of(corpus: Corpus) -> CorpusReport:
     music["grid_changes"] = GridChanges(**music["grid_changes"])
     parts = {
         "grid": Grid(**data["grid"]),
-        "trials": [Trial(**trial) for trial in data["trials"]],
+        "trials": [
+            Trial(**trial | {"tracks": tuple(Part(**part) for part in trial["tracks"])})
+            for trial in data["trials"]
+        ],
         "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
         "music": MusicCounts(**music),
         "copies": [Copy(**copy) for copy in data["copies"]],
