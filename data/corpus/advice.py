@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.text import printable
 from data.midi.bars import barred_anew, beat_phase, is_barred_wrongly
 from data.midi.events import Events
 from data.midi.parts import common_parts, tracks_of
@@ -161,7 +162,8 @@ def _advised_grid(
 
 
 def _named(names: Sequence[str]) -> str:
-    return f"{len(names):,} of them ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"
+    few = ", ".join(map(printable, names[:3]))
+    return f"{len(names):,} of them ({few}{', ...' * (len(names) > 3)})"
 
 
 def _is_in(needed: int | None, steps: int) -> bool:

@@ -8,7 +8,7 @@ not for commercial use, Aird's is sold by its editor, and where the fife tunes c
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BuildRepo
     All versions of a tune, in any key and of either collection, go to one split. Of versions that
     are the same note for note the first is kept.
     """
-    settings = {"format": FORMAT, "music21": music21.__version__, **asdict(grid)}
+    settings = {"format": FORMAT, "music21": music21.__version__, **grid.to_json()}
     return build_folder(folder / REPORT_NAME, settings, partial(_tunes, grid, progress))
 
 

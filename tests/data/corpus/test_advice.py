@@ -1,7 +1,5 @@
 """What the page advises: which steps, bars and parts suit a folder, by what was measured."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -107,7 +105,7 @@ def test_the_page_says_what_programs_and_tracks_would_lose():
     told = parts_advice(tried(*[two_hands] * 3), GRID)
     half = "50.0% of the notes are merged or cut short if programs play, 0.0% if tracks do"
     assert told == [half, "names that many files have: right, left", "--parts track is advised"]
-    parts = replace(GRID, parts=(Part("right", 0),))
+    parts = Grid(parts=(Part("right", 0),))
     told = parts_advice(tried(*[two_hands] * 3, grid=parts), parts)
     assert told[1:] == [
         "names that many files have: right",
