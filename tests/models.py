@@ -5,7 +5,7 @@ import torch
 
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.midi.io import write_midi
-from data.score import BAR, NOTE, SECONDS, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, canonical
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig
@@ -14,6 +14,8 @@ from model.serialization import save_model_file
 from tests.music import GRID
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
+POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)), meter=(4, 4))
+BAND = Vocabulary(((3, 4), (4, 4)), (80,), (0, 1, 2, DRUMS, UNNAMED + 33), 36, 84, (80,), POP)
 PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
 
 

@@ -8,6 +8,7 @@ import pytest
 from data.keys import key_pitch_classes, parse_key
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import ConstraintError, Constraints
+from tests.models import BAND
 from tests.music import GRID, SMALL_SECONDS
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (40, 41, 128), 48, 72, (80,), GRID)
@@ -130,3 +131,11 @@ def test_a_model_of_seconds_has_neither_tempo_nor_meter():
         Constraints(tempo_bpm=60).tempo_number(SMALL_SECONDS)
     with pytest.raises(ConstraintError, match="seconds"):
         Constraints(time_signature=(1, 4)).meter_number(SMALL_SECONDS)
+
+
+def test_who_plays_is_asked_for_by_name_or_number():
+    assert Constraints(programs=("melody", "Piano")).playing(BAND) == [0, 2]
+    assert Constraints(programs=(1, "Electric Bass (finger)")).playing(BAND) == [1, 162]
+    assert Constraints(programs=("Violin", "drums")).playing(QUARTET) == [40, 128]
+    with pytest.raises(ConstraintError, match=r"no program solo: it knows 0 \(MELODY\), 1 \(BRI"):
+        Constraints(programs=("solo",)).playing(BAND)

@@ -6,7 +6,7 @@ import pytest
 
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, canonical
+from data.score import BAR, DRUMS, NOTE, UNNAMED, canonical
 from generation.constraints import Constraints
 from generation.note_text import SeedError
 from generation.seeds import (
@@ -16,7 +16,7 @@ from generation.seeds import (
     seed_from_notes,
     voices_of,
 )
-from tests.models import QUARTET, tune
+from tests.models import BAND, POP, QUARTET, tune
 from tests.music import GRID, piece
 
 
@@ -156,3 +156,32 @@ def test_voices_that_there_are_not_are_refused(tmp_path):
     write_midi(piece([(0, 12, 38, 80, DRUMS)]), tmp_path / "drums.mid")
     with pytest.raises(MidiError, match=r"drums\.mid: there is no voice"):
         given_from_midi(tmp_path / "drums.mid", QUARTET)
+
+
+def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
+    rows = [(12 * n, 12, 60 + n, 80, program) for n in range(8) for program in (0, 2)]
+    bars = np.array([(4, 4, 48)] * 2, dtype=BAR)
+    song = canonical(np.array(rows, dtype=NOTE), bars, [80, 80], POP)[0]
+    write_midi(song, tmp_path / "song.mid")
+    seed = given_from_midi(tmp_path / "song.mid", BAND)
+    assert seed.changes == ("1 other voice was left out (--voices says which are kept)",)
+    assert np.array_equal(seed.score.notes, song.notes[song.notes["program"] == 0])
+    assert seed.is_open.any(axis=1).tolist() == [False, True, True, True, True]
+    assert seed_from_notes("C4 E4", BAND).score.notes["program"].tolist() == [0, 0]
+    # a stranger plays the first part, a bass the bass that has no name
+    write_midi(piece([(0, 12, 72, 80, 73), (0, 12, 40, 80, 32)]), tmp_path / "strangers.mid")
+    seed = seed_from_midi(tmp_path / "strangers.mid", BAND)
+    assert seed.score.notes["program"].tolist() == [0, UNNAMED + 33]
+    assert "Flute became MELODY" in seed.changes
+
+
+def test_a_song_without_time_signatures_is_read_with_bars_as_the_model_has_them():
+    midi = pretty_midi.PrettyMIDI(initial_tempo=80)
+    midi.instruments.append(pretty_midi.Instrument(0, name="MELODY"))
+    for beat in range(12):  # a quarter note is 0.75 s; longer notes begin bars, after an upbeat
+        length = 0.7 if beat % 4 != 1 else 2
+        note = pretty_midi.Note(80, 60 + beat, 0.3 + 0.75 * beat, 0.3 + 0.75 * beat + length)
+        midi.instruments[0].notes.append(note)
+    score = seed_from_midi(midi, BAND).score
+    assert score.bars["length"].tolist() == [12 + 5, 48, 48, 48]
+    assert score.notes["onset"].tolist() == [5 + 12 * beat for beat in range(12)]

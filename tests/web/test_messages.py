@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.music import GRID, SECONDS, random_score
+from tests.music import GRID, PARTS, SECONDS, random_score
 from web.messages import MOST_NOTES, MessageError, json_of, parse, piece_of, write_request
 
 SETTINGS = {"bars": 4, "temperature": 0.75, "top_p": 0.95}
@@ -30,7 +30,7 @@ def a_request(**changes):
     return message | {"variations": 4, "random_seed": 1} | changes
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from((GRID, SECONDS)))
+@given(st.integers(0, 2**32 - 1), st.sampled_from((GRID, SECONDS, PARTS)))
 def test_a_piece_comes_back_as_it_went_out(seed, grid):
     rng = np.random.default_rng(seed)
     score = random_score(rng, grid)
@@ -87,6 +87,11 @@ def test_what_is_no_object_is_refused(text):
         {"grid": []},
         {"steps": 0},
         {"steps": 12.0},
+        {"parts": [["MELODY"]]},
+        {"parts": [["", 0]]},
+        {"parts": [["MELODY", 128]]},
+        {"parts": 3},
+        {"meter": [4]},
     ],
 )
 def test_what_is_no_piece_is_refused(changes):
