@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,6 +13,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 # Inches.
 _TOKEN_SIZE, _LABEL_ROOM, _PANEL_GAP, _TITLE_HEIGHT = 0.085, 0.55, 0.12, 0.27
 _LABEL_POINTS, _LINE = 5, "#5B6570"
+_CELL, _CELL_POINTS = 1.5, 6.5  # of `draw_heads`: TensorBoard's cards are some 350 pixels wide
 
 
 def draw_attention(
@@ -45,6 +47,32 @@ def draw_attention(
         if head == 0:
             axes.set_title(layers[layer], size=11, weight="bold")
     figure.text(0.005, 1 - 0.1 / total, "looks ↓  at →", va="top", size=7)
+    return figure
+
+
+def draw_heads(maps: NDArray[np.floating], labels: Sequence[str], title: str) -> Figure:
+    """Draw the heads of one layer, two a row, small, and with labels to be read as they are.
+
+    The maps are (H, T, T), otherwise as those of `draw_attention`.
+    """
+    rows = -(-len(maps) // 2)
+    width, height = _LABEL_ROOM + 2 * _CELL, _TITLE_HEIGHT + rows * _CELL + _LABEL_ROOM
+    figure = Figure(figsize=(width, height), facecolor="white")
+    size = (_CELL - 0.05) / width, (_CELL - 0.05) / height
+    for head, weights in enumerate(maps):
+        row, column = divmod(head, 2)
+        left = _LABEL_ROOM + column * _CELL
+        floor = height - _TITLE_HEIGHT - (row + 1) * _CELL
+        axes = figure.add_axes((left / width, floor / height, *size))
+        axes.imshow(np.sqrt(weights), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        axes.set(xticks=[], yticks=[])
+        axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
+        style: dict[str, Any] = {"size": _CELL_POINTS}
+        for at, label in enumerate(labels if row == rows - 1 else ()):
+            axes.text(at, len(labels), label, rotation=90, ha="center", va="top", **style)
+        for at, label in enumerate(labels if column == 0 else ()):
+            axes.text(-1, at, label, ha="right", va="center", **style)
+    figure.text(0.02, 1 - 0.1 / height, f"{title}: looks ↓  at →", va="top", size=8)
     return figure
 
 

@@ -5,6 +5,7 @@ still seen. A picture and a sound never share a tag: TensorBoard would show only
 """
 
 import copy
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,17 +19,15 @@ import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities import rank_zero_only
+from tensorboard.plugins.hparams import summary_v2
 from torch.utils.tensorboard import SummaryWriter
-from torch.utils.tensorboard.summary import hparams
 
 from common.cli import print_error
 from common.text import printable
-from data.batches.id_sequences import IdVocabulary
 from data.corpus.corpus import Corpus
 from data.score import Score
 from data.tokens.tokenizer import decode
-from data.tokens.vocabulary import Vocabulary
-from evaluation import embeddings
 from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
 from evaluation.likelihood import GIVEN, free_nats
@@ -38,8 +37,9 @@ from generation.length import Length
 from generation.model import Model
 from generation.seeds import Seed, continued
 from model.decoding import side_tensors
-from rendering.attention_map import draw_attention, token_labels
+from rendering.attention_map import draw_heads, token_labels
 from rendering.audio import render_audio
+from rendering.notation import has_notation, score_picture
 from rendering.piano_roll import draw_piano_roll
 from training.checkpoints import public_settings
 from training.checks import RunError
@@ -56,39 +56,73 @@ PROMPT_BARS = 2  # of a held-out piece, which the model continues
 MOST_GIVEN = 10  # held-out pieces of which some notes are given
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
-PROJECTOR_CONFIG = """embeddings {
-  tensor_name: "tokens"
-  tensor_path: "projector/embeddings.tsv"
-  metadata_path: "projector/labels.tsv"
-}
-"""
+NOTATION_WIDTH = 900  # pixels
+# Where the figures that Lightning logs stand on the page. It shows groups by the alphabet, and the
+# first two unfolded: `learning` and `music`.
+GROUPS = {name: f"optimizer/{name}_" for name in ("gradient_norm", "learning_rate")}
+GROUPS |= {"machine": "resources/"}
+LEARNING = ("nats_per_note", "loss", "temperature")
+# What people vary; the table of runs sorts settings by the alphabet, and shows the first five.
+VARIED = ("batch_size", "context_length", "dropout", "learning_rate", "max_steps")
+VARIED += ("muon_learning_rate", "n_embd", "n_head", "n_layer", "path", "precision", "seed")
 
 
 class RunLogger(TensorBoardLogger):
     """A logger to a run's own folder, without the charts that say nothing here.
 
-    Figures stand at the number of steps made. Of a run that goes on after `steps_made`, events of
-    later steps, which a killed run has left, are hidden.
+    Validation stands beside training in each chart, in a color of its own: it is logged under the
+    same tags as a run named `valid` inside the run. Figures stand at the number of steps made. Of
+    a run that goes on after `steps_made`, events of later steps, which a killed run has left, are
+    hidden.
     """
 
     def __init__(self, folder: Path, steps_made: int = 0) -> None:
+        self.purge_step = steps_made + 1 if steps_made else 0
         super().__init__(
             folder.parent,
             name=folder.name,
             version="",
             default_hp_metric=False,
-            purge_step=steps_made + 1 if steps_made else 0,
+            purge_step=self.purge_step,
         )
         # TensorBoard reads a folder's files in the order of the seconds in their names.
-        names = [path.name for path in folder.glob("events.out.tfevents.*")]
+        names = [path.name for path in folder.rglob("events.out.tfevents.*")]
         latest = max((int(name.split(".")[3]) for name in names), default=0)
         while int(time.time()) == latest:
             time.sleep(0.01)
+        self._valid: SummaryWriter | None = None
 
+    @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Log as Lightning does, but count steps from 1 and leave out the epoch: there is one."""
-        named = {name: value for name, value in metrics.items() if name != "epoch"}
-        super().log_metrics(named, None if step is None else step + 1)
+        step = None if step is None else step + 1
+        shown = {name: shown_tag(name) for name in metrics if name != "epoch"}
+        valid = {name for name in shown if name.startswith("valid/")}
+        super().log_metrics({shown[name]: metrics[name] for name in shown.keys() - valid}, step)
+        if valid and self._valid is None:
+            self._valid = SummaryWriter(f"{self.log_dir}/valid", purge_step=self.purge_step)
+        for name in valid:
+            self._valid.add_scalar(shown[name], metrics[name], step)  # type: ignore[union-attr]
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Write what was logged so far."""
+        super().save()
+        if self._valid is not None:
+            self._valid.flush()
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Close the files."""
+        super().finalize(status)
+        if self._valid is not None:
+            self._valid.close()
+
+
+def shown_tag(name: str) -> str:
+    """Return the tag under which a figure that Lightning logs is shown."""
+    group, _, figure = name.partition("/")
+    return f"{GROUPS.get(group, 'learning/' if figure in LEARNING else 'tokens/')}{figure}"
 
 
 class MusicMonitor(Callback):
@@ -115,14 +149,11 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or trainer.global_step > 0:
             return
-        with self._guarded("the charts", pl_module.device):
-            layout = chart_layout(corpus.vocabulary, pl_module.hparams["n_layer"])
-            writer.add_custom_scalars(layout)
         with self._guarded("the settings", pl_module.device):
             log_settings(writer, trainer, pl_module)
         with self._guarded("the configuration", pl_module.device):
             config = (Path(trainer.default_root_dir) / "config.yaml").read_text(encoding="utf-8")
-            writer.add_text("run/config", f"```\n{config}\n```")
+            writer.add_text("run/settings", f"```\n{own_settings(config)}\n```")
         with self._guarded("the corpus", pl_module.device):
             writer.add_text("run/corpus", f"```\n{corpus.full_report()}\n```")
 
@@ -174,62 +205,38 @@ def _writer(trainer: Trainer) -> SummaryWriter | None:
 # At the beginning of a run
 
 
-def chart_layout(vocabulary: Vocabulary | IdVocabulary, n_layer: int) -> dict[str, Any]:
-    """Return charts that hold training and validation together, for the custom scalars tab."""
-    kinds = [vocabulary.kind_names[kind] for kind in np.unique(vocabulary.kind_of).tolist()]
-    kinds = [kind for kind in kinds if kind not in ("pad", "start")]  # they are never predicted
-    blocks = [f"layer_{number + 1}" for number in range(n_layer)]
-    parts = ["all", "embedding", "side", *blocks, "head", "interval_head"]
-    tags = {
-        "learning": {
-            "nats per note": ["train/nats_per_note", "valid/nats_per_note"],
-            "loss: nats per token": ["train/loss", "valid/loss"],
-            "nats per note by kind of token, valid": [f"valid/nats_{kind}" for kind in kinds],
-            "nats per note of what is free, some notes given": [
-                f"given/{name}_{how}" for name in GIVEN for how in ("told", "not_told")
-            ],
-            "temperature that suits valid": ["valid/temperature"],
-        },
-        "accuracy by kind of token": {
-            kind: [f"train/accuracy_{kind}", f"valid/accuracy_{kind}"] for kind in kinds
-        },
-        "music": {
-            "overlap with held-out music": ["statistics/overlap", "statistics/overlap_real"],
-            "intervals nearer than their neighbors": [
-                f"embedding/{name}_nearer" for name in ("octaves", "fifths")
-            ],
-        },
-        "the machine": {
-            "norm of gradients": [f"gradient_norm/{part}" for part in parts],
-            "learning rates": ["learning_rate/muon", "learning_rate/adamw"],
-            "tokens and notes a second": [
-                f"machine/{what}_per_second" for what in ("tokens", "notes")
-            ],
-            "memory, GiB": ["machine/memory_gib"],
-        },
-    }
-    return {  # TensorBoard takes tags as patterns
-        category: {
-            title: ["Multiline", [f"^{tag}$" for tag in lines]] for title, lines in charts.items()
-        }
-        for category, charts in tags.items()
-    }
+def own_settings(config: str) -> str:
+    """Return config.yaml with what is this project's first, and without what Lightning leaves open.
+
+    Of a trainer's settings only those that are set are kept.
+    """
+    parts = [part for part in re.split(r"^(?=[a-z])", config, flags=re.MULTILINE) if part.strip()]
+    order = ("run:", "data:", "model:", "monitor:", "checkpoint:", "seed_everything:")
+    ours = [part for name in order for part in parts if part.startswith(name)]
+    trainer = [part for part in parts if part.startswith("trainer:")]
+    set_there = [line for line in "".join(trainer).splitlines() if not line.endswith(": null")]
+    return "".join([*ours, "\n".join(set_there)])
 
 
 def log_settings(writer: SummaryWriter, trainer: Trainer, pl_module: LightningModule) -> None:
-    """Add the run to the table of runs; TensorBoard looks up its latest validation figures."""
+    """Add the run to the table of runs, with what people vary and its latest validation figures."""
     data = trainer.datamodule  # type: ignore[attr-defined]
     run = {"max_steps": trainer.max_steps, "precision": trainer.precision}
+    settings = public_settings({**data.hparams, **pl_module.hparams, **run})
     plain = {
         name: value if isinstance(value, bool | int | float | str) else str(value)
-        for name, value in public_settings({**data.hparams, **pl_module.hparams, **run}).items()
-        if value is not None
+        for name in VARIED
+        if (value := settings[name]) is not None
     }
     note = data.vocabulary.kind_names[data.vocabulary.note_kind]
-    metrics = ("valid/nats_per_note", "valid/loss", f"valid/accuracy_{note}")
+    tags = ("learning/nats_per_note", "learning/loss", f"tokens/accuracy_{note}")
+    metrics = [summary_v2.Metric(tag, group="valid", display_name=f"valid {tag}") for tag in tags]
+    names = [summary_v2.HParam(name) for name in plain]
     file = writer._get_file_writer()  # type: ignore[no-untyped-call]
-    # `add_hparams` would make a run of its own.
-    for summary in hparams(plain, dict.fromkeys(metrics, 0.0)):  # type: ignore[no-untyped-call]
+    for summary in (
+        summary_v2.hparams_config_pb(names, metrics),
+        summary_v2.hparams_pb(plain, trial_id=Path(trainer.default_root_dir).name),
+    ):
         file.add_summary(summary)
 
 
@@ -287,6 +294,12 @@ class Snapshot:
         roll = draw_piano_roll(score, self.prompt.is_closed, title=title, continues=continues)
         self.log_figure(tag, roll)
 
+    def log_notation(self, tag: str, score: Score) -> None:
+        """Add the engraved score of a piece, if it has one."""
+        if has_notation(score.grid):
+            picture = score_picture(score, NOTATION_WIDTH)
+            self.writer.add_image(tag, picture, self.step, dataformats="HWC")
+
 
 def _first_bars(score: Score, bars: int) -> Score:
     return score.excerpt(0, bars + score.has_upbeat)
@@ -299,6 +312,12 @@ def log_sample_rolls(snapshot: Snapshot) -> None:
         snapshot.log_figure(f"music/roll_{number}", roll)
 
 
+def log_sample_notation(snapshot: Snapshot) -> None:
+    """Engrave the same pieces."""
+    for number, score in enumerate(snapshot.samples[:SAMPLES_SHOWN], start=1):
+        snapshot.log_notation(f"music/score_{number}", score)
+
+
 def log_sample_audio(snapshot: Snapshot) -> None:
     """Play the same pieces."""
     for number, score in enumerate(snapshot.samples[:SAMPLES_SHOWN], start=1):
@@ -306,7 +325,7 @@ def log_sample_audio(snapshot: Snapshot) -> None:
 
 
 def log_attention(snapshot: Snapshot) -> None:
-    """Draw which tokens of the first held-out piece each head attends to."""
+    """Draw which tokens of the first held-out piece each head attends to, layer by layer."""
     model, decoder = snapshot.model, snapshot.model.decoder
     longest = min(ATTENTION_TOKENS, decoder.config.context_length)
     ids = snapshot.corpus.split("valid").piece(0)[:longest]
@@ -314,27 +333,9 @@ def log_attention(snapshot: Snapshot) -> None:
     side = side_tensors(model.side(ids[None]), on_device.device)
     maps = decoder.attention_maps(on_device, side=side)[:, 0].float().cpu()  # (L, H, T, T)
     labels = token_labels(ids, model.vocabulary)
-    picture = draw_attention(maps.numpy(), labels, decoder.attention_names)
-    snapshot.log_figure("attention/maps", picture)
-
-
-def log_embeddings(snapshot: Snapshot) -> None:
-    """Write the token embeddings for the projector, and log how near some intervals lie in them.
-
-    torch's `add_embedding` would list the same tokens once more each time, and after a resume.
-    """
-    vocabulary = snapshot.model.vocabulary
-    table = snapshot.model.decoder.embedding.weight.detach().float().cpu().numpy()  # (V, D)
-    folder = Path(snapshot.writer.log_dir)
-    (folder / "projector").mkdir(exist_ok=True)
-    np.savetxt(folder / "projector/embeddings.tsv", table, fmt="%.5g", delimiter="\t")
-    rows = [embeddings.COLUMNS, *embeddings.labels(vocabulary)]
-    np.savetxt(folder / "projector/labels.tsv", rows, "%s", delimiter="\t", encoding="utf-8")
-    (folder / "projector_config.pbtxt").write_text(PROJECTOR_CONFIG)
-    for name, semitones in (("octaves", embeddings.OCTAVE), ("fifths", embeddings.FIFTH)):
-        nearer = embeddings.interval_nearness(table, vocabulary, semitones)
-        if np.isfinite(nearer):
-            snapshot.writer.add_scalar(f"embedding/{name}_nearer", nearer, snapshot.step)
+    for layer, heads in zip(decoder.attention_names, maps.numpy(), strict=True):
+        tag = f"tokens/attention_{layer.replace(' ', '_')}"
+        snapshot.log_figure(tag, draw_heads(heads, labels, layer))
 
 
 def log_given(snapshot: Snapshot) -> None:
@@ -348,7 +349,7 @@ def log_given(snapshot: Snapshot) -> None:
         seeds = [way(score, model.vocabulary) for score in scores]
         for how, nats in zip(("told", "not_told"), free_nats(model, scores, seeds), strict=True):
             if np.isfinite(nats):
-                snapshot.writer.add_scalar(f"given/{name}_{how}", nats, snapshot.step)
+                snapshot.writer.add_scalar(f"with_notes_given/{name}_{how}", nats, snapshot.step)
 
 
 def log_statistics(snapshot: Snapshot) -> None:
@@ -376,26 +377,26 @@ def log_statistics(snapshot: Snapshot) -> None:
 # By what is reported where one fails.
 LOGGED_ONCE: dict[str, Callable[[Snapshot], None]] = {  # for it stays the same
     "the piano roll of the true continuation": lambda snapshot: snapshot.log_continuation(
-        "continuation/roll_true", snapshot.reference, "as it was written", "the piece goes on"
+        "music/continuation_true_roll", snapshot.reference, "as it was written", "the piece goes on"
     ),
     "the sound of the true continuation": lambda snapshot: snapshot.log_audio(
-        "continuation/audio_true", snapshot.reference
+        "music/continuation_true_audio", snapshot.reference
     ),
 }
 LOGGED: dict[str, Callable[[Snapshot], None]] = {
     "how likely pieces are with notes given": log_given,
     "the piano rolls of samples": log_sample_rolls,
+    "the notation of samples": log_sample_notation,
     "the sound of samples": log_sample_audio,
     "the piano roll of the continuation": lambda snapshot: snapshot.log_continuation(
-        "continuation/roll_model",
+        "music/continuation_roll",
         snapshot.continuation.score,
         f"after {snapshot.step} steps",
         "the model goes on",
     ),
     "the sound of the continuation": lambda snapshot: snapshot.log_audio(
-        "continuation/audio_model", snapshot.continuation.score
+        "music/continuation_audio", snapshot.continuation.score
     ),
     "the attention maps": log_attention,
-    "the embeddings": log_embeddings,
     "the statistics of samples": log_statistics,
 }

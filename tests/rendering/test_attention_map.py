@@ -5,7 +5,7 @@ import numpy as np
 from data.corpus.survey import Survey
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.tokenizer import encode
-from rendering.attention_map import draw_attention, token_labels
+from rendering.attention_map import draw_attention, draw_heads, token_labels
 from tests.music import GRID, piece
 from tests.rendering.test_piano_roll import pixels
 
@@ -37,6 +37,19 @@ def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges(
         assert [text.get_position()[0] for text in across] == list(range(4)) * (head == 2)
     # queries go down: the first row is on top
     assert panels[0, 0].transData.transform((0, 0))[1] > panels[0, 0].transData.transform((0, 3))[1]
+
+
+def test_the_heads_of_a_layer_stand_two_a_row_and_are_as_wide_as_a_card():
+    maps = np.zeros((3, 4, 4))
+    maps[2, 3, 0] = 1.0
+    figure = draw_heads(maps, ["Bar 16", "@0", "C4", "1/4"], "layer 2")
+    canvas = pixels(figure)
+    assert canvas.shape[1] <= 360
+    x, y = figure.axes[2].transData.transform((0, 3))
+    assert canvas[canvas.shape[0] - 1 - int(y), int(x)].mean() < 0.4 * 255
+    said = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert [text for text in said if text.startswith("head")] == ["head 1", "head 2", "head 3"]
+    assert said.count("Bar 16") == 3  # at the left of both rows, and below the last
 
 
 def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():

@@ -158,9 +158,12 @@ def charts(folder):
     shown = EventAccumulator(str(folder / "run"), size_guidance={"images": 0}).Reload()
     tags = shown.Tags()
     figures = {tag: [(e.step, e.value) for e in shown.Scalars(tag)] for tag in tags["scalars"]}
-    speed = figures["machine/tokens_per_second"]
+    valid = EventAccumulator(str(folder / "run" / "valid")).Reload()
+    for tag in valid.Tags()["scalars"]:
+        figures[f"valid {tag}"] = [(e.step, e.value) for e in valid.Scalars(tag)]
+    speed = figures["resources/tokens_per_second"]
     return (
-        {tag: line for tag, line in figures.items() if not tag.startswith("machine/")},
+        {tag: line for tag, line in figures.items() if not tag.startswith("resources/")},
         [step for step, _ in speed],
         {tag: [event.step for event in shown.Images(tag)] for tag in tags["images"]},
     )
@@ -224,8 +227,8 @@ def test_a_full_disk_is_reported_and_the_checkpoint_before_stays_whole(folder, w
 def test_what_the_undisturbed_run_shows(whole):
     figures, speed, pictures = charts(whole)
     steps = list(range(1, STEPS + 1))
-    assert [step for step, _ in figures["train/loss"]] == speed == steps
-    assert [step for step, _ in figures["valid/nats_per_note"]] == [3, 6, 9]
+    assert [step for step, _ in figures["learning/loss"]] == speed == steps
+    assert [step for step, _ in figures["valid learning/nats_per_note"]] == [3, 6, 9]
     assert set(map(tuple, pictures.values())) == {(STEPS,)}
 
 

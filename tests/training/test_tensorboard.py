@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import train
-from evaluation.embeddings import COLUMNS
 from tests.folders import enter_same_tunes, run_of_tunes
 from training import tensorboard
 
@@ -53,6 +51,11 @@ def shown(whole):
     return EventAccumulator(str(whole / "run"), size_guidance=EVERYTHING).Reload()
 
 
+@pytest.fixture(scope="module")
+def valid(whole):
+    return EventAccumulator(str(whole / "run" / "valid"), size_guidance=EVERYTHING).Reload()
+
+
 def steps(events):
     return [event.step for event in events]
 
@@ -64,63 +67,58 @@ def weights(run):
 def test_pictures_and_sound_come_at_fixed_points_under_tags_of_their_own(shown):
     tags = shown.Tags()
     assert sorted(tags["audio"]) == [
-        *("continuation/audio_model", "continuation/audio_true"),
         *("music/audio_1", "music/audio_2"),
+        *("music/continuation_audio", "music/continuation_true_audio"),
     ]
     assert sorted(tags["images"]) == [
-        *("attention/maps", "continuation/roll_model", "continuation/roll_true"),
-        *("music/roll_1", "music/roll_2", "statistics/samples"),
+        *("music/continuation_roll", "music/continuation_true_roll"),
+        *("music/roll_1", "music/roll_2", "music/score_1", "music/score_2"),
+        *("statistics/samples", "tokens/attention_layer_1"),
     ]
     assert not set(tags["audio"]) & set(tags["images"])  # TensorBoard would show but one of two
     for tag in tags["audio"]:  # what is always the same stands there once
         assert steps(shown.Audio(tag)) == ([4] if "true" in tag else [4, 8])
     for tag in tags["images"]:
         assert steps(shown.Images(tag)) == ([4] if "true" in tag else [4, 8])
-    model = shown.Audio("continuation/audio_model")
+    model = shown.Audio("music/continuation_audio")
     assert model[0].encoded_audio_string != model[1].encoded_audio_string
 
 
-def test_every_chart_of_the_layout_has_its_lines(shown):
-    (event,) = shown.Tensors("custom_scalars__config__")
-    layout = layout_pb2.Layout()
-    layout.ParseFromString(event.tensor_proto.string_val[0])
-    scalars = set(shown.Tags()["scalars"])
-    charted = {
-        chart.title: {tag.strip("^$") for tag in chart.multiline.tag} & scalars
-        for category in layout.category
-        for chart in category.chart
-    }
-    assert charted["nats per note"] == {"train/nats_per_note", "valid/nats_per_note"}
-    assert charted["note"] == {"train/accuracy_note", "valid/accuracy_note"}
-    assert charted["overlap with held-out music"] == {
-        *("statistics/overlap", "statistics/overlap_real")
-    }
-    absent = {"extend"}  # no tune has so long a note
-    assert {title for title, lines in charted.items() if not lines} <= absent
-    named = {tag for lines in charted.values() for tag in lines}
-    alone = {tag for tag in scalars - named if not tag.startswith("statistics/overlap_")}
-    assert alone == {"gradient_norm/norm"}
+def test_what_matters_comes_first_and_validation_is_a_run_beside_training(shown, valid):
+    """Time Series sorts groups by name, and unfolds two; a run has one color."""
+    tags = shown.Tags()
+    groups = {tag.partition("/")[0] for tag in (*tags["scalars"], *tags["images"])}
+    assert sorted(groups)[:2] == ["learning", "music"]
+    both = {"learning/nats_per_note", "learning/loss", "tokens/accuracy_note"}
+    assert both <= set(tags["scalars"]) & set(valid.Tags()["scalars"])
 
 
-def test_figures_stand_at_the_steps_they_are_of(shown):
-    for tag in ("train/accuracy_note", "gradient_norm/layer_1", "learning_rate/muon"):
+def test_figures_stand_at_the_steps_they_are_of(shown, valid):
+    for tag in ("tokens/accuracy_note", "optimizer/gradient_norm_all"):
         assert steps(shown.Scalars(tag)) == [2, 4, 6, 8], tag
-    for tag in ("machine/notes_per_second", "machine/memory_gib"):
+    for tag in ("resources/notes_per_second", "resources/memory_gib"):
         assert all(event.value > 0 for event in shown.Scalars(tag))
-    for tag in ("valid/accuracy_note", "statistics/overlap", "embedding/octaves_nearer"):
-        assert steps(shown.Scalars(tag)) == [4, 8], tag
+    assert steps(shown.Scalars("statistics/overlap")) == [4, 8]
+    for tag in valid.Tags()["scalars"]:
+        assert steps(valid.Scalars(tag)) == [4, 8], tag
     for tag in (tag for tag in shown.Tags()["scalars"] if "accuracy" in tag or "overlap" in tag):
         assert all(0 <= event.value <= 1 + 1e-6 for event in shown.Scalars(tag)), tag
-    fast, slow = (shown.Scalars(f"machine/{n}_per_second") for n in ("tokens", "notes"))
+    fast, slow = (shown.Scalars(f"resources/{n}_per_second") for n in ("tokens", "notes"))
     assert all(a.value > b.value for a, b in zip(fast, slow, strict=True))
-    rates = [[e.value for e in shown.Scalars(f"learning_rate/{n}")] for n in ("muon", "adamw")]
+    rates = [
+        [e.value for e in shown.Scalars(f"optimizer/learning_rate_{n}")] for n in ("muon", "adamw")
+    ]
     np.testing.assert_allclose(np.divide(*rates), 0.06 / 0.006, rtol=1e-5)
 
 
-def test_settings_configuration_and_corpus_stand_there(shown, whole):
-    (config,) = shown.Tensors("run/config/text_summary")
+def test_settings_configuration_and_corpus_stand_there(shown, valid):
+    (config,) = shown.Tensors("run/settings/text_summary")
     (corpus,) = shown.Tensors("run/corpus/text_summary")
-    assert "n_embd: 32" in config.tensor_proto.string_val[0].decode()
+    settings = config.tensor_proto.string_val[0].decode().splitlines()
+    assert "  n_embd: 32" in settings
+    assert settings[1:3] == ["run: run", "data:"]  # ours first
+    assert f"  max_steps: {STEPS}" in settings
+    assert not [line for line in settings[settings.index("trainer:") :] if line.endswith("null")]
     assert "8 pieces out of 8 MIDI files" in corpus.tensor_proto.string_val[0].decode()
     plugin = shown.summary_metadata["_hparams_/session_start_info"].plugin_data
     start = plugin_data_pb2.HParamsPluginData.FromString(plugin.content).session_start_info
@@ -128,20 +126,12 @@ def test_settings_configuration_and_corpus_stand_there(shown, whole):
     assert start.hparams["max_steps"].number_value == STEPS
     plugin = shown.summary_metadata["_hparams_/experiment"].plugin_data
     experiment = plugin_data_pb2.HParamsPluginData.FromString(plugin.content).experiment
+    named = [info.name for info in experiment.hparam_infos]
+    assert named[:3] == ["batch_size", "context_length", "dropout"]
     metrics = {metric.name.tag for metric in experiment.metric_infos}
-    assert metrics == {"valid/nats_per_note", "valid/loss", "valid/accuracy_note"}
-    assert metrics <= set(shown.Tags()["scalars"])  # where TensorBoard finds their values
-
-
-def test_the_projector_finds_every_token_with_its_labels(whole):
-    config = (whole / "run" / "projector_config.pbtxt").read_text()
-    tensor, metadata = (whole / "run" / "projector" / f"{n}.tsv" for n in ("embeddings", "labels"))
-    assert all(f'"projector/{path.name}"' in config for path in (tensor, metadata))
-    table, rows = np.loadtxt(tensor), metadata.read_text().splitlines()
-    embedding = weights(whole / "run")["decoder.embedding.weight"].numpy()
-    np.testing.assert_allclose(table, embedding, rtol=1e-4)
-    assert rows[0].split("\t") == list(COLUMNS)
-    assert len(rows) == 1 + len(table)
+    assert metrics == {"learning/nats_per_note", "learning/loss", "tokens/accuracy_note"}
+    assert {metric.name.group for metric in experiment.metric_infos} == {"valid"}
+    assert metrics <= set(valid.Tags()["scalars"])  # where TensorBoard finds their values
 
 
 def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
@@ -169,7 +159,7 @@ def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypa
         f"train.py: TensorBoard: {what} cannot be shown: OSError: no font" for what in failing
     ]
     tags = EventAccumulator("run").Reload().Tags()
-    assert "attention/maps" not in tags["images"]
+    assert "tokens/attention_layer_1" not in tags["images"]
     assert "music/roll_1" in tags["images"]
     assert "music/audio_1" not in tags["audio"]
     one, other = weights(whole / "run"), weights(folder / "run")
