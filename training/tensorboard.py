@@ -63,8 +63,10 @@ GROUPS = {name: f"optimizer/{name}_" for name in ("gradient_norm", "learning_rat
 GROUPS |= {"machine": "resources/"}
 LEARNING = ("nats_per_note", "loss", "temperature")
 # What people vary; the table of runs sorts settings by the alphabet, and shows the first five.
-VARIED = ("batch_size", "context_length", "dropout", "learning_rate", "max_steps")
-VARIED += ("muon_learning_rate", "n_embd", "n_head", "n_layer", "path", "precision", "seed")
+VARIED = (
+    *("batch_size", "context_length", "dropout", "learning_rate", "max_steps"),
+    *("muon_learning_rate", "n_embd", "n_head", "n_layer", "path", "precision", "seed"),
+)
 
 
 class RunLogger(TensorBoardLogger):
