@@ -57,28 +57,23 @@ def barred_anew(events: Events, meter: tuple[int, int], steps_per_beat: int) -> 
     """Return events with bars of this meter, if their own are wrong (see `is_barred_wrongly`).
 
     Bar lines stand where the longest notes begin: of all places, the one is taken at which most of
-    the time begins on a bar line, a half of a bar, a beat or a half of it. The piece begins less
-    than a grid step later, so that its beats are on the grid; what comes before the first bar line
-    is an upbeat. An upbeat without notes goes.
+    the time begins on a bar line, a half of a bar, a beat or a half of it. The piece begins with
+    the beat of its first note, and what comes before the first bar line is an upbeat.
     """
     if not len(events.notes) or not is_barred_wrongly(events, meter, steps_per_beat):
         return events
     fit, phase, division = beat_phase(events)
     if fit < LEAST_FIT:
         phase = 0.0  # of no beat the file's own is as good as any
-    length = meter[0] * 4 / meter[1]
-    first = phase + _first_place(events, phase, division, meter) / division
-    first_step = first % length * steps_per_beat
-    moved = math.ceil(first_step - 1e-3) - first_step
-    ticks_per_step = events.ticks_per_beat / steps_per_beat
-    shift = round(moved * ticks_per_step)
-    line = round(math.ceil(first_step - 1e-3) * ticks_per_step)
-    if line and events.notes[:, 0].min() + shift >= line:
-        shift, line = shift - line, 0
+    line = phase + _first_place(events, phase, division, meter) / division
+    beat, onset = 4 / meter[1], int(events.notes[:, 0].min()) / events.ticks_per_beat
+    beats = math.floor((onset - line + 0.5 / steps_per_beat) / beat)  # from line to first note
+    zero, upbeat = line + beats * beat, -beats % meter[0] * beat
     notes, tempi = events.notes.copy(), events.tempi.copy()
-    notes[:, :2] += shift
+    shift = -round(zero * events.ticks_per_beat)
+    notes[:, :2] = np.maximum(notes[:, :2] + shift, 0)
     tempi[:, 0] = np.where(tempi[:, 0] > 0, np.maximum(tempi[:, 0] + shift, 0), 0)
-    lines = [0, line] if line else [0]
+    lines = [0, round(upbeat * events.ticks_per_beat)] if upbeat else [0]
     meters = np.array([(tick, *meter) for tick in lines], dtype=np.int64)
     return dataclasses.replace(events, notes=notes, tempi=tempi, meters=meters)
 

@@ -183,5 +183,5 @@ def test_a_song_without_time_signatures_is_read_with_bars_as_the_model_has_them(
         note = pretty_midi.Note(80, 60 + beat, 0.3 + 0.75 * beat, 0.3 + 0.75 * beat + length)
         midi.instruments[0].notes.append(note)
     score = seed_from_midi(midi, BAND).score
-    assert score.bars["length"].tolist() == [12 + 5, 48, 48, 48]
-    assert score.notes["onset"].tolist() == [5 + 12 * beat for beat in range(12)]
+    assert score.bars["length"].tolist() == [12, 48, 48, 48]
+    assert score.notes["onset"].tolist() == [12 * beat for beat in range(12)]

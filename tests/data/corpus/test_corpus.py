@@ -20,12 +20,12 @@ from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_
 from data.corpus.duplicates import fingerprints
 from data.corpus.report import Copy, LeftOut, report_text
 from data.midi.io import read_midi, write_midi
-from data.score import DRUMS, NOTE, Score, ScoreBatch
+from data.score import DRUMS, NOTE, UNNAMED, Grid, Part, Score, ScoreBatch
 from data.tokens.context import window_head
 from data.tokens.tokenizer import bar_indices, decode
 from data.tokens.vocabulary import Kind
 from tests.folders import NOTTINGHAM, report_of, transposed, tune, write_tunes
-from tests.music import GRID, piece, scores
+from tests.music import GRID, piece, random_score, scores
 
 ROOT = Path(__file__).parents[3]
 
@@ -451,3 +451,42 @@ def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path
 def test_names_cannot_move_the_cursor_of_a_terminal():
     assert printable("a\nb\x1b[31m.mid") == r"a\nb\x1b[31m.mid"
     assert printable("Główny \udce9.mid") == r"Główny \xe9.mid"
+
+
+def test_tracks_become_parts_that_every_piece_is_read_with(tmp_path):
+    rng = np.random.default_rng(0)
+    band = Grid(parts=(Part("MELODY", 0), Part("PIANO", 0), Part("Bass", 33)))
+    songs = [random_score(rng, band) for _ in range(6)]
+    for number, song in enumerate(songs):
+        write_midi(song, tmp_path / "songs" / f"{number}.mid")
+    options = CorpusOptions(parts="track")
+    corpus = open_corpus(tmp_path / "songs", tmp_path / "out", options, progress=False)
+    grid = corpus.vocabulary.grid
+    assert {*grid.parts} == {*band.parts}
+    assert corpus.vocabulary.programs == (0, 1, 2, DRUMS, UNNAMED, UNNAMED + 40)
+    for split in map(corpus.split, SPLITS):
+        for index in range(len(split)):
+            score, changes = read_midi(tmp_path / "songs" / split.names[index], grid)
+            assert decode(split.piece(index), corpus.vocabulary) == score
+            assert (changes.merged, changes.cut) == (0, 0)
+    assert "instruments   " in corpus.full_report()
+    assert "MELODY" in corpus.full_report()
+    other = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
+    assert other.vocabulary.programs == (0, 33, 40, DRUMS)
+    assert "--parts track is advised" in other.full_report()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"parts": "tracks"},
+        {"time_signature": "4"},
+        {"time_signature": "0/4"},
+        {"time_signature": "4/3"},
+        {"time_signature": "99/4"},
+        {"time_signature": "4/4", "grid": "seconds"},
+    ],
+)
+def test_parts_and_time_signatures_that_cannot_be_are_refused(settings):
+    with pytest.raises(CorpusError, match=r"parts|time signature"):
+        CorpusOptions(**settings)
