@@ -25,8 +25,8 @@ import numpy as np
 from data.corpus.corpus import cores
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded
-from data.midi.io import midi_bytes, read_midi
-from data.midi.quantize import MidiError
+from data.midi.io import midi_bytes, parse_events, read_midi
+from data.midi.quantize import MidiError, score_from_events
 from data.score import Grid, Score, canonical
 from data.tokens.tokenizer import decode, encode
 from tests.music import random_score
@@ -68,9 +68,16 @@ def what_becomes_of(content: bytes, path: Path) -> str:
         reason = str(error).removeprefix(f"{path}: ")
         return f"{BROKEN}a reason of several lines" if "\n" in reason else reason
     broken = broken_promise(score)
+    if not broken and parsed(midi_bytes(score)) != score:
+        broken = "another piece where it is written and read again"
     if broken:
         return BROKEN + broken
     return READ if len(score.notes) else SILENT
+
+
+def parsed(content: bytes) -> Score:
+    """Return the Score in the bytes of a MIDI file."""
+    return score_from_events(parse_events(content, "again"), GRID)[0]
 
 
 def broken_promise(score: Score) -> str | None:
@@ -184,9 +191,38 @@ def _odd_event(content: bytes, rng: np.random.Generator) -> bytes:
     return content[:at] + length.to_bytes(4, "big") + event + content[at + 4 :]
 
 
+def _in_first_track(content: bytes, events: bytes) -> bytes:
+    """Begin a track with some events."""
+    at = content.find(b"MTrk") + 4
+    if at < 4:
+        return content
+    length = (int.from_bytes(content[at : at + 4], "big") + len(events)) % 2**32
+    return content[:at] + length.to_bytes(4, "big") + events + content[at + 4 :]
+
+
+def _long_deltas(content: bytes, rng: np.random.Generator) -> bytes:
+    """Add up to 32 of the longest deltas: ticks wrap at 2^32, which are 16 of them."""
+    return _in_first_track(content, b"\xff\xff\xff\x7f\xff\x01\x00" * int(rng.integers(1, 33)))
+
+
+def _hanging(content: bytes, rng: np.random.Generator) -> bytes:
+    """Add notes that are never ended, at some pitches, some of them very often."""
+    pitches = rng.integers(128, size=int(rng.integers(1, 128)))
+    often = int(rng.choice([1, 3, 20, 300]))
+    events = b"".join(bytes([0, 0x90, pitch, 64]) for pitch in pitches.tolist())
+    return _in_first_track(content, events + bytes([0, 0x90, int(pitches[0]), 64]) * often)
+
+
+def _many_tracks(content: bytes, rng: np.random.Generator) -> bytes:
+    """Repeat the last track, up to 600 times."""
+    at = content.rfind(b"MTrk")
+    return content if at < 0 else content + content[at:][:512] * int(rng.integers(1, 600))
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     *(_flip_bits, _insert, _delete, _truncate, _splice),
     *(_chunk_length, _running_status, _header, _odd_event),
+    *(_long_deltas, _hanging, _many_tracks),
 )
 
 

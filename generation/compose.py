@@ -41,7 +41,7 @@ from model.config import SamplingOptions
 from model.decoding import Ids
 from model.sampling import sample
 from model.threads import one_thread
-from rendering.audio import write_wav
+from rendering.audio import has_sound, write_wav
 from rendering.notation import has_notation, write_notation
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
@@ -342,7 +342,8 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     """Write `stem`.mid, .wav, .png, .musicxml and .svg, each whole or not at all.
 
     Args:
-        piece: music on a grid of seconds has no notation, so no .musicxml and no .svg.
+        piece: music on a grid of seconds has no notation, so no .musicxml and no .svg. Where no
+            sound can be made there is no .wav.
         stem: their path without its ending.
         key: the key of the notation; None: it is estimated.
 
@@ -352,9 +353,10 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     stem = Path(stem)
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
-    write_wav(piece.score, wav)
+    if has_sound():
+        write_wav(piece.score, wav)
     write_png(draw_piano_roll(piece.score, piece.given.seed.is_closed, piece.is_given), picture)
-    written = [midi, wav, picture]
+    written = [midi, wav, picture] if has_sound() else [midi, picture]
     if has_notation(piece.score.grid):
         notation = parse_key(key) if key else None
         written += write_notation(piece.score, stem, notation, piece.is_given)

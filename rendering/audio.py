@@ -2,14 +2,16 @@
 
 import io
 import struct
+import sys
 import wave
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pretty_midi
-import tinysoundfont
 from numpy.typing import NDArray
 
+from common.cli import say
 from common.files import write_atomically
 from data.score import DRUMS, Score
 
@@ -19,6 +21,17 @@ _TAIL_SECONDS = 1.5  # of release after the last note ends
 _SILENCE_SECONDS = 0.5  # the length of a Score without notes
 _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
 _CHANNELS = 16  # per synthesizer
+
+
+@cache
+def has_sound() -> bool:
+    """Return whether sound can be made, and say so on stderr where it cannot."""
+    try:
+        import tinysoundfont  # noqa: F401  # there is no wheel for Python 3.13 and newer
+    except ImportError:
+        say("no sound: tinysoundfont is not installed (see README); all else works", sys.stderr)
+        return False
+    return True
 
 
 def write_wav(score: Score, path: str | Path) -> None:
@@ -65,7 +78,8 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     """Synthesize a Score: (samples,) float32, mono, with its peak 1 dB below full scale.
 
     Each note begins and ends on the sample that the tempo gives. The last notes ring out and fade;
-    a held note ends at most ten seconds after the last bar begins.
+    a held note ends at most ten seconds after the last bar begins. It is silence, as long, where
+    no sound can be made.
     """
     notes = score.notes
     if not len(notes):
@@ -76,6 +90,8 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     samples = np.rint(seconds * sample_rate).astype(np.int64)
     tail = int(_TAIL_SECONDS * sample_rate)
     audio = np.zeros(int(samples.max()) + tail, dtype=np.float32)
+    if not has_sound():
+        return audio
     programs = np.unique(notes["program"])
     for first in range(0, len(programs), _CHANNELS):
         group = programs[first : first + _CHANNELS]
@@ -106,6 +122,8 @@ def _play(
         sample_rate: a second.
         audio: changed in place.
     """
+    import tinysoundfont  # see `has_sound`
+
     path = Path(pretty_midi.__file__).with_name("TimGM6mb.sf2")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such sound font; pretty_midi 0.2.11 brings it along")

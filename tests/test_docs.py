@@ -7,7 +7,7 @@ some steps. These are cut short, or not run:
 
 - `train.py` makes four steps with a small model (options are appended, none is taken away). Where
   it asks for several devices, its options are only parsed: `tests/training` runs those.
-- `evaluate.py music` and `all` write four pieces.
+- `evaluate.py music` and `all` write two pieces, and `generate.py` two of many.
 - `play.py` would not end: its options are parsed.
 - `benchmarks` and `make` would take minutes. Of a benchmark's options each must be in its --help;
   of `make` the target must be there, and what it would train or write with is parsed.
@@ -44,7 +44,7 @@ SMALL = shlex.split(
     " --trainer.enable_progress_bar false --monitor.times 0"
 )
 SOME_STEPS = [*SMALL, "--trainer.max_steps", "4", "--trainer.val_check_interval", "4"]
-FEW_PIECES = ["--count", "4"]
+FEW_PIECES = ["--count", "2"]
 EVERYDAY = {"generate.py": generate, "evaluate.py": evaluate}
 CHORALES = ("bwv153.5", "bwv10.7", "bwv14.5", "bwv16.6", "bwv17.7", "bwv20.7", "bwv26.6", "bwv28.6")
 
@@ -171,7 +171,10 @@ def run_python(words: list[str], only_parse: bool = False) -> None:
             command.command_line().parse_args(arguments)
         else:
             is_long = program == "evaluate.py" and arguments[0] in ("all", "music")
-            run_to_the_end(command.main, [*arguments, *(FEW_PIECES if is_long else [])])
+            few = [*(FEW_PIECES if is_long else [])]
+            for option in {"--num-samples", "--best-of"} & set(arguments):
+                few += [option, "2"]
+            run_to_the_end(command.main, [*arguments, *few])
     elif program == "play.py":  # it would not end
         play.command_line().parse_args(arguments)
     elif program == "train.py":

@@ -17,6 +17,7 @@ from generation import defaults
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.serialization import ModelFileError, save_model_file
+from rendering.audio import has_sound, render_audio
 from tests.folders import write_tunes
 from tests.models import PIANIST, QUARTET, tune, untrained, untrained_on
 from tests.music import GRID, vocabulary_for
@@ -62,6 +63,28 @@ def test_the_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
     names = {f"piece{ending}" for ending in (".mid", ".wav", ".png", ".musicxml", ".svg")}
     assert {path.name for path in out.parent.iterdir()} == names
     assert all(name in said for name in names)
+
+
+def test_without_a_synthesizer_all_but_sound_is_written(checkpoint, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tinysoundfont", None)  # as where it is not installed
+    has_sound.cache_clear()
+    try:
+        code, said, errors = run(capsys, "-c", checkpoint, "-n", 1, "-o", tmp_path / "piece")
+        silence = render_audio(tune(tmp_path / "tune.mid"))
+    finally:
+        has_sound.cache_clear()
+    assert code == 0
+    assert ".wav" not in said
+    assert {path.suffix for path in tmp_path.glob("piece.*")} == {
+        ".mid",
+        ".png",
+        ".musicxml",
+        ".svg",
+    }
+    (line,) = errors.splitlines()
+    assert line.startswith("no sound: tinysoundfont is not installed")
+    assert len(silence) > 44_100  # players go on to its end
+    assert not silence.any()
 
 
 def test_what_is_asked_for_is_written(checkpoint, tmp_path, capsys):

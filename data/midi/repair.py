@@ -15,6 +15,7 @@ _MOST_TRACKS = 512  # that are looked into: each takes eight kilobytes more for 
 _LONGEST_DELTA = b"\xff\xff\xff\x7f"
 _LATE = 2 * (2**28 - 1)  # ticks, two such deltas: no note lasts so long
 _MOST_HANGING = 4096  # notes of one pitch
+_MOST_ENDS = 2**19  # that are put in: each takes 64 bytes, and hundreds while it is read
 _TICKS = 2**31  # that symusic counts to
 _LONG_DELTAS = re.compile(rb"[\x80-\xff]{2,3}[\x00-\x7f]")  # and other bytes that look like one
 _DATA_BYTES = {0xC0: 1, 0xD0: 1}  # of a channel's messages; the others have 2
@@ -46,7 +47,7 @@ def repaired(content: bytes) -> symusic.Score | None:
         if most < each:
             break
         pitches, each = np.unique(np.concatenate(hanging)), each * 16
-        if each > _MOST_HANGING:
+        if each > _MOST_HANGING or each * len(pitches) * len(file.tracks) > _MOST_ENDS:
             raise ValueError("too many notes are never ended")
     for track, its, pitch in zip(file.tracks, notes, hanging, strict=True):
         if len(pitch):

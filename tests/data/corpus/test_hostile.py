@@ -255,6 +255,8 @@ def test_only_files_with_such_notes_are_rewritten():
     assert notes["duration"].tolist() == [1] * 3000 + [480]
     with pytest.raises(ValueError, match="too many notes are never ended"):
         repaired(midi(track(on(60), *[on(60, 1)] * 5000, off(60))))
+    with pytest.raises(ValueError, match="too many notes are never ended"):  # it took 5 GiB
+        repaired(midi(track(*map(on, range(128)), *[on(60)] * 300), *[track(on(60))] * 99))
 
 
 @pytest.mark.parametrize(
