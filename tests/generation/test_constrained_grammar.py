@@ -273,7 +273,7 @@ def run_case(seed):
     return True
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.integers(0, 2**32 - 1))
 def test_whatever_is_asked_for_together_is_met(seed):
     assume(run_case(seed))
@@ -562,7 +562,7 @@ def test_a_length_is_one_and_above_nothing(given_lengths):
 
 
 @pytest.mark.slow
-def test_ten_thousand_pieces_of_random_weights_are_whole():
+def test_thousands_of_pieces_of_random_weights_are_whole():
     """At temperature 2: decodable, canonical, no note that hangs or has no length."""
     vocabulary, context = VOCABULARIES[0], 128
     torch.manual_seed(0)
@@ -570,7 +570,7 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
         DecoderConfig(vocabulary.size, n_layer=1, n_head=1, n_embd=8, context_length=context)
     ).eval()
     torch.nn.init.normal_(decoder.head.weight, std=0.5)
-    batch, count = 2500, 0
+    batch, count = 1250, 0
     generator = torch.Generator().manual_seed(0)
     start = np.array([vocabulary.first(Kind.START)])
     for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
@@ -593,4 +593,4 @@ def test_ten_thousand_pieces_of_random_weights_are_whole():
             if not length.notes:
                 assert score.end_step == score.bar_starts[-1]
             count += 1
-    assert count == 10_000
+    assert count == 5_000

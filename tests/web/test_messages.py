@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.music import GRID, PARTS, SECONDS, random_score
@@ -150,6 +150,7 @@ json_values = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(st.dictionaries(st.sampled_from(sorted(a_request())), json_values))
 def test_whatever_is_said_is_heard_or_refused(changes):
     with contextlib.suppress(ValueError):

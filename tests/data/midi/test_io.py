@@ -77,7 +77,7 @@ def disagreement(path):
 def test_both_readers_agree_on_real_files():
     if not NOTTINGHAM.is_dir():
         pytest.skip("NOTTINGHAM names no folder of these tunes")
-    why = [disagreement(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::2]]
+    why = [disagreement(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::6]]
     assert "" not in why
     assert why.count(None) >= 0.99 * len(why)
 
