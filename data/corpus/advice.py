@@ -12,7 +12,7 @@ from data.midi.events import Events
 from data.midi.parts import common_parts, tracks_of
 from data.score import DRUMS, SECONDS, Grid, Part
 
-MOST_FILES = 250  # that are tried
+MOST_FILES = 100  # that are tried
 STEPS = (12, 24)  # a quarter note, that are tried
 CHANCE = 1 / 4  # of a step: how far moments that keep to no beat are from the nearest step
 CLOSE = CHANCE / 2  # what keeps to a grid is nearer
