@@ -127,8 +127,9 @@ class KVCache:
             like: its dtype and device are the cache's.
         """
         H, C, d_k, d_v = shape
-        self.key = like.new_zeros((n_slot, len(start), H, C, d_k))
-        self.value = like.new_zeros((n_slot, len(start), H, C, d_v))
+        # not zeros: nothing reads a column before it is written, so none need be cleared
+        self.key = like.new_empty((n_slot, len(start), H, C, d_k))
+        self.value = like.new_empty((n_slot, len(start), H, C, d_v))
         self.length = 0
         self.padded = bool(start.any())
         self.start = start.to(like.device)
