@@ -31,7 +31,7 @@ from common.cli import (
 )
 from common.files import check_writable
 from data.corpus.options import SPLITS
-from generation.defaults import newest_model
+from generation.defaults import model_path, newest_model
 
 
 def _file(text: str, ending: str) -> str:
@@ -110,7 +110,7 @@ def _add_command(
     command: argparse.ArgumentParser = what.add_parser(name, help=text)
     command.set_defaults(**dict.fromkeys(("beside", "html", "json", "out", "piece")), midi=[])
     add = command.add_argument
-    where = "a model.safetensors (default: the newest of models/bach.safetensors and runs/bach)"
+    where = "a model.safetensors, or the name of one in models/ (default: as for generate.py)"
     add("--checkpoint", "-c", metavar="FILE", help=where)
     if midi:
         add("midi", nargs=nargs, metavar="FILE", help=midi)
@@ -135,6 +135,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.piece and options.midi:
             fail("--piece is about one file: leave out the others")
     read = [options.midi] if options.what == "attention" else options.midi
+    if options.checkpoint is not None:
+        options.checkpoint = str(model_path(options.checkpoint))
     for path in filter(None, (options.checkpoint, options.beside, options.piece, *read)):
         check_file(path)
     try:

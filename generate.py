@@ -37,7 +37,13 @@ from common.cli import (
 from common.files import check_writable
 from data.score import Grid
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
-from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING, DEFAULT_SEED_BARS, newest_model
+from generation.defaults import (
+    DEFAULT_LENGTH,
+    DEFAULT_SAMPLING,
+    DEFAULT_SEED_BARS,
+    model_path,
+    newest_model,
+)
 from generation.length import Length
 from generation.note_text import SeedError, parse_seed_notes
 from model.config import SamplingOptions
@@ -84,8 +90,9 @@ def command_line() -> argparse.ArgumentParser:
         "--checkpoint",
         "-c",
         metavar="FILE",
-        help="the model.safetensors of a training run (default: the newest of\n"
-        "models/bach.safetensors, which comes with Etude, and those in runs/bach)",
+        type=model_path,
+        help="the model.safetensors of a training run, or the name of one in models/\n"
+        "(default: the newest of models/bach.safetensors and those in runs/bach)",
     )
     _add_seed(parser)
     _add_given_notes(parser)

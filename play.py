@@ -21,10 +21,9 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.cli import Parser, fail
-from generation.defaults import newest_model
+from generation.defaults import model_path, newest_model
 
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
@@ -42,9 +41,9 @@ def command_line() -> argparse.ArgumentParser:
         "--checkpoint",
         "-c",
         metavar="FILE",
-        type=Path,
-        help="a model.safetensors to begin with (default: the newest of\n"
-        "models/bach.safetensors and runs/bach)",
+        type=model_path,
+        help="a model.safetensors to begin with, or the name of one in models/\n"
+        "(default: the newest of models/bach.safetensors and those in runs/bach)",
     )
     parser.add_argument(
         "--port",

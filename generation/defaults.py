@@ -27,3 +27,12 @@ def newest_model() -> Path:
         raise FileNotFoundError(f"no model in {PROJECT}: train one with `make music`, or name one")
     newest = max(found, key=lambda path: path.stat().st_mtime)
     return newest.relative_to(PROJECT) if Path.cwd() == PROJECT else newest
+
+
+def model_path(name: str | Path) -> Path:
+    """Return the path of a model that ships where its name is given, such as `bach`.
+
+    A file of that name, here, goes first; whatever else is given is a path.
+    """
+    shipped = PROJECT / "models" / f"{name}.safetensors"
+    return shipped if shipped.is_file() and not Path(name).exists() else Path(name)

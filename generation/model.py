@@ -19,7 +19,7 @@ from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
-from generation.defaults import newest_model
+from generation.defaults import model_path, newest_model
 from generation.given import GivenPieces, GivenTokens
 from model.cpu import speed_up
 from model.decoder import Decoder
@@ -122,13 +122,13 @@ class Model:
 
 
 def load(path: str | Path | None = None) -> Model:
-    """Return the model in a `model.safetensors` file; None: in the newest (see `newest_model`).
+    """Return the model in a `model.safetensors` file, or of a name that ships; None: the newest.
 
     Raises:
         FileNotFoundError: none was named, and there is none.
         ModelFileError: there is no such file, or no model that this program can use in it.
     """
-    path = newest_model() if path is None else path
+    path = newest_model() if path is None else model_path(path)
     decoder, vocabulary_json, summary = load_model_file(path)
     try:
         vocabulary = Vocabulary.from_json(vocabulary_json)

@@ -8,7 +8,7 @@ import pytest
 import evaluate
 import generate
 from generation import defaults
-from generation.defaults import newest_model
+from generation.defaults import model_path, newest_model
 from tests.models import QUARTET, untrained
 
 
@@ -51,6 +51,20 @@ def test_a_command_says_which_model_it_takes(project, capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines()[0] == f"model: {shipped}"
     monkeypatch.chdir(project)
     assert newest_model() == Path("models/bach.safetensors")
+
+
+def test_a_model_that_ships_is_named_without_its_folder(project, capsys):
+    shipped = model_file(project / "models" / "folk.safetensors", 100)
+    assert model_path("folk") == generate.load("folk").path == shipped
+    generate.main(["--checkpoint", "folk", "--bars", "1"])
+    evaluate.main(
+        ["likelihood", "-c", "folk", "--piece", "music/from-nothing.mid", "--out", "s.png"]
+    )
+    assert Path("s.png").is_file()
+    capsys.readouterr()
+    Path("folk").touch()  # a file here goes first
+    assert model_path("folk") == Path("folk")
+    assert model_path("tune") == Path("tune")
 
 
 @pytest.mark.parametrize("command", [generate.main, evaluate.main])
