@@ -1,5 +1,6 @@
 """How many voices sound in pieces, and how pieces end."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -49,6 +50,16 @@ def sounding_voices(score: Score) -> NDArray[np.int64]:
     return np.cumsum(change)[first:-1]
 
 
+def ending_figures(score: Score) -> tuple[float, float, float]:
+    """Return whether a piece ends on a triad, on that of its tonic, and the last chord's beats."""
+    chord = final_chord(score)
+    if not len(chord):
+        return (float("nan"),) * 3
+    sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
+    is_triad = root_of_triad(chord) is not None
+    return float(is_triad), float(ends_on_tonic(score)), sounds / score.grid.steps_per_beat
+
+
 def final_chord(score: Score) -> NDArray[np.void]:
     """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
     notes = pitched_notes(score)
@@ -56,6 +67,21 @@ def final_chord(score: Score) -> NDArray[np.void]:
         return np.empty(0, NOTE)
     last = notes["onset"].max()
     return np.asarray(notes[notes["onset"] + notes["duration"] > last])
+
+
+def final_positions(scores: Sequence[Score]) -> dict[str, dict[str, int]]:
+    """Count where in its bar the last onset of pieces stands.
+
+    Returns:
+        By time signature, as "4/4", and by steps from the bar line, as "24": how many pieces.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for score in scores:
+        if len(score.notes):
+            last = score.bars[-1]
+            position = int(score.notes["onset"].max() - score.bar_starts[-2])
+            counts[f"{last['numerator']}/{last['denominator']}"][str(position)] += 1
+    return {meter: dict(of_meter) for meter, of_meter in counts.items()}
 
 
 def root_of_triad(chord: NDArray[np.void]) -> int | None:

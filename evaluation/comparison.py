@@ -12,6 +12,8 @@ from common.files import NOT_JSON
 from data.keys import above_tonic
 from data.score import Score
 from evaluation import metrics, voice_leading
+from evaluation.cadences import ending_figures
+from evaluation.classifier import ToldApart, tell_apart
 from evaluation.distances import Distance, between_histograms, between_values
 
 DRAWS = 20  # of training pieces: an overlap below all of them has a chance of 1 in 21
@@ -148,6 +150,7 @@ class Comparison:
     pieces: dict[str, int]  # how many there are in each of SETS
     measures: dict[str, StatisticRow[PieceValues]]
     histograms: dict[str, HistogramRow]
+    told_apart: ToldApart
 
     @property
     def rows(self) -> dict[str, StatisticRow[PieceValues] | HistogramRow]:
@@ -162,51 +165,82 @@ def compare(
 
     Two sets of real pieces differ too. So the distance of training pieces from the held-out ones
     is given for reference: over DRAWS draws, with repeats, of as many as were generated. What is
-    not defined is NaN and stays out of every mean.
+    not defined is NaN and stays out of every mean. Last comes whether a classifier that sees all
+    of it, and how pieces end, can tell the sets apart.
 
     All pieces are on one grid, at least one of each set; `seed` is that of the draws.
     """
     sets = dict(zip(SETS, (generated, held_out, train), strict=True))
     draws = np.random.default_rng(seed).integers(len(train), size=(DRAWS, len(generated)))
+    values = {
+        name: {of: np.array([each.of(score) for score in its]) for of, its in sets.items()}
+        for name, each in MEASURES.items()
+    }
+    counts = {name: _count(each, sets) for name, each in HISTOGRAMS.items()}
+    figures = {
+        of: np.column_stack(
+            [
+                *(its[of] for its in values.values()),
+                *(
+                    its[of] / its[of].sum(axis=1, keepdims=True).clip(1)
+                    for _, its in counts.values()
+                ),
+                *np.array([ending_figures(score) for score in pieces]).T,
+            ]
+        )
+        for of, pieces in sets.items()
+    }
     return Comparison(
         {name: len(pieces) for name, pieces in sets.items()},
-        {name: _compare_measure(measure, sets, draws) for name, measure in MEASURES.items()},
-        {name: _compare_histogram(each, sets, draws) for name, each in HISTOGRAMS.items()},
+        {name: _compare_measure(MEASURES[name].label, its, draws) for name, its in values.items()},
+        {
+            name: _compare_histogram(HISTOGRAMS[name].label, *its, draws)
+            for name, its in counts.items()
+        },
+        tell_apart(figures["generated"], figures["held_out"], figures["train"], seed),
     )
 
 
 def _compare_measure(
-    measure: Statistic[float], sets: Mapping[str, Sequence[Score]], draws: NDArray[np.int64]
+    label: str, values: Mapping[str, NDArray[np.float64]], draws: NDArray[np.int64]
 ) -> StatisticRow[PieceValues]:
-    values = {name: np.array([measure.of(s) for s in pieces]) for name, pieces in sets.items()}
+    """Compare the values (pieces,) of the three sets."""
     generated, held_out = _defined(values["generated"]), _defined(values["held_out"])
     real = [between_values(_defined(values["train"][draw]), held_out) for draw in draws]
     return StatisticRow(
-        measure.label,
+        label,
         **{name: PieceValues.of(each) for name, each in values.items()},
         distance=between_values(generated, held_out),
         real_distance=_spreads(real),
     )
 
 
-def _compare_histogram(
-    histogram: Statistic[Counter[int]],
-    sets: Mapping[str, Sequence[Score]],
-    draws: NDArray[np.int64],
-) -> HistogramRow:
+def _count(
+    histogram: Statistic[Counter[int]], sets: Mapping[str, Sequence[Score]]
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.int64]]]:
+    """Return the bins (B,) that any piece has, and by set the counts (pieces, B)."""
     counters = {name: [histogram.of(score) for score in pieces] for name, pieces in sets.items()}
     keys = sorted({key for each in counters.values() for counter in each for key in counter})
-    counts = {  # (pieces, bins)
+    counts = {
         name: np.array([[c[key] for key in keys] for c in each], dtype=np.int64)
         for name, each in counters.items()
     }
     grid = sets["held_out"][0].grid
-    bins = np.array(keys, dtype=np.int64) / (grid.steps_per_beat if histogram.is_time else 1)
+    return np.array(keys) / (grid.steps_per_beat if histogram.is_time else 1), counts
+
+
+def _compare_histogram(
+    label: str,
+    bins: NDArray[np.float64],
+    counts: Mapping[str, NDArray[np.int64]],
+    draws: NDArray[np.int64],
+) -> HistogramRow:
+    """Compare the counts (pieces, B) of the three sets."""
     totals = {name: each.sum(axis=0) for name, each in counts.items()}
     train, held_out = counts["train"], totals["held_out"]
     real = [between_histograms(train[draw].sum(axis=0), held_out) for draw in draws]
     return HistogramRow(
-        histogram.label,
+        label,
         **{name: BinShares.of(bins, each) for name, each in totals.items()},
         distance=between_histograms(totals["generated"], held_out),
         real_distance=_spreads(real),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from evaluation.bootstrap import Estimate
+from evaluation.classifier import ToldApart
 from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
@@ -145,11 +146,22 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
             f"{near} statistics",
             "of the pieces that it writes are as near to held-out pieces as other real pieces are",
         ),
+        *_told_apart(summary.music.told_apart),
         (
             f"{copied} of its runs",
             f"of eight notes stand in a training piece too; of those of held-out pieces {of_real}",
         ),
     ]
+
+
+def _told_apart(told: ToldApart) -> Iterator[tuple[str, str]]:
+    """Yield how well a classifier tells the model's pieces from real ones, if it was asked."""
+    if not math.isnan(told.generated):
+        yield (
+            f"{percent(told.generated)} told apart",
+            "of pairs, one piece by the model and one held-out, are told apart by a classifier "
+            f"that sees all statistics, of two real pieces {percent(told.real)}; 50% is a guess",
+        )
 
 
 def verdict(summary: ModelSummary) -> str:
@@ -298,6 +310,14 @@ def statistics_lines(comparison: Comparison) -> Iterator[str]:
         "last three over their notes.",
         LINE_WIDTH,
     )
+    told = comparison.told_apart
+    if not math.isnan(told.generated):
+        yield from textwrap.wrap(
+            "A classifier that sees all of this of a piece, and how it ends, can tell generated "
+            f"from held-out pieces with an area under the ROC curve of {told.generated:.2f}, "
+            f"training from held-out ones with {told.real:.2f}. 0.5 is a guess, 1 is never wrong.",
+            LINE_WIDTH,
+        )
     for which, called in SETS.items():
         labels: dict[int, list[str]] = {}
         for row in comparison.measures.values():

@@ -10,8 +10,10 @@ from data.keys import Key, estimate_key
 from data.score import DRUMS, NOTE, Grid
 from evaluation.cadences import (
     VoicesAndEndings,
+    ending_figures,
     ends_on_tonic,
     final_chord,
+    final_positions,
     root_of_triad,
     sounding_voices,
 )
@@ -84,6 +86,23 @@ def test_an_ending_on_the_tonic():
     assert not ends_on_tonic(long)
     assert not ends_on_tonic(piece(chord(48, 64, 67)))  # nothing before it
     assert not ends_on_tonic(EMPTY)
+
+
+def test_the_figures_of_an_ending_by_hand():
+    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)
+    home = piece(before + chord(48, 60, 64, start=144, duration=36), [(4, 4, 48)] * 4)
+    assert ending_figures(home) == (1, 1, 3)
+    away = piece(before + chord(43, 59, 62, start=144, duration=6), [(4, 4, 48)] * 4)
+    assert ending_figures(away) == (1, 0, 0.5)
+    assert ending_figures(piece(chord(43, 60, 62, start=0)))[:2] == (0, 0)
+    assert all(map(math.isnan, ending_figures(EMPTY)))
+
+
+def test_where_pieces_end_is_counted_by_meter():
+    waltz = piece(line((60, 62, 64, 65)), [(3, 4, 36)] * 2)
+    bars = [(4, 4, 12), (4, 4, 48), (4, 4, 36)]
+    upbeat = piece([(0, 12, 60, 80, 0), (84, 12, 62, 80, 0)], bars)
+    assert final_positions([waltz, upbeat, upbeat, EMPTY]) == {"3/4": {"0": 1}, "4/4": {"24": 2}}
 
 
 @pytest.mark.parametrize(
