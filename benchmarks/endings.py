@@ -4,10 +4,11 @@
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
 
 Pieces are sampled from nothing, with the sampling options that are generate.py's defaults, each as
-many bars long as a training piece drawn at random. The side input says how many bars follow (see
-`MAX_BARS_TO_FOLLOW` in data/tokens/features.py). Each model is sampled twice, from the same random
-numbers: with the end known, and with that number unknown. Then it only stops where the bars are
-full.
+many bars long as a training piece drawn at random. The side input says how many bars follow, and
+when the final chord begins (blocks `follow` and `final` in data/tokens/features.py). Each model is
+sampled three times: as by default, which for chorales is strict counterpoint, whose final chord is
+a triad (`FinalTriad` in generation/counterpoint.py); with free counterpoint; and so without being
+told of the end. Then it only stops where the bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
                of the music before the last bar (data/keys.py), and the key finder errs
@@ -34,6 +35,7 @@ from data.corpus.corpus import CorpusError
 from data.score import Score
 from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad
 from evaluation.samples import sample_pieces, split_scores
+from generation.constraints import FREE, Constraints
 from generation.defaults import newest_model
 from generation.model import Model, corpus_of, load
 from model.serialization import ModelFileError
@@ -58,10 +60,11 @@ def features(score: Score) -> dict[str, float]:
 
 
 def with_unknown_end(model: Model) -> Model:
-    """Return the model, with the number of bars that follow unknown to it."""
+    """Return the model, with the end of a piece unknown to it."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.side is not None
-    decoder.side.weight.data[:, model.features.blocks["follow"]] = 0
+    for block in ("follow", "final"):
+        decoder.side.weight.data[:, model.features.blocks[block]] = 0
     return replace(model, decoder=decoder)
 
 
@@ -102,9 +105,10 @@ def main() -> None:
     bars = np.random.default_rng(arguments.seed).choice(lengths, arguments.pieces).tolist()
     for path, model in models.items():
         print(path)
-        print_row("  end known", sample_pieces(model, bars, arguments.seed, "end known"))
-        unknown = sample_pieces(with_unknown_end(model), bars, arguments.seed, "end unknown")
-        print_row("  end unknown", unknown)
+        print_row("  default", sample_pieces(model, bars, arguments.seed, "default"))
+        for label, its in (("free", model), ("free, end unknown", with_unknown_end(model))):
+            free = sample_pieces(its, bars, arguments.seed, label, Constraints(counterpoint=FREE))
+            print_row(f"  {label}", free)
 
 
 if __name__ == "__main__":

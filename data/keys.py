@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -190,6 +190,16 @@ def key_followed(heard: NDArray[np.int64]) -> Key | None:
     """Return the key that notes follow, by the (12,) counts of pitch classes, if there is one."""
     tonic, mode = follows_key(heard)
     return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])
+
+
+def count_keys(scores: Iterable[Score]) -> dict[str, list[int]]:
+    """Count the keys that pieces follow: by mode, how many have each of the 12 tonics."""
+    counts: dict[str, list[int]] = {mode: [0] * 12 for mode in PROFILES}
+    for score in scores:
+        key = key_followed(np.bincount(pitched_notes(score)["pitch"] % 12, minlength=12))
+        if key:
+            counts[key.mode][key.tonic] += 1
+    return counts
 
 
 def above_tonic(score: Score) -> Counter[int]:

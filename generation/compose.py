@@ -211,7 +211,8 @@ def _stream(
         for token in given.prompt.tolist():
             row.add(token)
     generator = torch.Generator().manual_seed(random_seed)
-    for ids in _sample(model, grammar, grammar.start(samples), sampling, generator):
+    state = _start(model, grammar, samples, generator)
+    for ids in _sample(model, grammar, state, sampling, generator):
         notes = [row.add(token) for row, token in zip(streams, ids.tolist(), strict=True)]
         yield (
             ids,
@@ -395,8 +396,7 @@ def _seconds_with_seed(seconds: float, seed: Seed) -> float:
     score = seed.score
     begin = float(score.step_seconds(seed.end_step))
     if len(score.bars):
-        last_bar_ends = score.bar_starts[-1] + score.bars["length"][-1]
-        left = float(score.step_seconds(last_bar_ends)) - begin
+        left = float(score.step_seconds(score.bar_starts[-1])) - begin
         if seconds <= left:  # where End could come at once
             raise ConstraintError(
                 f"the seed's last bar goes on for {left:.2f} seconds: ask for more than {seconds:g}"
@@ -430,6 +430,15 @@ def _sample(
         yield ids
 
 
+def _start(
+    model: Model, grammar: ConstrainedGrammar, samples: int, generator: torch.Generator
+) -> ConstrainedState:
+    """Return the state in which pieces begin, with endings, and from nothing keys, at random."""
+    finals = model.draw_finals(samples, generator, grammar.meter)
+    keys = [] if grammar.given.bars else model.draw_keys(samples, generator)
+    return grammar.start(samples, finals, keys)
+
+
 def _write(
     model: Model,
     grammar: ConstrainedGrammar,
@@ -439,7 +448,7 @@ def _write(
     progress: bool,
 ) -> list[Piece]:
     """Write pieces side by side."""
-    state = grammar.start(samples)
+    state = _start(model, grammar, samples, generator)
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(

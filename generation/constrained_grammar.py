@@ -7,11 +7,12 @@ enough that a way to the end that is asked for is always left: there are no dead
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.keys import Key
 from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
@@ -21,7 +22,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState, LatestNotes
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
-from generation.counterpoint import StrictCounterpoint
+from generation.counterpoint import FinalTriad, StrictCounterpoint
 from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
 from generation.no_rests import NoRests
@@ -90,7 +91,6 @@ class ConstrainedGrammar:
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
-        self._last_rules = self._last_rules_in_force(constraints)
         self._reads_latest = constraints.counterpoint == STRICT or constraints.rests == NO_RESTS
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
@@ -102,11 +102,20 @@ class ConstrainedGrammar:
             longest_bar=int(whole_bars.max() if self._meter is None else whole_bars[self._meter]),
             given=self.given,
         )
+        self._last_rules = self._last_rules_in_force(constraints)
         self._numbers = np.arange(vocabulary.size)
         self._program_of = self.features.program_of
         self._needs_last_note, self._last_chance = True, NEVER
         self._check_given(constraints)
         self._rules = self._rules_in_force()
+
+    @property
+    def meter(self) -> tuple[int, int] | None:
+        """The time signature that is asked for or given last; None: the model's choice."""
+        if self._meter is not None:
+            return self.vocabulary.meters[self._meter]
+        bars = self.given.seed.score.bars
+        return (int(bars["numerator"][-1]), int(bars["denominator"][-1])) if len(bars) else None
 
     def _rules_in_force(self) -> list[tuple[set[Kind], Rule]]:
         """Return the rules that narrow the mask, in order, each with the kinds it comes after."""
@@ -124,6 +133,7 @@ class ConstrainedGrammar:
         rules.append((_BEFORE_DURATION, self._mask_long_durations))
         if length.bars:
             rules.append((_BEFORE_POSITION, self._mask_short_bars))
+            rules.append(({Kind.BAR}, self._mask_all_but_rest_of_upbeat))
         if length.bars or length.seconds:
             rules.append((_BEFORE_POSITION, self._mask_end_before_last_bar))
         else:
@@ -142,14 +152,32 @@ class ConstrainedGrammar:
             no_rests = NoRests(self.given, self._is_barred)
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, no_rests.narrow))
         if constraints.counterpoint == STRICT:
+            final = FinalTriad(self.given, self.plan, self._is_barred)
+            before = _BEFORE_POSITION | _BEFORE_NOTE | _BEFORE_DURATION
+            rules.append((before, final.narrow))
             rules.append((_BEFORE_NOTE, StrictCounterpoint(self.given).narrow))
         if self._avoid:
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._avoid.narrow))
         return rules
 
-    def start(self, batch: int) -> ConstrainedState:
-        """Return the state of `batch` rows after the prompt: what is given before any choice."""
+    def start(
+        self,
+        batch: int,
+        final_position: NDArray[np.int64] | int = -1,
+        keys: Sequence[Key | None] = (),
+    ) -> ConstrainedState:
+        """Return the state of `batch` rows after the prompt: what is given before any choice.
+
+        Args:
+            batch: B.
+            final_position: (B,) steps from the last bar line to where the model shall think that
+                the final chord begins, where no given note says so; -1: nowhere in particular.
+            keys: (B,) which key it shall think that a piece is in, where none is asked for and
+                nothing given says so.
+        """
         given = self.given
+        if given.has_note_in_last_bar and self.length.bars == given.bars:
+            final_position = int(given.notes.onset.max()) - given.last_bar_start
         start = self.grammar.start(batch)
         rows = np.zeros(batch, dtype=np.int64)
         state = ConstrainedState(
@@ -157,6 +185,9 @@ class ConstrainedGrammar:
             note_ends=start.free_at,  # one array for both, as long as the model may play all notes
             last_end=rows + given.last_ends.max(initial=0),
             whole_bar=rows.copy(),
+            upbeat=rows.copy(),
+            final_position=rows + final_position,
+            keys=[self._key] * batch if self._key or not keys else keys,
             limit=rows + (self.plan.limit if self.length.seconds else NEVER),
             new_notes=rows.copy(),
             bar_notes=rows.copy(),
@@ -253,10 +284,13 @@ class ConstrainedGrammar:
             self._stepper.advance(state.step_state, ids[:, 0])
             side = self._stepper.compute(state.step_state)
         self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
-        self.features.set_key(side, ids != 0, [self._key] * len(ids))
+        now = side.time + (state.now - side.time[:, -1])[:, None]
+        onset = self.plan.final_onset(state)[:, None]
+        due = np.where((ids == 0) | (onset < 0), -1, np.maximum(onset - now, -1))
+        self.features.set_final(side, due, state.final_position)
+        self.features.set_key(side, ids != 0, state.keys)
         if self.given.is_told:
             note = state.note[:, None] if ids.shape[1] == 1 else latest_notes(ids, self.vocabulary)
-            now = side.time + (state.now - side.time[:, -1])[:, None]
             self._of_given.set(side, now, note, ids != 0)
         return side
 
@@ -449,6 +483,19 @@ class ConstrainedGrammar:
         lengths = self.vocabulary.ids(Kind.LENGTH)
         length = self._numbers[: lengths.stop - lengths.start] + 1
         mask[:, lengths] &= before_this[:, None] + length >= earliest_end
+
+    def _mask_all_but_rest_of_upbeat(
+        self, mask: NDArray[np.bool_], state: ConstrainedState
+    ) -> None:
+        """Mask all but the Length with which the last bar and an upbeat make a whole bar."""
+        is_due = (state.upbeat > 0) & (state.bar_count == self.plan.last_bar)
+        is_due &= (state.kind == Kind.BAR) & (state.upbeat < state.bar_length)
+        is_due &= state.bar_count > self.given.bars  # given bars are as they are
+        rows = np.flatnonzero(is_due)
+        rest = self.vocabulary.first(Kind.LENGTH) + (state.bar_length - state.upbeat)[rows] - 1
+        rows, rest = rows[mask[rows, rest]], rest[mask[rows, rest]]
+        mask[rows] = False
+        mask[rows, rest] = True
 
     def _mask_end_before_last_bar(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask End before the last bar; and there, while it has no note, End and another bar."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.runs import Place
+from data.keys import Key
 from data.tokens.grammar import GrammarState
 from data.tokens.step_features import StepState
 from data.tokens.vocabulary import Kind
@@ -67,6 +69,10 @@ class ConstrainedState(GrammarState):
         note_ends: (B, N) when each note ended or will end, whether the model may play it or not.
         last_end: (B,) the latest of them.
         whole_bar: (B,) length of a whole bar of the meter in force.
+        upbeat: (B,) length of the first bar, where it is shorter than a whole one; else 0.
+        final_position: (B,) steps from the last bar line to where the final chord shall begin; -1:
+            the model decides.
+        keys: of each row the key that the model knows it to be in; None: it knows of none.
         limit: (B,) no note begins from this step on; NEVER: there is no limit, or not yet.
         new_notes: (B,) notes begun after the seed.
         bar_notes, past_notes: (B,) notes begun in this bar, and in the bars before it.
@@ -81,6 +87,9 @@ class ConstrainedState(GrammarState):
     note_ends: NDArray[np.int64]
     last_end: NDArray[np.int64]
     whole_bar: NDArray[np.int64]
+    upbeat: NDArray[np.int64]
+    final_position: NDArray[np.int64]
+    keys: Sequence[Key | None]
     limit: NDArray[np.int64]
     new_notes: NDArray[np.int64]
     bar_notes: NDArray[np.int64]

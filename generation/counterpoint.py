@@ -1,7 +1,8 @@
-"""Strict counterpoint: no parallel fifths, unisons or octaves between instruments.
+"""Strict counterpoint: no parallel fifths, unisons or octaves, and at the end a triad.
 
 Where a piece is in parts, each of which plays a note at a time, two that move together, a fifth or
-an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum).
+an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum). The last notes
+that begin make a triad in root position.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ from numpy.typing import NDArray
 
 from common.interface import OCTAVE
 from data.score import DRUMS
-from data.tokens.spans import NO_PITCH
+from data.tokens.spans import NEVER, NO_PITCH, Ints
 from data.tokens.vocabulary import Kind
 from generation.constrained_state import ConstrainedState
 from generation.given import GivenTokens
+from generation.length import LengthPlan
 
 _PERFECT = np.isin(np.arange(OCTAVE), (0, 7))  # unisons, octaves and fifths, by semitones
+_ROOTS = np.repeat(np.arange(OCTAVE), 2)  # (T,) of all major and minor triads
+_THIRDS = (_ROOTS + np.tile([4, 3], OCTAVE)) % OCTAVE
+_CLASS = np.arange(OCTAVE)
+_IS_ROOT = _ROOTS[:, None] == _CLASS  # (T, 12)
+_IS_THIRD = _THIRDS[:, None] == _CLASS
+_IS_IN_TRIAD = _IS_ROOT | _IS_THIRD | ((_ROOTS[:, None] + 7) % OCTAVE == _CLASS)
 
 
 class StrictCounterpoint:
@@ -74,3 +82,91 @@ class StrictCounterpoint:
         goes = np.sign(pitch - old[..., None])  # (B, P, K)
         is_parallel &= goes[:, :, None] == way[:, None, :, None]
         return np.asarray(is_parallel.any(axis=2)).reshape(len(way), -1)
+
+
+class FinalTriad:
+    """A rule that lets a piece end on a triad in root position, where its final chord is told.
+
+    In the last bar it masks onsets after that of the final chord, where the bar may end, and of
+    that chord the notes with which it would become no triad, or that would end before the bar.
+    Where the key is known, the triad is that of its tonic, if it can be. The rule yields where
+    nothing else is left.
+
+    Args:
+        given: what is given.
+        plan: where the piece may end.
+        is_barred: (N,) the notes that the model may not play.
+    """
+
+    def __init__(self, given: GivenTokens, plan: LengthPlan, is_barred: NDArray[np.bool_]) -> None:
+        vocabulary = given.vocabulary
+        self._given, self._plan, self._vocabulary = given, plan, vocabulary
+        by_program = (len(vocabulary.programs), vocabulary.pitch_count)
+        self._plays = np.asarray((~is_barred).reshape(by_program).any(axis=1))  # (P,)
+        self._is_pitched = np.array(vocabulary.programs) != DRUMS
+        self._steps = np.arange(vocabulary.longest_bar)
+        self._durations = np.arange(vocabulary.longest_duration)  # less one
+        self._leaves = slice(vocabulary.first(Kind.END), vocabulary.ids(Kind.BAR).stop)  # the bar
+        self._class_of = (np.arange(vocabulary.pitch_count) + vocabulary.lowest_pitch) % OCTAVE
+
+    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Take ids away from a mask (B, V); never all of a row."""
+        onset = self._plan.final_onset(state)
+        rows = np.flatnonzero((onset >= 0) & self._plan.is_last_bar(state))
+        if not len(rows):
+            return
+        before = mask[rows]
+        kept = before.copy()
+        final = (onset - state.bar_start)[rows]
+        can_end = kept[:, self._leaves].max(axis=1)[:, None]
+        kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
+        at = np.flatnonzero(state.position[rows] == final)
+        if len(at):
+            lasts = (state.bar_length - state.position)[rows[at], None] - 1
+            durations = self._durations < np.minimum(lasts, self._durations[-1])
+            kept[at, self._vocabulary.ids(Kind.DURATION)] &= ~durations
+            notes = kept[at, self._vocabulary.ids(Kind.NOTE)]
+            on_tonic = notes & self._fits(state, rows[at], self._roots_of_keys(state, rows[at]))
+            on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))
+            is_possible = on_tonic.any(axis=1, keepdims=True)
+            kept[at, self._vocabulary.ids(Kind.NOTE)] = np.where(is_possible, on_tonic, on_any)
+        due, token = self._given.next_ids(state.next_given[rows])
+        kept[due, token] = before[due, token]
+        is_left = kept.any(axis=1)
+        mask[rows[is_left]] = kept[is_left]
+
+    def _roots_of_keys(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
+        """Return (R, T) which triads end the pieces: on the tonic, or any where no key is known."""
+        keys = [state.keys[row] for row in rows.tolist()]
+        return np.array([key.tonic == _ROOTS if key else _ROOTS >= 0 for key in keys])
+
+    def _fits(
+        self, state: ConstrainedState, rows: Ints, may_end: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return (R, N), with which notes chords can become triads that may end, (R, T)."""
+        now, number = state.now[rows], np.arange(len(self._plays))
+        sounds = state.note_ends[rows] > now[:, None]
+        sounds = sounds.reshape(len(rows), len(number), -1) & self._is_pitched[:, None]  # (R, P, K)
+        is_heard = (sounds.any(axis=1)[..., None] & (self._class_of[:, None] == _CLASS)).any(axis=1)
+        is_known = sounds.any(axis=2)  # (R, P)
+        latest = np.where(state.latest.pitch[rows] >= 0, state.latest.pitch[rows], NEVER)
+        is_bass = number == latest.argmin(axis=1)[:, None]  # by what it played last
+        may_begin = self._given.notes.may_begin(now) & self._plays & self._is_pitched & ~is_known
+        to_come = np.cumsum((may_begin & ~is_bass)[:, ::-1], axis=1)[:, ::-1]
+        to_come = np.pad(to_come, ((0, 0), (0, 1)))[:, 1:]  # (R, P) programs after each
+
+        k = np.arange(self._vocabulary.pitch_count)
+        lowest = np.where(sounds.any(axis=1), k, NEVER).min(axis=1)
+        has_bass = (is_bass & is_known).any(axis=1)
+        root = np.where(has_bass, self._class_of[np.minimum(lowest, k[-1])], -1)[:, None]
+        fits = (_IS_IN_TRIAD | ~is_heard[:, None]).all(axis=2) & may_end  # (R, T)
+        fits &= (root < 0) | (root == _ROOTS)
+        has_third = (_IS_THIRD & is_heard[:, None]).any(axis=2)
+        may_lack_third = has_third[:, None] | (to_come > 0)[..., None]  # (R, P, T)
+        classes = _IS_IN_TRIAD & (may_lack_third[..., None] | _IS_THIRD)  # (R, P, T, 12)
+        is_new_bass = (is_bass & ~is_known)[..., None]
+        classes &= _IS_ROOT | ~is_new_bass[..., None]
+        is_good = (classes & fits[:, None, :, None]).any(axis=2)[..., self._class_of]  # (R, P, K)
+        bounds = lowest[:, None, None]
+        is_good &= np.where(is_new_bass, k <= bounds, (k >= bounds) | ~has_bass[:, None, None])
+        return np.asarray(is_good | ~self._is_pitched[:, None]).reshape(len(rows), -1)

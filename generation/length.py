@@ -85,6 +85,9 @@ class LengthPlan:
             if self.length.notes:
                 state.past_notes[rows] += state.bar_notes[rows]
                 state.bar_notes[rows] = 0
+        if Kind.LENGTH in latest:
+            is_first = (state.kind == Kind.LENGTH) & (state.bar_count == 1)
+            state.upbeat[is_first] = state.bar_length[is_first]
         if Kind.TEMPO in latest and self.length.seconds:
             rows = np.flatnonzero((state.kind == Kind.TEMPO) & (state.limit == NEVER))
             tempo = np.array(self.vocabulary.tempos)[state.tempo[rows]]
@@ -100,7 +103,9 @@ class LengthPlan:
             return np.full(len(bar_end), NEVER)
         is_given = state.bar_count < self.given.bars
         whole = np.where(is_given, self.given.whole_bar, state.whole_bar)
-        return np.asarray(bar_end + bars_left * np.minimum(whole, self.longest_bar))
+        whole = np.minimum(whole, self.longest_bar)
+        is_shortened = (bars_left > 0) & (state.upbeat < whole)  # the last bar, by the upbeat
+        return np.asarray(bar_end + bars_left * whole - state.upbeat * is_shortened)
 
     def latest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the last step (B,) that the piece can reach, if the longest bars follow."""
@@ -112,6 +117,21 @@ class LengthPlan:
         is_given = state.bar_count < self.given.bars
         bar_end = np.where(is_given, self.given.end, state.bar_start + state.bar_length)
         return bar_end, self.last_bar - np.maximum(state.bar_count, self.given.bars)
+
+    def final_onset(self, state: ConstrainedState) -> NDArray[np.int64]:
+        """Return the step (B,) at which the final chord is to begin, if the meter stays as it is.
+
+        It is -1 where that is not known, and NEVER before the first bar.
+        """
+        bar_end, bars_left = self._known(state)
+        here = self.given.last_bar_start if self.given.bars == self.last_bar else state.bar_start
+        whole = np.where(state.bar_count < self.given.bars, self.given.whole_bar, state.whole_bar)
+        last_bar = np.where(bars_left > 0, bar_end + (bars_left - 1) * whole, here)
+        latest = np.maximum(state.bar_length - self.vocabulary.grid.steps_per_beat, 0)
+        position = state.final_position
+        position = np.where(bars_left > 0, position, np.minimum(position, latest))
+        onset = np.where(whole > 0, last_bar + position, NEVER)
+        return np.where((state.final_position >= 0) & (self.last_bar < NEVER), onset, -1)
 
     def is_last_bar(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) is in the last bar of its piece."""

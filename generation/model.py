@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from common.interface import OCTAVE
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
+from data.keys import PROFILES, Key
 from data.tokens.context import rebase
 from data.tokens.features import SideFeatures
-from data.tokens.spans import SideArrays
+from data.tokens.spans import Ints, SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import model_path, newest_model
@@ -34,6 +38,8 @@ _SUMMARY = {
     "parallels_per_100_bars": (int, float),
     "rests": (int, float),
     "data": (dict,),
+    "finals": (dict,),
+    "keys": (dict,),
 }
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
@@ -82,6 +88,39 @@ class Model:
     def rebase(self, history: Ids) -> Ids:
         """Return the shorter prompt with which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
+
+    def draw_finals(
+        self, count: int, generator: torch.Generator, meter: tuple[int, int] | None = None
+    ) -> Ints:
+        """Draw where in their last bars the final chords of pieces begin, as in the training set.
+
+        Args:
+            count: how many, B.
+            generator: of the random choice.
+            meter: the time signature; None: any.
+
+        Returns:
+            (B,) steps from the last bar line; -1 where there is nothing to draw from.
+        """
+        positions: Counter[int] = Counter()
+        for its, of_meter in (self.summary.get("finals") or {}).items():
+            if meter is None or its == "{}/{}".format(*meter):
+                positions.update({int(position): n for position, n in of_meter.items()})
+        if not positions:
+            return np.full(count, -1)
+        shares = torch.tensor([*positions.values()], dtype=torch.float64)
+        drawn = torch.multinomial(shares, count, replacement=True, generator=generator)
+        values: Ints = np.array([*positions])[drawn.numpy()]
+        return values
+
+    def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
+        """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""
+        counts = self.summary.get("keys")
+        if not counts:
+            return [None] * count
+        shares = torch.tensor([counts[mode] for mode in PROFILES], dtype=torch.float64)
+        drawn = torch.multinomial(shares.flatten(), count, replacement=True, generator=generator)
+        return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn.tolist()]
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
@@ -141,10 +180,34 @@ def load(path: str | Path | None = None) -> Model:
         is_negative = isinstance(value, int | float) and not value >= 0
         if is_negative or not isinstance(value, (*kinds, type(None))):
             raise ModelFileError(f"{path}: {name} in its summary is {str(value)[:40]!r}")
+    if not _are_finals(summary.get("finals") or {}):
+        raise ModelFileError(f"{path}: finals in its summary are no counts of positions")
+    if not _are_keys(summary.get("keys") or {mode: [1] * OCTAVE for mode in PROFILES}):
+        raise ModelFileError(f"{path}: keys in its summary are no counts of keys")
     model = Model(decoder, vocabulary, summary, Path(path))
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
+
+
+def _are_finals(finals: dict[str, Any]) -> bool:
+    """Return whether a summary's `finals` are what `final_positions` counts."""
+    return all(
+        isinstance(of_meter, dict)
+        and all(position.isdecimal() and len(position) < 9 for position in of_meter)
+        and all(isinstance(count, int) and 0 < count < 2**31 for count in of_meter.values())
+        for of_meter in finals.values()
+    )
+
+
+def _are_keys(keys: dict[str, Any]) -> bool:
+    """Return whether a summary's `keys` are what `count_keys` counts."""
+    counts = [of for mode in PROFILES for of in (keys[mode] if _is_twelve(keys, mode) else [-1])]
+    return all(isinstance(n, int) and 0 <= n < 2**31 for n in counts) and sum(counts) > 0
+
+
+def _is_twelve(keys: dict[str, Any], mode: str) -> bool:
+    return isinstance(keys.get(mode), list) and len(keys[mode]) == OCTAVE
 
 
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:

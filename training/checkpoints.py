@@ -33,6 +33,8 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
+from data.keys import count_keys
+from evaluation.cadences import final_positions
 from evaluation.metrics import rests
 from evaluation.voice_leading import parallels
 from model.serialization import save_model_file
@@ -172,6 +174,8 @@ class Checkpoints(Checkpoint):
             **figures,
             "voices": pl_module.data.voices,
             "parallels_per_100_bars": parallels(pl_module.data.first_pieces),
+            "keys": count_keys(pl_module.data.first_pieces),
+            "finals": final_positions(pl_module.data.first_pieces),
             "rests": float(np.mean([rests(s) for s in pl_module.data.first_pieces] or [1.0])),
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),

@@ -24,7 +24,7 @@ from data.tokens.augment import (
     silent_programs,
     transpositions,
 )
-from data.tokens.context import bar_head_sizes, rebase
+from data.tokens.context import bar_head_sizes, bar_lengths, rebase
 from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
@@ -34,7 +34,8 @@ from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
-KNOWN_KEY_SHARE = 0.3  # and of which key the whole piece is
+KNOWN_FINAL_SHARE = 0.7  # of these: when its final chord begins, too
+KNOWN_KEY_SHARE = 0.3  # of all: of which key the whole piece is
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
@@ -113,6 +114,9 @@ class TrainingWindows:
         self.features.set_augmentation(side, ids, silent, drawn.shift)
         follow = np.where(drawn.has_known_length[:, None], self._follow(ids, drawn), -1)
         self.features.set_bars_to_follow(side, follow)
+        final, position = self._finals(drawn)
+        due = np.where((final[:, None] >= 0) & (ids != 0), final[:, None] - side.time, -1)
+        self.features.set_final(side, due, position)
         self.features.set_key(side, ids != 0, self._keys(drawn))
         return ids, targets, side
 
@@ -142,8 +146,10 @@ class TrainingWindows:
         giving = np.where(is_giving, rng.integers(2**32, size=size * ranks), -1)
         slip *= has_slipped
         has_known_key = rng.random(size * ranks) < KNOWN_KEY_SHARE
+        has_known_final = has_known_length & (rng.random(size * ranks) < KNOWN_FINAL_SHARE)
         drawn = _Drawn(
-            piece, bar, shift, has_known_length, silence, order, slip, giving, has_known_key
+            *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
+            has_known_key,
         )
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
@@ -227,6 +233,25 @@ class TrainingWindows:
         follow = (self._bar_after[drawn.piece] - drawn.bar)[:, None] - begun
         return np.where(ids != 0, follow, -1)
 
+    def _finals(self, drawn: _Drawn) -> tuple[Ints, Ints]:
+        """Return when the final chord of each window's piece begins, where it is to be known.
+
+        Returns:
+            (B,) steps from the first bar of the window, -1 where it is not to be known; and (B,)
+            steps from the bar line.
+        """
+        final, position = np.full((2, len(drawn.piece)), -1)
+        for row in np.flatnonzero(drawn.has_known_final):
+            end = self._split.piece_offsets[drawn.piece[row] + 1]
+            bars = self._split.bar_offsets[drawn.bar[row] : self._bar_after[drawn.piece[row]]]
+            if len(bars):
+                last = self._split.tokens[bars[-1] : end]
+                positions = last[self._kind_of[last] == Kind.POSITION].astype(np.int64)
+                position[row] = positions[-1] - self._vocabulary.first(Kind.POSITION)
+                lengths = bar_lengths(self._split.tokens, bars[:-1], self._vocabulary)
+                final[row] = lengths.sum() + position[row]
+        return final, position
+
 
 @dataclass(frozen=True)
 class _Drawn:
@@ -236,6 +261,7 @@ class _Drawn:
     bar: NDArray[np.int64]  # (B,) at which each begins
     shift: NDArray[np.int64]  # (B,) semitones by which it is moved
     has_known_length: NDArray[np.bool_]  # (B,) whether the model sees how far the end is
+    has_known_final: NDArray[np.bool_]  # (B,) and when the final chord begins
     silence: NDArray[np.float64]  # (B,) `share` of `silent_programs`
     order: NDArray[np.float64]  # (B, P) its `order`
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread

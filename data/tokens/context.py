@@ -22,6 +22,16 @@ def bar_head_sizes(
     return size, vocabulary.kind_of[ids[np.minimum(starts + size, last)]] == Kind.TEMPO
 
 
+def bar_lengths(
+    ids: NDArray[np.integer], starts: NDArray[np.int64], vocabulary: Vocabulary
+) -> NDArray[np.int64]:
+    """Return the steps (B,) of the bars that stand at `starts` (B,) in `ids`."""
+    whole = vocabulary.whole_bars[ids[starts].astype(np.int64) - vocabulary.first(Kind.BAR)]
+    after = ids[starts + 1].astype(np.int64)
+    shortened = after - vocabulary.first(Kind.LENGTH) + 1
+    return np.where(vocabulary.kind_of[after] == Kind.LENGTH, shortened, whole)
+
+
 def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
     """Return the ids with which a window begins that starts at the Bar `ids[start]` of a piece.
 

@@ -33,6 +33,7 @@ from data.tokens.spans import (
 from data.tokens.vocabulary import Kind, Vocabulary
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
+FINAL_HALVES = 16  # half beats, or half seconds, that the final chord is told in; more likewise
 HORIZON_BEATS = 3  # beats, or seconds, for which a given note is told before it is due
 FEW = 16  # programs; a note of more has no column of its own
 # Blocks of intervals, within the octave: which notes, above which root.
@@ -52,6 +53,8 @@ class SideFeatures:
     From outside, all 0 where it is not known:
 
         follow      so many bars follow the id's own
+        final       in how many half beats (of a grid of seconds: half seconds) the final chord
+                    begins, and as how many from its bar line
         silent      programs that were made silent in this window
         moved       semitones up, then semitones down, by which it was moved, to an octave
 
@@ -151,6 +154,7 @@ class SideFeatures:
         notes = self._own_width() + pitches + OCTAVE
         return {
             "follow": MAX_BARS_TO_FOLLOW + 1,
+            "final": 2 * (FINAL_HALVES + 1),
             "silent": programs,
             "moved": 2 * OCTAVE,
             "position": vocabulary.longest_bar,
@@ -210,7 +214,7 @@ class SideFeatures:
     def compute(self, ids: ArrayLike) -> SideArrays:
         """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.
 
-        What only the caller can know (the first three blocks) is left 0.
+        What only the caller can know (the first four blocks) is left 0.
         """
         ids = np.asarray(ids, dtype=np.int64)
         side = self.empty(*ids.shape)
@@ -361,6 +365,21 @@ class SideFeatures:
         rows, places = np.nonzero(follow >= 0)
         columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
         side.bits[rows, places, columns] = 1
+
+    def set_final(self, side: SideArrays, due: Ints, position: Ints) -> None:
+        """Set when the final chord, the last notes that begin together, is to begin.
+
+        Args:
+            side: of ids (B, T).
+            due: (B, T) steps until then; below 0 where that is not known.
+            position: (B,) its steps from the bar line.
+        """
+        rows, places = np.nonzero(due >= 0)
+        first, half = self.blocks["final"].start, self.vocabulary.grid.steps_per_beat / 2
+        for steps in (due[rows, places], position[rows]):
+            halves = np.ceil(steps / half).astype(np.int64)
+            side.bits[rows, places, first + np.minimum(halves, FINAL_HALVES)] = 1
+            first += FINAL_HALVES + 1
 
     def set_key(
         self, side: SideArrays, is_token: NDArray[np.bool_], keys: Sequence[Key | None]

@@ -11,6 +11,7 @@ from data.keys import (
     PROFILES,
     Key,
     above_tonic,
+    count_keys,
     estimate_key,
     follows_key,
     melody_key,
@@ -83,6 +84,13 @@ def test_many_counts_are_in_the_keys_whose_profiles_they_have_the_parallel_one_a
     tonics, modes = follows_key(counts.reshape(2, 12, 12))
     assert tonics.tolist() == [list(range(12))] * 2
     assert modes.tolist() == [[0] * 12, [1] * 12]
+
+
+def test_keys_of_pieces_are_counted_by_mode_and_tonic():
+    scale = [60, 62, 64, 65, 67, 69, 71, 72, 67, 64, 60]
+    in_c, in_e_flat = (piece(line([p + up for p in scale]), bars(3)) for up in (0, 3))
+    counts = count_keys([in_c, in_e_flat, in_c, EMPTY])
+    assert counts == {"major": [2, 0, 0, 1, *[0] * 8], "minor": [0] * 12}
 
 
 def test_few_notes_follow_no_key_nor_do_those_that_fit_two_as_well():

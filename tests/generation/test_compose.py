@@ -117,6 +117,14 @@ def test_new_notes_are_never_counted_as_the_seed(model):
             assert piece.is_given.tolist() == [True] * count + [False] * (~piece.is_given).sum()
 
 
+def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(model):
+    seed = seed_from_notes("C4:2 E4", QUARTET)  # of the last bar 0.75 seconds are left, at 80 bpm
+    with pytest.raises(ConstraintError, match=r"0\.75 seconds"):
+        compose(model, seed, Length(seconds=0.74))
+    (written,) = compose(model, seed, Length(seconds=0.8))
+    assert len(written.score.bars) == 2
+
+
 def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
     seed = seed_from_notes("C4 E4", QUARTET)  # 24 steps, 1.5 seconds
     (piece,) = compose(model, seed, Length(notes=9))

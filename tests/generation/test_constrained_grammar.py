@@ -9,6 +9,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from data.batches.windows import TrainingWindows
 from data.keys import key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, canonical
 from data.tokens.context import rebase
@@ -22,7 +23,7 @@ from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from model.sampling import sample
-from tests.data.batches.test_windows import follow
+from tests.data.batches.test_windows import final, follow, split_of
 
 COARSE = Grid(3)
 VOCABULARIES = (
@@ -481,6 +482,60 @@ def test_the_side_input_has_how_many_bars_follow():
     assert one_by_one == expected.tolist()
     assert bars_beside(ids) == one_by_one  # all at once
     assert {0, 1, MAX_BARS_TO_FOLLOW} <= {*one_by_one}
+
+
+@pytest.mark.parametrize("upbeat", [3, 12])
+def test_the_final_chord_is_told_as_in_training(upbeat, monkeypatch):
+    """Beside a piece that is written, one id at a time or all at once; Start alone knows less."""
+    for share in ("KNOWN_LENGTH_SHARE", "KNOWN_FINAL_SHARE"):
+        monkeypatch.setattr(f"data.batches.windows.{share}", 1)
+    lengths = [upbeat, 12, 12, 12 - upbeat % 12]
+    notes = [(onset, 1, 60, 80, 40) for onset in [*range(0, upbeat + 24, 5), upbeat + 27]]
+    bars = np.array([(4, 4, length) for length in lengths], BAR)
+    tune = canonical(np.array(notes, NOTE), bars, [80] * 4, COARSE)[0]
+    ids = encode(tune, QUARTET)
+    split = split_of([ids], QUARTET)
+    side = TrainingWindows(split, QUARTET, len(ids) - 1, 0).batch(0, 0, 1)[2]
+    expected = final(side, QUARTET)[0, 1:].tolist()
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=4))
+    state = grammar.start(1, np.array([3]))
+    grammar.side(state, ids[None, :1])
+    one_by_one = []
+    for token in ids[1:-1]:
+        assert grammar.allowed(state)[0, token]
+        grammar.advance(state, np.array([token]))
+        one_by_one += final(grammar.side(state, np.array([[token]])), QUARTET)[0].tolist()
+    assert one_by_one == expected
+    assert final(grammar.side(state, ids[None, 1:-1]), QUARTET)[0].tolist() == expected
+    assert expected[-1] == [0, 2]
+
+
+def test_the_last_given_notes_say_when_the_final_chord_begins():
+    seed, length = harmonized(tune_of([60, 62, 64, 65]))
+    grammar = ConstrainedGrammar(QUARTET, length, seed=seed)
+    last = grammar.given.notes.onset.max() - grammar.given.last_bar_start
+    assert grammar.start(2, np.array([7, 8])).final_position.tolist() == [last] * 2
+    longer = ConstrainedGrammar(QUARTET, Length(bars=len(seed.score.bars) + 1), seed=seed)
+    assert longer.start(2, np.array([7, 8])).final_position.tolist() == [7, 8]
+
+
+def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
+    bar, length, seen = QUARTET.first(Kind.BAR), QUARTET.first(Kind.LENGTH), []
+    for chooser in (by_kind, by_rank):
+        for seed in range(12):
+            grammar = ConstrainedGrammar(QUARTET, Length(bars=3))
+            state, choose = grammar.start(1), chooser(QUARTET, seed)
+            ids = [QUARTET.first(Kind.START), bar, length + 2]  # an upbeat of 3 steps to 3/4
+            for token in ids[1:]:
+                grammar.advance(state, np.array([token]))
+            while not grammar.allowed(state)[0, 0]:
+                ids.append(choose(grammar.allowed(state)[0]))
+                grammar.advance(state, np.array(ids[-1:]))
+            bars = decode(grammar.whole(ids), QUARTET).bars
+            if len({*bars["numerator"].tolist()}) == 1:
+                seen.append(3 * bars["numerator"][0] - bars["length"][-1])
+    assert len(seen) > 4
+    assert {*seen} == {3}
 
 
 def test_the_bars_of_other_lengths_are_reckoned():

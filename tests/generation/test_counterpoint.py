@@ -64,10 +64,9 @@ def seed_of(program):
 @pytest.mark.parametrize("kept", [None, 40, 43])
 def test_no_parallels_are_written_nor_with_what_is_kept(kept):
     seed = None if kept is None else seed_of(kept)
-    rng = np.random.default_rng(0)
     strict, free = (
         [written(Constraints(counterpoint=how), rng, seed) for _ in range(4)]
-        for how in (STRICT, FREE)
+        for how, rng in ((STRICT, np.random.default_rng(0)), (FREE, np.random.default_rng(0)))
     )
     assert parallels(strict) == 0
     assert parallels(free) > 10

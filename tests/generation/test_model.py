@@ -1,8 +1,11 @@
 """A model file that lies is refused with one line."""
 
+from collections import Counter
+
 import pytest
 import torch
 
+from data.keys import Key
 from data.tokens.features import SideFeatures
 from generation.model import load
 from model.config import DecoderConfig
@@ -32,6 +35,10 @@ def test_what_a_summary_says_is_read(tmp_path):
     [
         *({"voices": "many"}, {"voices": [4]}, {"voices": -1}, {"step": {}}),
         *({"parallels_per_100_bars": "none"}, {"data": "bach"}, {"data": [1]}),
+        *({"finals": [24]}, {"finals": {"4/4": 24}}, {"finals": {"4/4": {"-1": 2}}}),
+        *({"finals": {"4/4": {"24": 0}}}, {"finals": {"4/4": {"24": "many"}}}),
+        *({"keys": {"major": [1] * 12}}, {"keys": {"major": [0] * 12, "minor": [0] * 12}}),
+        *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
     ],
 )
 def test_a_summary_that_lies_is_refused(tmp_path, summary):
@@ -39,6 +46,30 @@ def test_a_summary_that_lies_is_refused(tmp_path, summary):
     with pytest.raises(ModelFileError, match=next(iter(summary))) as error:
         load(path)
     assert "\n" not in str(error.value)
+
+
+def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp_path):
+    finals = {"4/4": {"24": 3, "0": 1}, "3/4": {"12": 4}}
+    keys = {"major": [0] * 7 + [3] + [0] * 4, "minor": [0] * 9 + [1] + [0] * 2}
+    model = load(saved(tmp_path / "m.safetensors", {"finals": finals, "keys": keys}))
+    generator = torch.Generator().manual_seed(0)
+    drawn = model.draw_finals(2000, generator)
+    assert {*drawn.tolist()} == {0, 12, 24}
+    assert abs((drawn == 12).mean() - 0.5) < 0.05
+    of_meter = model.draw_finals(2000, generator, (4, 4))
+    assert {*of_meter.tolist()} == {0, 24}
+    assert abs((of_meter == 24).mean() - 0.75) < 0.05
+    assert model.draw_finals(2, generator, (2, 4)).tolist() == [-1, -1]
+    drawn_keys = Counter(model.draw_keys(2000, generator))
+    assert {*drawn_keys} == {Key(7, "major"), Key(9, "minor")}
+    assert abs(drawn_keys[Key(7, "major")] / 2000 - 0.75) < 0.05
+
+
+def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
+    model = load(saved(tmp_path / "m.safetensors"))
+    generator = torch.Generator().manual_seed(0)
+    assert model.draw_finals(2, generator).tolist() == [-1, -1]
+    assert model.draw_keys(2, generator) == [None, None]
 
 
 @pytest.mark.parametrize(

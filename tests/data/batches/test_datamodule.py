@@ -134,7 +134,8 @@ def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_targ
 
 def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
-    monkeypatch.setattr("data.batches.windows.KNOWN_KEY_SHARE", 0)
+    for share in ("KNOWN_FINAL_SHARE", "KNOWN_KEY_SHARE"):
+        monkeypatch.setattr(f"data.batches.windows.{share}", 0)
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, side = source.batch(0, 0, 64)
     side.bits[..., source.features.blocks["moved"]] = 0

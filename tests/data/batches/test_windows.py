@@ -5,6 +5,7 @@ import pytest
 
 from common.interface import NOT_SCORED
 from data.batches.windows import (
+    KNOWN_FINAL_SHARE,
     KNOWN_LENGTH_SHARE,
     MOST_SLIP,
     TrainingWindows,
@@ -16,7 +17,7 @@ from data.keys import key_followed
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.augment import programs_of, transposition
 from data.tokens.context import rebase
-from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
+from data.tokens.features import FINAL_HALVES, MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import bar_indices, bar_tempos, encode
 from data.tokens.vocabulary import Kind
 from tests.models import QUARTET, four_parts
@@ -125,6 +126,45 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
     }
 
 
+def final(side, vocabulary):
+    """(B, T, 2) the half beats to the final chord, and its from the bar line; -1: not told."""
+    block = side.bits[..., SideFeatures(vocabulary).blocks["final"]]
+    halves = block.reshape(*block.shape[:2], 2, FINAL_HALVES + 1)
+    return np.where(halves.any(axis=3), halves.argmax(axis=3), -1)
+
+
+def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
+    """An upbeat, and two bars, the last of three beats, with a chord on the second of them."""
+    notes = [(0, 12, 60, 80, 0), (12, 30, 62, 80, 0), (60, 6, 64, 80, 0), (72, 24, 65, 80, 0)]
+    tune = piece(notes, bars=[(4, 4, 12), (4, 4, 48), (4, 4, 36)])
+    vocabulary = vocabulary_for(tune)
+    split = split_of([encode(tune, vocabulary)], vocabulary)
+    for share in ("KNOWN_LENGTH_SHARE", "KNOWN_FINAL_SHARE"):
+        monkeypatch.setattr(f"data.batches.windows.{share}", 1)
+    whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
+    # Start; Bar Length Tempo Position Note Duration; Bar Position Note Duration; Bar Length
+    # Position Note Duration Position Note Duration; End; Pad
+    due = [12] * 7 + [10] * 4 + [2] * 5 + [0] * 4
+    assert final(whole, vocabulary)[0, :, 0].tolist() == due + [-1] * (24 - len(due))
+    assert final(whole, vocabulary)[0, :, 1].tolist() == [2] * 20 + [-1] * 4
+    rows = TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
+    assert {tuple(row) for row in final(rows, vocabulary)[..., 0].tolist()} == {
+        (12, 12, 12, 12, 12, 12, 12, 10, 10),
+        (
+            10,
+            10,
+            10,
+            10,
+            10,
+            2,
+            2,
+            2,
+            2,
+        ),  # Bar, the tempo restated, a note; Bar ...
+        (2, 2, 2, 2, 2, 2, 0, 0, 0),  # the last bar, in which End is left out
+    }
+
+
 def test_far_from_the_end_all_bars_are_alike(monkeypatch):
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
     notes = [(48 * bar, 48, 60 + bar % 12, 80, 0) for bar in range(30)]
@@ -146,9 +186,13 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_known[:, None])
     error = np.sqrt(KNOWN_LENGTH_SHARE * (1 - KNOWN_LENGTH_SHARE) / 1000)
     assert abs(is_known.mean() - KNOWN_LENGTH_SHARE) < 4 * error
+    finals = side.bits[..., SideFeatures(vocabulary).blocks["final"]]
+    knows_final = finals.any(axis=(1, 2))
+    assert not knows_final[~is_known].any()
+    assert abs(knows_final[is_known].mean() - KNOWN_FINAL_SHARE) < 4 * error
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 0)
     plain = windows.batch(0, 0, 1000)
-    block[:] = False
+    block[:] = finals[:] = False
     for array, expected in zip((*plain[:2], *plain[2]), (ids, targets, *side), strict=True):
         np.testing.assert_array_equal(array, expected)
 

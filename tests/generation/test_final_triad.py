@@ -1,0 +1,96 @@
+"""Final chords: pieces at random end on triads, on the tonic's where a key is known."""
+
+import numpy as np
+import pytest
+
+from data.keys import Key
+from data.score import BAR, NOTE, canonical
+from data.tokens.tokenizer import decode
+from data.tokens.vocabulary import Kind
+from evaluation.cadences import final_chord, root_of_triad
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import FREE, NO_RESTS, STRICT, Constraints
+from generation.length import Length
+from generation.seeds import accompanied, continued
+from tests.models import QUARTET
+from tests.music import GRID
+
+PIECES = 12
+
+
+def written(how, final=24, keys=(), seed=None, bars=2):
+    """Pieces of quarter notes that are drawn at random, one of each program on each beat."""
+    constraints = Constraints(counterpoint=how, rests=NO_RESTS)
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), constraints, seed)
+    return [
+        piece_of(constrained, np.random.default_rng(number), final, keys[number : number + 1])
+        for number in range(PIECES)
+    ]
+
+
+def piece_of(constrained, rng, final, keys):
+    """Take the first of what may come: a note of the next program, a quarter, a beat, a bar."""
+    state = constrained.start(1, np.array([final]), keys)
+    first = {kind: QUARTET.first(kind) for kind in Kind}
+    quarter, whole = first[Kind.DURATION] + np.array([11, 47])
+    others = [[quarter], [whole], [first[Kind.TEMPO]]]
+    others += [[first[Kind.POSITION] + 12 * beat] for beat in range(4)]
+    others += [[first[Kind.BAR] + 1], range(QUARTET.size)]
+    ids, begun = constrained.given.prompt.tolist(), set()
+    while not (mask := constrained.allowed(state)[0])[0]:
+        notes = {n: first[Kind.NOTE] + np.arange(49) + 49 * n for n in range(4) if n not in begun}
+        for number, group in [*notes.items(), *enumerate(others, start=4)]:  # noqa: B007
+            choices = np.flatnonzero(mask[group])
+            if len(choices):
+                break
+        begun |= {number}
+        ids.append(int(np.asarray(group)[rng.choice(choices)]))
+        if QUARTET.kind_of[ids[-1]] == Kind.POSITION:
+            begun = set()
+        constrained.advance(state, np.array(ids[-1:]))
+    return decode(constrained.whole(np.array(ids)), QUARTET)
+
+
+def roots(pieces):
+    return [root_of_triad(final_chord(piece)) for piece in pieces]
+
+
+@pytest.mark.parametrize("final", [0, 24])
+def test_random_notes_end_on_a_triad_in_root_position_that_fills_the_bar(final):
+    pieces = written(STRICT, final)
+    assert roots(pieces).count(None) <= 1
+    assert roots(written(FREE, final)).count(None) > PIECES / 2
+    for piece in pieces:
+        position = min(final, max(piece.bars["length"][-1] - 12, 0))
+        assert piece.notes["onset"].max() - piece.bar_starts[-2] <= position
+        last = final_chord(piece)
+        begun = last[last["onset"] == last["onset"].max()]
+        assert (begun["onset"] + begun["duration"] >= piece.bar_starts[-1]).all()
+
+
+def test_where_the_key_is_known_the_triad_is_that_of_its_tonic():
+    keys = [Key(number % 12, "minor") for number in range(PIECES)]
+    found = roots(written(STRICT, keys=keys))
+    assert sum(root == key.tonic for root, key in zip(found, keys, strict=True)) >= PIECES - 2
+
+
+def test_the_chord_is_built_on_what_is_given():
+    """The last of a given tune is an E, of which no chord of C is asked, but one that has it."""
+    notes = np.array([(12 * n, 12, p, 80, 40) for n, p in enumerate([67, 72, 71, 64])], NOTE)
+    tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    seed = accompanied(continued(tune, QUARTET), QUARTET)
+    for piece in written(STRICT, seed=seed, bars=1):
+        chord = final_chord(piece)
+        assert 64 in chord["pitch"][chord["program"] == 40]
+        assert (root_of_triad(chord) or 0) in (0, 1, 4, 9)
+
+
+def test_nothing_is_asked_of_a_piece_whose_end_is_unknown():
+    assert roots(written(STRICT, final=-1)).count(None) > PIECES / 2
+
+
+def test_no_position_is_left_out_of_bars_before_the_last():
+    pieces = written(STRICT, final=0, bars=4)
+    inner = [s.notes["onset"][s.notes["onset"] < s.bar_starts[-2]] for s in pieces]
+    starts = [np.isin(onsets, s.bar_starts) for onsets, s in zip(inner, pieces, strict=True)]
+    assert not all(at_bar.all() for at_bar in starts)
