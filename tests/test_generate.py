@@ -266,7 +266,7 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
         (["--seed-midi", "none.mid"], ["none.mid", "no such file"]),
         (["--seed-midi", __file__], ["test_generate.py", "not a MIDI file"]),
         (["--seed-midi", "a.mid", "--seed-notes", "C4"], ["--seed-midi", "--seed-notes"]),
-        (["--seed-notes", "C4:2 E4", "--seconds", "0.2"], ["last bar", "more than 0.2"]),
+        (["--seed-notes", "C4:2 E4:1", "--seconds", "0.2"], ["last bar", "more than 0.2"]),
         (["--temperature", "-1"], ["temperature", "-1"]),
         (["--temperature", "hot"], ["temperature", "hot"]),
         (["--top-p", "2"], ["top-p"]),

@@ -118,7 +118,7 @@ def test_new_notes_are_never_counted_as_the_seed(model):
 
 
 def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(model):
-    seed = seed_from_notes("C4:2 E4", QUARTET)  # of the last bar 0.75 seconds are left, at 80 bpm
+    seed = seed_from_notes("C4:2 E4:1", QUARTET)  # of the last bar 0.75 seconds are left, at 80 bpm
     with pytest.raises(ConstraintError, match=r"0\.75 seconds"):
         compose(model, seed, Length(seconds=0.74))
     (written,) = compose(model, seed, Length(seconds=0.8))
