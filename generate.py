@@ -196,8 +196,8 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=lambda text: int(text) if text.isdecimal() else text,
         metavar="N",
-        help="the only instruments that may play: by name, or as General MIDI programs from\n"
-        "0 (128: drums); with --best-of, pieces in which all of them play come first",
+        help="the only instruments that may play: by name, or as General MIDI programs\n"
+        "from 0 (128: drums); with --best-of, pieces in which all play come first",
     )
     group.add_argument(
         "--max-polyphony",
