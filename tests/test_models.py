@@ -21,7 +21,7 @@ def header(path):
 
 
 def test_a_model_ships():
-    assert [path.name for path in SHIPPED] == ["bach.safetensors"]
+    assert [path.name for path in SHIPPED] == ["bach.safetensors", "folk.safetensors"]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
