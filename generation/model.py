@@ -116,7 +116,7 @@ class Model:
     def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
         """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""
         counts = self.summary.get("keys")
-        if not counts:
+        if not counts or not any(map(any, counts.values())):
             return [None] * count
         shares = torch.tensor([counts[mode] for mode in PROFILES], dtype=torch.float64)
         drawn = torch.multinomial(shares.flatten(), count, replacement=True, generator=generator)
@@ -203,7 +203,7 @@ def _are_finals(finals: dict[str, Any]) -> bool:
 def _are_keys(keys: dict[str, Any]) -> bool:
     """Return whether a summary's `keys` are what `count_keys` counts."""
     counts = [of for mode in PROFILES for of in (keys[mode] if _is_twelve(keys, mode) else [-1])]
-    return all(isinstance(n, int) and 0 <= n < 2**31 for n in counts) and sum(counts) > 0
+    return all(isinstance(n, int) and 0 <= n < 2**31 for n in counts)
 
 
 def _is_twelve(keys: dict[str, Any], mode: str) -> bool:
