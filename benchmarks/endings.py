@@ -33,7 +33,7 @@ import torch
 from common.cli import Parser, fail, positive_integer, random_seed
 from data.corpus.corpus import CorpusError
 from data.score import Score
-from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad
+from evaluation.cadences import ending_figures
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
 from generation.defaults import newest_model
@@ -45,16 +45,13 @@ DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # a
 
 def features(score: Score) -> dict[str, float]:
     """Return the figures of one piece, by name; shares are 0 or 100."""
-    chord = final_chord(score)
-    last = chord["onset"].max()
-    sounds = int((chord["onset"] + chord["duration"]).min() - last)  # steps
+    triad, tonic, quarters = ending_figures(score)
     onsets = score.notes["onset"]
-    quarter = score.grid.steps_per_beat
     return {
-        "tonic": 100 * ends_on_tonic(score),
-        "triad": 100 * (root_of_triad(chord) is not None),
-        "quarter": 100 * (sounds >= quarter),
-        "quarters": sounds / quarter,
+        "tonic": 100 * tonic,
+        "triad": 100 * triad,
+        "quarter": 100 * (quarters >= 1),
+        "quarters": quarters,
         "onsets": len(np.unique(onsets[onsets >= score.bar_starts[-2]])),
     }
 

@@ -186,9 +186,9 @@ def follows_key(heard: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     return np.where(is_heard, best % 12, -1), best // 12
 
 
-def key_followed(heard: NDArray[np.int64]) -> Key | None:
-    """Return the key that notes follow, by the (12,) counts of pitch classes, if there is one."""
-    tonic, mode = follows_key(heard)
+def key_followed(pitches: NDArray[np.integer[Any]]) -> Key | None:
+    """Return the key that notes of these pitches (N,) follow, if there is one."""
+    tonic, mode = follows_key(np.bincount(pitches % 12, minlength=12))
     return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])
 
 
@@ -196,8 +196,7 @@ def count_keys(scores: Iterable[Score]) -> dict[str, list[int]]:
     """Count the keys that pieces follow: by mode, how many have each of the 12 tonics."""
     counts: dict[str, list[int]] = {mode: [0] * 12 for mode in PROFILES}
     for score in scores:
-        key = key_followed(np.bincount(pitched_notes(score)["pitch"] % 12, minlength=12))
-        if key:
+        if key := key_followed(pitched_notes(score)["pitch"]):
             counts[key.mode][key.tonic] += 1
     return counts
 

@@ -31,8 +31,7 @@ class VoicesAndEndings:
             (
                 float(counts.mean()),
                 float((counts >= voices).mean()),
-                root_of_triad(final_chord(score)) is not None,
-                ends_on_tonic(score),
+                *ending_figures(score)[:2],
             )
             for score, counts in zip(scores, sounding, strict=True)
         ]

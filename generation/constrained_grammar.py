@@ -148,11 +148,13 @@ class ConstrainedGrammar:
     def _last_rules_in_force(self, constraints: Constraints) -> list[tuple[set[Kind], Rule]]:
         """Return the rules that come after all others, and yield where nothing else is left."""
         rules: list[tuple[set[Kind], Rule]] = []
+        by_program = self._is_barred.reshape(-1, self.vocabulary.pitch_count)
+        plays = np.asarray(~by_program.all(axis=1))  # (P,)
         if constraints.rests == NO_RESTS:
-            no_rests = NoRests(self.given, self._is_barred)
+            no_rests = NoRests(self.given, plays)
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, no_rests.narrow))
         if constraints.counterpoint == STRICT:
-            final = FinalTriad(self.given, self.plan, self._is_barred)
+            final = FinalTriad(self.given, self.plan, plays)
             before = _BEFORE_POSITION | _BEFORE_NOTE | _BEFORE_DURATION
             rules.append((before, final.narrow))
             rules.append((_BEFORE_NOTE, StrictCounterpoint(self.given).narrow))

@@ -12,7 +12,12 @@ from data.corpus.runs import Place
 from data.keys import Key
 from data.tokens.grammar import GrammarState
 from data.tokens.step_features import StepState
-from data.tokens.vocabulary import Kind
+from data.tokens.vocabulary import Kind, Vocabulary
+
+
+def bar_ends(vocabulary: Vocabulary) -> slice:
+    """Return the ids with which a bar can end: End, and those of the next Bar."""
+    return slice(vocabulary.first(Kind.END), vocabulary.ids(Kind.BAR).stop)
 
 
 @dataclass

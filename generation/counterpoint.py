@@ -14,7 +14,7 @@ from common.interface import OCTAVE
 from data.score import DRUMS
 from data.tokens.spans import NEVER, NO_PITCH, Ints
 from data.tokens.vocabulary import Kind
-from generation.constrained_state import ConstrainedState
+from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
 from generation.length import LengthPlan
 
@@ -95,30 +95,28 @@ class FinalTriad:
     Args:
         given: what is given.
         plan: where the piece may end.
-        is_barred: (N,) the notes that the model may not play.
+        plays: (P,) the programs of which the model may play notes.
     """
 
-    def __init__(self, given: GivenTokens, plan: LengthPlan, is_barred: NDArray[np.bool_]) -> None:
+    def __init__(self, given: GivenTokens, plan: LengthPlan, plays: NDArray[np.bool_]) -> None:
         vocabulary = given.vocabulary
         self._given, self._plan, self._vocabulary = given, plan, vocabulary
-        by_program = (len(vocabulary.programs), vocabulary.pitch_count)
-        self._plays = np.asarray((~is_barred).reshape(by_program).any(axis=1))  # (P,)
-        self._is_pitched = np.array(vocabulary.programs) != DRUMS
+        self._plays, self._is_pitched = plays, np.array(vocabulary.programs) != DRUMS
         self._steps = np.arange(vocabulary.longest_bar)
         self._durations = np.arange(vocabulary.longest_duration)  # less one
-        self._leaves = slice(vocabulary.first(Kind.END), vocabulary.ids(Kind.BAR).stop)  # the bar
         self._class_of = (np.arange(vocabulary.pitch_count) + vocabulary.lowest_pitch) % OCTAVE
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V); never all of a row."""
-        onset = self._plan.final_onset(state)
-        rows = np.flatnonzero((onset >= 0) & self._plan.is_last_bar(state))
-        if not len(rows):
+        is_last = self._plan.is_last_bar(state)
+        if not is_last.any():
             return
+        onset = self._plan.final_onset(state)
+        rows = np.flatnonzero(is_last & (onset >= 0))
         before = mask[rows]
         kept = before.copy()
         final = (onset - state.bar_start)[rows]
-        can_end = kept[:, self._leaves].max(axis=1)[:, None]
+        can_end = kept[:, bar_ends(self._vocabulary)].max(axis=1)[:, None]
         kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
         at = np.flatnonzero(state.position[rows] == final)
         if len(at):

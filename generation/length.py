@@ -101,9 +101,7 @@ class LengthPlan:
             return np.asarray(np.maximum(bar_end, state.limit))
         if not self.length.bars:
             return np.full(len(bar_end), NEVER)
-        is_given = state.bar_count < self.given.bars
-        whole = np.where(is_given, self.given.whole_bar, state.whole_bar)
-        whole = np.minimum(whole, self.longest_bar)
+        whole = np.minimum(self._whole_bar(state), self.longest_bar)
         is_shortened = (bars_left > 0) & (state.upbeat < whole)  # the last bar, by the upbeat
         return np.asarray(bar_end + bars_left * whole - state.upbeat * is_shortened)
 
@@ -118,6 +116,11 @@ class LengthPlan:
         bar_end = np.where(is_given, self.given.end, state.bar_start + state.bar_length)
         return bar_end, self.last_bar - np.maximum(state.bar_count, self.given.bars)
 
+    def _whole_bar(self, state: ConstrainedState) -> NDArray[np.int64]:
+        """Return the steps (B,) of a whole bar of the last meter that is known."""
+        is_given = state.bar_count < self.given.bars
+        return np.where(is_given, self.given.whole_bar, state.whole_bar)
+
     def final_onset(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the step (B,) at which the final chord is to begin, if the meter stays as it is.
 
@@ -125,7 +128,7 @@ class LengthPlan:
         """
         bar_end, bars_left = self._known(state)
         here = self.given.last_bar_start if self.given.bars == self.last_bar else state.bar_start
-        whole = np.where(state.bar_count < self.given.bars, self.given.whole_bar, state.whole_bar)
+        whole = self._whole_bar(state)
         last_bar = np.where(bars_left > 0, bar_end + (bars_left - 1) * whole, here)
         latest = np.maximum(state.bar_length - self.vocabulary.grid.steps_per_beat, 0)
         position = state.final_position

@@ -182,7 +182,7 @@ def load(path: str | Path | None = None) -> Model:
             raise ModelFileError(f"{path}: {name} in its summary is {str(value)[:40]!r}")
     if not _are_finals(summary.get("finals") or {}):
         raise ModelFileError(f"{path}: finals in its summary are no counts of positions")
-    if not _are_keys(summary.get("keys") or {mode: [1] * OCTAVE for mode in PROFILES}):
+    if (keys := summary.get("keys")) and not _are_keys(keys):
         raise ModelFileError(f"{path}: keys in its summary are no counts of keys")
     model = Model(decoder, vocabulary, summary, Path(path))
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
@@ -202,12 +202,12 @@ def _are_finals(finals: dict[str, Any]) -> bool:
 
 def _are_keys(keys: dict[str, Any]) -> bool:
     """Return whether a summary's `keys` are what `count_keys` counts."""
-    counts = [of for mode in PROFILES for of in (keys[mode] if _is_twelve(keys, mode) else [-1])]
-    return all(isinstance(n, int) and 0 <= n < 2**31 for n in counts)
-
-
-def _is_twelve(keys: dict[str, Any], mode: str) -> bool:
-    return isinstance(keys.get(mode), list) and len(keys[mode]) == OCTAVE
+    return keys.keys() == PROFILES.keys() and all(
+        isinstance(counts, list)
+        and len(counts) == OCTAVE
+        and all(isinstance(count, int) and 0 <= count < 2**31 for count in counts)
+        for counts in keys.values()
+    )
 
 
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from data.tokens.spans import NEVER, Ints
 from data.tokens.vocabulary import Kind
-from generation.constrained_state import ConstrainedState
+from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
 
 
@@ -19,17 +19,14 @@ class NoRests:
 
     Args:
         given: what is given.
-        is_barred: (N,) the notes that the model may not play.
+        plays: (P,) the programs of which the model may play notes.
     """
 
-    def __init__(self, given: GivenTokens, is_barred: NDArray[np.bool_]) -> None:
+    def __init__(self, given: GivenTokens, plays: NDArray[np.bool_]) -> None:
         vocabulary = given.vocabulary
-        self._given, self._vocabulary = given, vocabulary
-        by_program = (len(vocabulary.programs), vocabulary.pitch_count)
-        self._plays = np.asarray((~is_barred).reshape(by_program).any(axis=1))  # (P,)
-        self._program_of = np.arange(len(is_barred)) // vocabulary.pitch_count
+        self._given, self._vocabulary, self._plays = given, vocabulary, plays
+        self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
         self._steps = np.arange(vocabulary.longest_bar)
-        self._leaves = slice(vocabulary.first(Kind.END), vocabulary.ids(Kind.BAR).stop)  # the bar
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
@@ -39,7 +36,7 @@ class NoRests:
         steps = state.bar_start[:, None] + self._steps
         mask[:, positions] &= steps <= soonest[:, None]
         bar_end = state.bar_start + state.bar_length
-        mask[:, self._leaves] &= (soonest >= bar_end)[:, None]
+        mask[:, bar_ends(vocabulary)] &= (soonest >= bar_end)[:, None]
 
         is_due = self._is_due(before[:, notes], state)
         rows = np.flatnonzero(is_due.any(axis=1))

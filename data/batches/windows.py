@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.interface import NOT_SCORED, OCTAVE
+from common.interface import NOT_SCORED
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
@@ -217,7 +217,7 @@ class TrainingWindows:
             notes = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
             pitch = self.features.pitch_of[notes - self._vocabulary.first(Kind.NOTE)]
             pitch = pitch[pitch != NO_PITCH] + self._vocabulary.lowest_pitch + drawn.shift[row]
-            keys[row] = key_followed(np.bincount(pitch % OCTAVE, minlength=OCTAVE))
+            keys[row] = key_followed(pitch)
         return keys
 
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:

@@ -147,16 +147,16 @@ def grid_advice(trials: Sequence[Trial], grid: Grid) -> list[str]:
 def _advised_grid(
     trials: Sequence[Trial], fits: Sequence[int | None], anew: Sequence[int | None]
 ) -> str:
+    """Return the advice: the fewest steps that most files keep to, by their own beats or others."""
     for steps in STEPS:
         for found, how in ((fits, ""), (anew, " and --time-signature 4/4")):
             if _share(found, steps) >= 0.5:
                 strays = [
                     t.name for t, n in zip(trials, found, strict=True) if not _is_in(n, steps)
                 ]
-                name = "--steps-per-beat " * (steps != STEPS[0])
-                advice = f"{name}{steps} steps a beat{how} are advised"
-                if name:
-                    advice = f"{name}{steps}{how} is advised"
+                advice = f"{steps} steps a beat{how} are advised"
+                if steps != STEPS[0]:
+                    advice = f"--steps-per-beat {steps}{how} is advised"
                 return advice + (f"; to no such steps keep {_named(strays)}" if strays else "")
     return "most keep to no steps of a beat: --grid seconds is advised"
 
