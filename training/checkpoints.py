@@ -326,7 +326,7 @@ def _holds_run(folder: Path) -> bool:
 @contextmanager
 def _hold(folder: Path) -> Iterator[bool]:
     """Lock a folder, which is made where need be, and yield whether no other process had it."""
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing = [path for path in folder.parents if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK)
     try:
@@ -341,5 +341,5 @@ def _hold(folder: Path) -> Iterator[bool]:
             (folder / LOCK).unlink()
         lock.release()
         with suppress(OSError):  # there is something in it
-            for path in made:
+            for path in (folder, *missing):  # whichever process has made it
                 path.rmdir()
