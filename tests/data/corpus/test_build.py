@@ -24,12 +24,12 @@ ROOT = Path(__file__).parents[3]
 
 # Both scripts fork, for a process that has all imported is quicker than one that begins.
 KILLED = """
-import os, random, shutil, signal, sys
+import os, random, shutil, signal, sys, threading
 from pathlib import Path
-from data.corpus import build
-from data.corpus import corpus
+from data.corpus import build, corpus, store, worker_pool
 from common import files
-from data.corpus import store
+
+counting = threading.Lock()  # files are synced by threads
 
 def mortal(owner, name):
     function = getattr(owner, name)
@@ -40,9 +40,10 @@ def mortal(owner, name):
 
 def step():
     global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+    with counting:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
@@ -51,6 +52,7 @@ for owner, name in [
 ]:
     mortal(owner, name)
 build.CHUNK_PIECES = 3
+worker_pool.MOST_ITEMS = 1  # else batches grow by the clock, and the steps are not the same twice
 source, out = sys.argv[1:]
 
 def build_and_die(at):
