@@ -87,7 +87,7 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     notes, total = most_surprising(score, nats, MAX_NOTES), nats.sum(axis=1)
     title = printable(Path(options.piece).name)
     labels = [(note.note, note.label) for note in notes]
-    write_png(draw_surprise(score, total, labels, title), options.out)
+    write_png(draw_surprise(score, total, labels, title).svg, options.out)
     _print(f"{options.piece}: {message}" for message in messages)
     _print(tables.surprise_lines(notes))
     surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
@@ -142,8 +142,7 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
     maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, options.from_bar)
-    figure = draw_attention(maps.numpy(), labels, model.decoder.attention_names)
-    write_png(figure, options.out)
+    write_png(draw_attention(maps.numpy(), labels, model.decoder.attention_names), options.out)
     return {}
 
 

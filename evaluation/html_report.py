@@ -7,7 +7,6 @@ script, templates/player.js, moves a line over what is heard.
 
 import base64
 import json
-import math
 import shlex
 import struct
 from pathlib import Path
@@ -28,7 +27,7 @@ from evaluation.samples import MELODIES
 from evaluation.summary import Example, Examples, ModelSummary
 from rendering.audio import mu_law_wav
 from rendering.notation import engrave, has_notation, to_musicxml
-from rendering.piano_roll import draw_piano_roll, draw_surprise, system_places
+from rendering.piano_roll import draw_piano_roll, draw_surprise
 from rendering.png import png_bytes
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -84,7 +83,7 @@ def write_report(
             }
         ),
         runs=_longest_runs(originality),
-        surprise_picture=_data_uri(png_bytes(surprise), "image/png"),
+        surprise_picture=_data_uri(png_bytes(surprise.svg), "image/png"),
         surprise_table=tables.surprise_table(its.most),
         command=command,
         checkpoint=shlex.quote(checkpoint),
@@ -152,15 +151,14 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
 
 def _roll(example: Example) -> tuple[bytes, str, str]:
     """Return the PNG of a piano roll, where its systems are as JSON, and what it shows."""
-    figure = draw_piano_roll(example.score)
-    places = json.dumps([vars(place) for place in system_places(figure, example.score)])
+    roll = draw_piano_roll(example.score)
+    places = json.dumps([vars(place) for place in roll.systems])
     if not example.picture:
         caption = "Pitch over time, a color an instrument. Click in it to hear it from there."
-        return png_bytes(figure), places, caption
+        return png_bytes(roll.svg), places, caption
     picture = example.picture.read_bytes()
     name = printable(example.picture.name)
-    pixels, inches = struct.unpack_from(">II", picture, 16), figure.get_size_inches()
-    is_alike = math.isclose(pixels[0] * inches[1], pixels[1] * inches[0], rel_tol=0.01)
+    is_alike = struct.unpack_from(">II", picture, 16) == (roll.width, roll.height)
     return picture, places if is_alike else "[]", f"{name}; what the model was given is shaded."
 
 

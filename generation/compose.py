@@ -356,7 +356,8 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     write_midi(piece.score, midi)
     if has_sound():
         write_wav(piece.score, wav)
-    write_png(draw_piano_roll(piece.score, piece.given.seed.is_closed, piece.is_given), picture)
+    roll = draw_piano_roll(piece.score, piece.given.seed.is_closed, piece.is_given)
+    write_png(roll.svg, picture)
     written = [midi, wav, picture] if has_sound() else [midi, picture]
     if has_notation(piece.score.grid):
         notation = parse_key(key) if key else None

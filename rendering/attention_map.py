@@ -2,78 +2,107 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from data.tokens.vocabulary import Kind, Vocabulary
+from rendering.svg import LINE, Style, boxes, svg, text
 
-# Inches.
-_TOKEN_SIZE, _LABEL_ROOM, _PANEL_GAP, _TITLE_HEIGHT = 0.085, 0.55, 0.12, 0.27
-_LABEL_POINTS, _LINE = 5, "#5B6570"
-_CELL, _CELL_POINTS = 1.5, 6.5  # of `draw_heads`: TensorBoard's cards are some 350 pixels wide
+# Pixels.
+_TOKEN, _LEAST_PANEL, _LABEL_ROOM, _GAP, _TITLE_HEIGHT = 10, 240, 66, 14, 36
+_CARD, _CARD_LABEL_ROOM = 355, 55  # of `draw_heads`: as wide as TensorBoard's cards
+_LABEL_SIZE, _CARD_LABEL_SIZE = 8.5, 9
+_DARK, _SHADES = "#08306B", 64
+_END: dict[str, Style] = {"text_anchor": "end"}
 
 
-def draw_attention(
-    maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str]
-) -> Figure:
+def draw_attention(maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str]) -> str:
     """Draw attention weights from white (0) to dark (1): a column per layer, a row per head.
 
     Shades follow the square root of the weights, so that a share of 1% is still seen. The maps,
-    (L, H, T, T), hold the weight of each query (down) on each key (across).
+    (L, H, T, T), hold the weight of each query (down) on each key (across). Returns SVG.
     """
     n_layer, n_head, n_token, _ = maps.shape
-    side = max(2.0, _TOKEN_SIZE * n_token)
-    step, total = side + _PANEL_GAP, n_head * (side + _PANEL_GAP) + _LABEL_ROOM + _TITLE_HEIGHT
-    width = n_layer * step + _LABEL_ROOM
-    figure = Figure(figsize=(width, total), facecolor="white")
-    starts = [at for at, label in enumerate(labels) if label.startswith("Bar ") or " s" in label]
+    token = max(_TOKEN, -(-_LEAST_PANEL // n_token))
+    side = token * n_token
+    starts = np.array([at for at, name in enumerate(labels) if name[:4] == "Bar " or " s" in name])
+    parts = [text(4, 16, "looks ↓  at →", font_size=12)]
     for layer, head in np.ndindex(n_layer, n_head):
-        left, floor = _LABEL_ROOM + layer * step, total - _TITLE_HEIGHT - (head + 1) * step
-        axes = figure.add_axes((left / width, floor / total, side / width, side / total))
-        axes.imshow(np.sqrt(maps[layer, head]), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        axes.vlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
-        axes.hlines([at - 0.5 for at in starts], -0.5, n_token - 0.5, color=_LINE, lw=0.4)
-        axes.set(xticks=[], yticks=[])
-        # labels at the edges only, and as plain text: they take time, and ticks six times as long
-        for at, label in enumerate(labels if head == n_head - 1 else ()):
-            axes.text(at, n_token, label, size=_LABEL_POINTS, rotation=90, ha="center", va="top")
-        for at, label in enumerate(labels if layer == 0 else ()):
-            axes.text(-1, at, label, size=_LABEL_POINTS, ha="right", va="center")
-        axes.spines[:].set(color=_LINE, lw=0.4)
-        axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
+        left = _LABEL_ROOM + layer * (side + _GAP)
+        top = _TITLE_HEIGHT + head * (side + _GAP)
+        parts += _panel(left, top, token, maps[layer, head], f"head {head + 1}")
+        x, y = left + starts * token, top + starts * token
+        style: dict[str, Style] = {"fill": LINE, "fill_opacity": 0.6}
+        parts += [boxes(x, top, x + 1, top + side, **style)]
+        parts += [boxes(left, y, left + side, y + 1, **style)]
+        if head == n_head - 1:
+            parts += _labels_below(left, top + side, token, labels, _LABEL_SIZE)
+        if layer == 0:
+            parts += _labels_beside(left, top, token, labels, _LABEL_SIZE)
         if head == 0:
-            axes.set_title(layers[layer], size=11, weight="bold")
-    figure.text(0.005, 1 - 0.1 / total, "looks ↓  at →", va="top", size=7)
-    return figure
+            title: dict[str, Style] = {"font_weight": "bold", "text_anchor": "middle"}
+            parts += [text(left + side / 2, 16, layers[layer], **title)]
+    width, height = _LABEL_ROOM + n_layer * (side + _GAP), n_head * (side + _GAP)
+    return svg(width, _TITLE_HEIGHT + height + _LABEL_ROOM, parts)
 
 
-def draw_heads(maps: NDArray[np.floating], labels: Sequence[str], title: str) -> Figure:
+def draw_heads(maps: NDArray[np.floating], labels: Sequence[str], title: str) -> str:
     """Draw the heads of one layer, two a row, small, and with labels to be read as they are.
 
-    The maps are (H, T, T), otherwise as those of `draw_attention`.
+    The maps are (H, T, T), otherwise as those of `draw_attention`. Returns SVG.
     """
     rows = -(-len(maps) // 2)
-    width, height = _LABEL_ROOM + 2 * _CELL, _TITLE_HEIGHT + rows * _CELL + _LABEL_ROOM
-    figure = Figure(figsize=(width, height), facecolor="white")
-    size = (_CELL - 0.05) / width, (_CELL - 0.05) / height
+    panel = (_CARD - _CARD_LABEL_ROOM) // 2
+    token = (panel - 5) / len(labels)
+    parts = [text(4, 13, f"{title}: looks ↓  at →", font_size=12)]
     for head, weights in enumerate(maps):
         row, column = divmod(head, 2)
-        left = _LABEL_ROOM + column * _CELL
-        floor = height - _TITLE_HEIGHT - (row + 1) * _CELL
-        axes = figure.add_axes((left / width, floor / height, *size))
-        axes.imshow(np.sqrt(weights), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        axes.set(xticks=[], yticks=[])
-        axes.text(0.98, 0.97, f"head {head + 1}", transform=axes.transAxes, ha="right", va="top")
-        style: dict[str, Any] = {"size": _CELL_POINTS}
-        for at, label in enumerate(labels if row == rows - 1 else ()):
-            axes.text(at, len(labels), label, rotation=90, ha="center", va="top", **style)
-        for at, label in enumerate(labels if column == 0 else ()):
-            axes.text(-1, at, label, ha="right", va="center", **style)
-    figure.text(0.02, 1 - 0.1 / height, f"{title}: looks ↓  at →", va="top", size=8)
-    return figure
+        left, top = _CARD_LABEL_ROOM + column * panel, 27 + row * panel
+        parts += _panel(left, top, token, weights, f"head {head + 1}")
+        if row == rows - 1:
+            parts += _labels_below(left, top + panel - 5, token, labels, _CARD_LABEL_SIZE)
+        if column == 0:
+            parts += _labels_beside(left, top, token, labels, _CARD_LABEL_SIZE)
+    return svg(_CARD, 27 + rows * panel + _CARD_LABEL_ROOM, parts)
+
+
+def _panel(
+    left: float, top: float, token: float, weights: NDArray[np.floating], name: str
+) -> list[str]:
+    """Draw the weights of a head, (T, T), each in a square of `token` pixels."""
+    side = token * len(weights)
+    frame: dict[str, Style] = {"fill": "none", "stroke": LINE, "stroke_width": 0.7}
+    parts = [boxes(left, top, left + side, top + side, **frame)]
+    shades = np.rint(_SHADES * np.sqrt(weights))
+    for shade in np.unique(shades[shades > 0]).tolist():
+        query, key = np.nonzero(shades == shade)
+        x, y = left + key * token, top + query * token
+        style: dict[str, Style] = {"fill": _DARK, "fill_opacity": shade / _SHADES}
+        parts.append(boxes(x, y, x + token, y + token, **style))
+    return [*parts, text(left + side - 5, top + 11, name, font_size=12, **_END)]
+
+
+def _labels_beside(
+    left: float, top: float, token: float, labels: Sequence[str], size: float
+) -> list[str]:
+    """Write a label at the left of each row of a panel."""
+    return [
+        text(left - 3, top + (at + 0.5) * token, label, font_size=size, **_END)
+        for at, label in enumerate(labels)
+    ]
+
+
+def _labels_below(
+    left: float, bottom: float, token: float, labels: Sequence[str], size: float
+) -> list[str]:
+    """Write a label below each column of a panel, upwards."""
+    parts = []
+    for at, label in enumerate(labels):
+        x, y = left + (at + 0.5) * token, bottom + 3
+        turned = f"rotate(-90 {x:.1f} {y:.1f})"
+        parts.append(text(x, y, label, font_size=size, transform=turned, **_END))
+    return parts
 
 
 def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:

@@ -6,27 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pretty_midi
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
-from data.instrument_names import instrument_name
+from data.instrument_names import instrument_name, sound_name
 from data.score import DRUMS, MOST_PROGRAM, Score
+from rendering.svg import LINE, SMALL_SIZE, TITLE_SIZE, Style, boxes, legend, svg, text
 
 # Okabe and Ito's colors, which color-blind readers tell apart; past six programs they repeat.
 _PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _SEED, _SEED_TINT = "#343C46", 0.2  # a seed note: this, with so much of its program's color
-_SEED_GROUND, _BLACK_KEY, _LINE = "#F5ECD3", "#0F2A4710", "#5B6570"
+_SEED_GROUND = "#F5ECD3"
+_BLACK_KEY: dict[str, Style] = {"fill": "#0F2A47", "fill_opacity": 0.06}
 _IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
 
-# Inches. A system is one line of bars, and every pitch has a row in it.
-_WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 13.0, 0.45, 0.15, 0.3, 0.55, 0.27
-_DRUM_NAMES = 1.1  # more room at the left where there are drums
+# Pixels. A system is one line of bars, and every pitch has a row in it.
+_WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 1560, 54, 18, 36, 66, 32
+_MARKS = 36  # room for meters above the first system
+_DRUM_NAMES = 132  # more room at the left where there are drums
+_ROW, _ROW_OF_MANY, _MOST_HEIGHT = 10, 8, 720  # of a row, alone or of many systems; of a system
 # Quarter notes or seconds per system, and systems; longer pieces get denser systems.
 _SYSTEM_BEATS, _MAX_SYSTEMS = {"beats": 32, "seconds": 16}, 16
 _MAX_NUMBERS = 24  # bar numbers per system
@@ -35,11 +32,74 @@ _LEGEND_COLUMNS = 6
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
 # Surprise: pale where a note was expected, through amber to dark red, ever darker.
 MAX_NATS = 8
-_SURPRISE = LinearSegmentedColormap.from_list(
-    "surprise", ["#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026"]
-)
+_SURPRISE = ("#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026")
 _NOT_SCORED, _LIST_COLUMNS = "#FFFFFF", 2
+_SHADES = 16  # a nat: colors that can be told apart
+_SCALE_WIDTH = 312
+_BOLD: dict[str, Style] = {"font_weight": "bold", "fill": _SEED}
+_SMALL: dict[str, Style] = {"font_size": SMALL_SIZE}
+_MIDDLE: dict[str, Style] = {"text_anchor": "middle"}
+_HALO: dict[str, Style] = {"stroke": "#ffffff", "stroke_width": 4, "paint_order": "stroke"}
 _ALL_OPEN = np.zeros(0, dtype=bool)
+
+
+@dataclass(frozen=True)
+class SystemPlace:
+    """Where a system of a piano roll is in the picture, and when what is in it sounds.
+
+    Attributes:
+        top, bottom: shares of the height of the picture, from its top.
+        times: (share of the width, seconds) of its first and last step and the bar lines between.
+    """
+
+    top: float
+    bottom: float
+    times: list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class PianoRoll:
+    """A picture of a Score.
+
+    Attributes:
+        svg: the picture, of `width` and `height` pixels.
+        systems: where its systems are, from the top down.
+    """
+
+    svg: str
+    width: int
+    height: int
+    systems: list[SystemPlace]
+
+
+@dataclass(frozen=True)
+class _System:
+    """A line of bars: the steps from `start` to `end`, and the pixels and rows of its edges."""
+
+    start: int
+    end: int
+    left: int
+    step_width: float
+    top: int
+    bottom: int
+    highest: float
+    row_height: int
+
+    def x(self, step: ArrayLike) -> NDArray[np.float64]:
+        """Return how many pixels from the left grid steps are."""
+        return self.left + (np.asarray(step) - self.start) * self.step_width
+
+    def y(self, row: ArrayLike) -> NDArray[np.float64]:
+        """Return how many pixels from the top rows are."""
+        return self.top + (self.highest - np.asarray(row)) * self.row_height
+
+    def place(self, score: Score, height: int) -> SystemPlace:
+        """Return where it is in a picture so many pixels high."""
+        lines = score.bar_starts[(score.bar_starts > self.start) & (score.bar_starts < self.end)]
+        steps = np.array([self.start, *lines.tolist(), self.end])
+        times = np.stack([self.x(steps) / _WIDTH, score.step_seconds(steps)], axis=1).round(5)
+        top, bottom = (round(edge / height, 5) for edge in (self.top, self.bottom))
+        return SystemPlace(top, bottom, times.tolist())
 
 
 def draw_piano_roll(
@@ -48,7 +108,7 @@ def draw_piano_roll(
     is_given: NDArray[np.bool_] | None = None,
     title: str = "",
     continues: str = "the model goes on",
-) -> Figure:
+) -> PianoRoll:
     """Draw pitch over time, one color per program, in as many systems as the bars need.
 
     An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
@@ -65,75 +125,154 @@ def draw_piano_roll(
     is_dark = np.isin(notes["onset"], np.flatnonzero(is_closed)) if is_given is None else is_given
     is_seed = is_closed.any() and bool(np.all(notes["onset"][is_dark] < is_closed.argmin()))
     is_seed |= bool(is_closed.size and is_closed.all())
-    entries = [Patch(color=_SEED, label="seed" if is_seed else "kept")] if is_dark.any() else []
+    entries = [(_SEED, "seed" if is_seed else "kept")] if is_dark.any() else []
     for program, color in color_of.items():
         if is_seed or not is_dark[notes["program"] == program].all():
-            entries.append(Patch(color=color, label=instrument_name(program, score.grid)))
-    colors = np.array([to_rgb(color_of[p]) for p in notes["program"].tolist()]).reshape(-1, 3)
-    colors[is_dark] = (1 - _SEED_TINT) * np.array(to_rgb(_SEED)) + _SEED_TINT * colors[is_dark]
-    head = _TEXT_LINE * -(-len(entries) // _LEGEND_COLUMNS)
-    figure, (left, top) = _draw_roll(score, colors, is_closed, title, continues, head)
-    style: dict[str, Any] = {"frameon": False, "fontsize": 9, "borderpad": 0.2, "handlelength": 1.2}
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (left, top), "borderaxespad": 0}
-    figure.legend(handles=entries, ncols=_LEGEND_COLUMNS, **place, **style)
-    return figure
+            entries.append((color, instrument_name(program, score.grid)))
+    colors = _rgb([color_of[program] for program in notes["program"].tolist()])
+    colors[is_dark] = (1 - _SEED_TINT) * _rgb([_SEED]) + _SEED_TINT * colors[is_dark]
+    lines = range(0, len(entries), _LEGEND_COLUMNS)
+    page = _Page.of(score, title, head=_TEXT_LINE * len(lines))
+    parts = [
+        legend(page.left, page.head + at * _TEXT_LINE, entries[first : first + _LEGEND_COLUMNS])
+        for at, first in enumerate(lines)
+    ]
+    return page.roll([*_systems(page, colors, is_closed, continues), *parts])
 
 
-def _draw_roll(
-    score: Score,
+def draw_surprise(
+    score: Score, nats: NDArray[np.float64], listed: Sequence[tuple[int, str]], title: str = ""
+) -> PianoRoll:
+    """Draw pitch over time, from pale for expected notes to dark for surprising ones.
+
+    A color means the same surprise in every picture; from MAX_NATS up all notes are equally dark.
+    Of N notes the nats are (N,); notes without a figure (NaN) are white. `listed` has the index in
+    the Score, and a line of text, of notes to point at; the first is 1.
+    """
+    is_known = np.isfinite(nats)
+    colors = _surprise_colors(np.where(is_known, nats, 0))
+    colors[~is_known] = _rgb([_NOT_SCORED])
+    lines = -(-len(listed) // _LIST_COLUMNS)
+    foot = _TEXT_LINE * lines + 42 if listed else 0
+    page = _Page.of(score, title, head=50, foot=foot)
+    parts = [*_systems(page, colors), *_surprise_scale(page, bool(is_known.all()))]
+    for number, (note, line) in enumerate(listed):
+        parts += page.mark(note, str(number + 1))
+        column, place = divmod(number, lines)
+        x = page.left + column * (_WIDTH - page.left) / _LIST_COLUMNS
+        y = page.height - foot + 36 + place * _TEXT_LINE
+        parts += [text(x, y, str(number + 1), **_BOLD), text(x + 36, y, line, fill=_SEED)]
+    return page.roll(parts)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """How a piano roll is laid out.
+
+    Attributes:
+        row: of each note, (N,); see `_rows`.
+        left: pixels from the left edge to the systems.
+        head: pixels from the top to the middle of the first line below the title.
+    """
+
+    score: Score
+    title: str
+    row: NDArray[np.float64]
+    row_names: dict[float, str]
+    systems: list[_System]
+    left: int
+    head: int
+    height: int
+
+    @classmethod
+    def of(cls, score: Score, title: str, head: int, foot: int = 0) -> "_Page":
+        """Lay out systems with so many pixels between them and the title, and below them."""
+        row, row_names = _rows(score)
+        shown = row if len(row) else np.array([60.0])
+        rows = int(max(16, np.ptp(shown) + 5))
+        spans = _spans(score)
+        row_height = min(_ROW if len(spans) == 1 else _ROW_OF_MANY, _MOST_HEIGHT // rows)
+        left = _LEFT + _DRUM_NAMES * bool(np.any(score.notes["program"] == DRUMS))
+        widest = max(end - start for start, end in spans)
+        title_height = _TEXT_LINE * bool(title)
+        first, height = title_height + head + _MARKS, rows * row_height
+        systems = [
+            _System(
+                start=start,
+                end=end,
+                left=left,
+                step_width=(_WIDTH - left - _RIGHT) / widest,
+                top=top,
+                bottom=top + height,
+                highest=(shown.min() + shown.max() + rows) / 2,
+                row_height=row_height,
+            )
+            for top, (start, end) in zip(itertools.count(first, height + _GAP), spans, strict=False)
+        ]
+        total = systems[-1].bottom + _BOTTOM + foot
+        return cls(score, title, row, row_names, systems, left, title_height + 20, total)
+
+    def roll(self, parts: Sequence[str]) -> PianoRoll:
+        """Return the picture with its title and these parts."""
+        own = [text(self.left, 22, self.title, font_size=TITLE_SIZE, font_weight="bold")]
+        if not len(self.score.notes):
+            words = "no notes"
+            own.append(text(_WIDTH / 2, self.height / 2, words, font_size=TITLE_SIZE, **_MIDDLE))
+        places = [system.place(self.score, self.height) for system in self.systems]
+        return PianoRoll(svg(_WIDTH, self.height, [*parts, *own]), _WIDTH, self.height, places)
+
+    def mark(self, note: int, words: str) -> list[str]:
+        """Return words above a note, by its index in the Score."""
+        onset, duration = self.score.notes[note].tolist()[:2]
+        return [
+            text(
+                float(system.x(onset + min(duration, system.end - onset) / 2)),
+                float(system.y(self.row[note] + 0.7)) - 7,
+                words,
+                **_BOLD,
+                **_MIDDLE,
+                **_HALO,
+            )
+            for system in self.systems
+            if system.start <= onset < system.end
+        ]
+
+
+def _systems(
+    page: _Page,
     colors: NDArray[np.float64],
     is_closed: NDArray[np.bool_] = _ALL_OPEN,
-    title: str = "",
     continues: str = "",
-    head: float = 0.0,
-    foot: float = 0.0,
-) -> tuple[Figure, tuple[float, float]]:
-    """Draw notes in these colors, (N, 3) RGB: one Axes per system, from the top down.
-
-    `head` and `foot` are inches to leave between the title and the systems, and below them. Returns
-    the figure, and the upper left corner of the head as fractions of its width and height.
-    """
-    notes = score.notes
-    row, row_names = _rows(notes)
-    bottom, top = _edges(notes, row)
-    middle = 60.0 if not len(row) else (row.min() + row.max()) / 2
-    reach = max(8.0, np.ptp(row) / 2 + 2.5) if len(row) else 8.0
-    systems = _systems(score)
-    widest = max(end - start for start, end in systems)
-    title_height = _TEXT_LINE * bool(title)
-    header = title_height + head + 0.3
-    height = min(2 * reach * (0.085 if len(systems) == 1 else 0.068), 6.0)
-    total = header + len(systems) * (height + _GAP) - _GAP + _BOTTOM + foot
-    left = _LEFT + _DRUM_NAMES * bool(np.any(notes["program"] == DRUMS))
-
+) -> list[str]:
+    """Return the parts of the systems, with notes in these colors, (N, 3) RGB from 0 to 255."""
+    notes = page.score.notes
     padded = np.concatenate([[False], is_closed, [False]])
-    edges = np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
-    figure = Figure(figsize=(_WIDTH, total), facecolor="white")
-    if not len(notes):
-        figure.text(0.5, 0.5, "no notes", ha="center", va="center", size=13, color=_LINE)
-    heading = figure.text(left / _WIDTH, 1 - 0.08 / total, title, va="top", size=13, weight="bold")
-    heading.set_parse_math(False)  # a file name may hold dollar signs
+    closed = np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
+    bottom, top = _edges(notes, page.row)
     onset = notes["onset"].astype(np.int64)
     # A gap after each note, so that repeated notes do not run together.
-    note_end = onset + notes["duration"] - np.minimum(0.25 * notes["duration"], 0.004 * widest)
-    for index, (start, end) in enumerate(systems):
-        floor = total - header - index * (height + _GAP) - height
-        axes = figure.add_axes(
-            (left / _WIDTH, floor / total, 1 - (left + _RIGHT) / _WIDTH, height / total)
-        )
-        axes.set(xlim=(start, start + widest), ylim=(middle - reach, middle + reach))
-        axes.set_yticks(list(row_names), list(row_names.values()))
-        axes.tick_params(length=0, labelsize=8)
-        axes.spines[:].set_visible(False)
-        _draw_ground(axes, notes, start, end, edges)
-        _draw_bars(axes, score, start, end, edges, continues)
-        here = (onset < end) & (note_end > start)
-        begin, stop = np.maximum(onset[here], start), np.minimum(note_end[here], end)
-        _add_boxes(axes, begin, stop, bottom[here], top[here], facecolor=colors[here], zorder=3)
-    return figure, (left / _WIDTH, 1 - (title_height + 0.06) / total)
+    gap = np.minimum(notes["duration"] / 4, 6 / page.systems[0].step_width)
+    end = onset + notes["duration"] - gap
+    fills, fill = np.unique(np.rint(colors).astype(np.int64), axis=0, return_inverse=True)
+    parts = []
+    for system in page.systems:
+        parts += _ground(system, notes, closed)
+        parts += _bars(system, page.score, closed, continues)
+        parts += [
+            text(system.left - 6, float(system.y(row)), name, text_anchor="end", **_SMALL)
+            for row, name in page.row_names.items()
+        ]
+        is_here = (onset < system.end) & (end > system.start)
+        left, right = system.x(onset.clip(system.start)), system.x(end.clip(max=system.end))
+        edges = np.stack([left, system.y(top), right, system.y(bottom)])
+        for number, (red, green, blue) in enumerate(fills.tolist()):
+            here = is_here & (fill == number)
+            parts.append(boxes(*edges[:, here], fill=f"#{red:02x}{green:02x}{blue:02x}"))
+        parts += _region_edges(system, closed)
+    return parts
 
 
-def _systems(score: Score) -> list[tuple[int, int]]:
+def _spans(score: Score) -> list[tuple[int, int]]:
     """Return the first and last step of each system: whole bars, nearly equal in length."""
     lines = score.bar_starts
     if not len(score.bars):
@@ -146,8 +285,9 @@ def _systems(score: Score) -> list[tuple[int, int]]:
     return list(itertools.pairwise([*lines[first_bars].tolist(), end]))
 
 
-def _rows(notes: NDArray[np.void]) -> tuple[NDArray[np.float64], dict[float, str]]:
+def _rows(score: Score) -> tuple[NDArray[np.float64], dict[float, str]]:
     """Return (N,) the row of each note, its pitch or for drums one below all, and row names."""
+    notes = score.notes
     row = notes["pitch"].astype(np.float64)
     is_drum = notes["program"] == DRUMS
     low, high = row[~is_drum].min(initial=128.0), row[~is_drum].max(initial=-1.0)
@@ -156,7 +296,7 @@ def _rows(notes: NDArray[np.void]) -> tuple[NDArray[np.float64], dict[float, str
     drum_rows = low - 3 - _DRUM_ROW * np.arange(len(drums), 0, -1)
     row[is_drum] = drum_rows[np.searchsorted(drums, row[is_drum])]
     for at, drum in zip(drum_rows.tolist(), drums.tolist(), strict=True):
-        names[at] = pretty_midi.note_number_to_drum_name(drum) or f"Drum {drum:.0f}"
+        names[at] = sound_name(DRUMS, int(drum), score.grid)
     return row, names
 
 
@@ -183,31 +323,28 @@ def _edges(
     return top - share, top
 
 
-def _draw_ground(
-    axes: Axes, notes: NDArray[np.void], start: int, end: int, closed: NDArray[np.int64]
-) -> None:
+def _ground(system: _System, notes: NDArray[np.void], closed: NDArray[np.int64]) -> list[str]:
     """Shade what is closed, of which (N, 2) are the edges, and the black keys; mark every C."""
-    for begin, stop in closed.clip(start, end).tolist():
-        if begin < stop:
-            _add_boxes(axes, begin, stop, *axes.get_ylim(), color=_SEED_GROUND, zorder=0)
+    begin, stop = closed.clip(system.start, system.end).T
+    is_seen = begin < stop
+    shaded = system.x(begin[is_seen]), system.x(stop[is_seen])
+    parts = [boxes(shaded[0], system.top, shaded[1], system.bottom, fill=_SEED_GROUND)]
     pitch = notes["pitch"][notes["program"] != DRUMS].astype(np.int64)
     if len(pitch):
         keys = np.arange(pitch.min() - 2, pitch.max() + 3)
-        black = keys[_IS_BLACK_KEY[keys % 12]]
-        _add_boxes(axes, start, end, black - 0.5, black + 0.5, facecolor=_BLACK_KEY, zorder=1)
-        axes.hlines(keys[keys % 12 == 0] - 0.5, start, end, color=_LINE, lw=0.5, alpha=0.6)
+        black, left, right = keys[_IS_BLACK_KEY[keys % 12]], system.left, system.x(system.end)
+        parts.append(boxes(left, system.y(black + 0.5), right, system.y(black - 0.5), **_BLACK_KEY))
+        below = system.y(keys[keys % 12 == 0] - 0.5)
+        parts.append(boxes(left, below, right, below + 1, fill=LINE, fill_opacity=0.6))
+    return parts
 
 
-def _draw_bars(
-    axes: Axes, score: Score, start: int, end: int, closed: NDArray[np.int64], continues: str
-) -> None:
-    """Draw bar lines, beats, bar numbers, new meters, and where what is closed begins and ends."""
-    lines, bars, low_high = score.bar_starts, score.bars, axes.get_ylim()
+def _bars(system: _System, score: Score, closed: NDArray[np.int64], continues: str) -> list[str]:
+    """Draw bar lines, beats, bar numbers, new meters, and say where what is closed ends."""
+    lines, bars, start, end = score.bar_starts, score.bars, system.start, system.end
     shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
     numbered = shown[:: 1 + len(shown) // _MAX_NUMBERS]
     is_dense = len(numbered) < len(shown)
-    inner = lines[(lines >= start) & (lines <= end)]
-    axes.vlines(inner, *low_high, color=_LINE, lw=0.3 if is_dense else 0.8, clip_on=False)
     beats: list[float] = []
     marks: dict[int, str] = {}
     for bar in shown.tolist():
@@ -217,94 +354,63 @@ def _draw_bars(
         is_new = bar == 0 or bars[bar].tolist()[:2] != bars[bar - 1].tolist()[:2]
         if is_new and score.grid.has_meter:
             marks[int(lines[bar])] = f"{numerator}/{denominator}"
-    if not is_dense:
-        axes.vlines(beats, *low_high, color=_LINE, lw=0.4, alpha=0.3)
-    edges = closed[(closed > 0) & (closed >= start) & (closed < end)]
-    axes.vlines(edges, *low_high, color=_SEED, lw=2.2, zorder=4)
     for begin, stop in closed[:1].tolist():
         if begin == 0 and start <= stop < end:
             marks[stop] = f"{marks.get(stop, '')}   {continues} →".lstrip()
-    for step, mark in marks.items():
-        axes.text(step, low_high[1] + 0.5, mark, size=9, weight="bold", color=_SEED)
+    inner = lines[(lines >= start) & (lines <= end)]
     numbers = numbered + (score.grid.has_meter and not score.has_upbeat)
     unit = "" if score.grid.has_meter else " s"
-    axes.set_xticks(lines[numbered], [f"{number}{unit}" for number in numbers.tolist()])
+    return [
+        _vertical(system, inner, fill=LINE, fill_opacity=0.4 if is_dense else 1),
+        "" if is_dense else _vertical(system, np.array(beats), fill=LINE, fill_opacity=0.3),
+        *(text(float(system.x(at)), system.top - 13, mark, **_BOLD) for at, mark in marks.items()),
+        *(
+            text(float(system.x(at)), system.bottom + 15, f"{number}{unit}", **_SMALL, **_MIDDLE)
+            for at, number in zip(lines[numbered], numbers.tolist(), strict=True)
+        ),
+    ]
 
 
-def _add_boxes(
-    axes: Axes, left: ArrayLike, right: ArrayLike, bottom: ArrayLike, top: ArrayLike, **style: Any
-) -> None:
-    """Add rectangles from edges that broadcast to (N,), all in one artist."""
-    left, right, bottom, top = np.broadcast_arrays(*np.atleast_1d(left, right, bottom, top))
-    corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
-    axes.add_collection(PolyCollection(list(np.moveaxis(np.array(corners), 2, 0)), lw=0, **style))
+def _region_edges(system: _System, closed: NDArray[np.int64]) -> list[str]:
+    """Draw where what is closed begins and ends."""
+    is_here = (closed > 0) & (closed >= system.start) & (closed < system.end)
+    return [_vertical(system, closed[is_here], width=4, fill=_SEED)]
 
 
-@dataclass(frozen=True)
-class SystemPlace:
-    """Where a system of a piano roll is in the picture, and when what is in it sounds.
-
-    Attributes:
-        top, bottom: shares of the height of the picture, from its top.
-        times: (share of the width, seconds) of its first and last step and the bar lines between.
-    """
-
-    top: float
-    bottom: float
-    times: list[tuple[float, float]]
+def _vertical(system: _System, steps: NDArray[Any], width: int = 1, **style: Style) -> str:
+    """Return lines from the top of a system to its bottom at grid steps."""
+    left = np.rint(system.x(steps)) - width // 2
+    return boxes(left, system.top, left + width, system.bottom, **style)
 
 
-def system_places(figure: Figure, score: Score) -> list[SystemPlace]:
-    """Return where the systems of `draw_piano_roll` are, from the top down."""
-    places = []
-    for (start, end), axes in zip(_systems(score), figure.axes, strict=False):
-        box, widest = axes.get_position(), float(np.ptp(axes.get_xlim()))
-        lines = score.bar_starts[(score.bar_starts > start) & (score.bar_starts < end)]
-        steps = np.array([start, *lines.tolist(), end])
-        left = box.x0 + (steps - start) / widest * box.width
-        times = np.stack([left, score.step_seconds(steps)], axis=1).round(5).tolist()
-        places.append(SystemPlace(round(1 - box.y1, 5), round(1 - box.y0, 5), times))
-    return places
+def _rgb(colors: Sequence[str]) -> NDArray[np.float64]:
+    """Return colors such as #D55E00 as (N, 3) RGB from 0 to 255."""
+    return np.array([[*bytes.fromhex(color[1:])] for color in colors], float).reshape(-1, 3)
 
 
-def draw_surprise(
-    score: Score, nats: NDArray[np.float64], listed: Sequence[tuple[int, str]], title: str = ""
-) -> Figure:
-    """Draw pitch over time, from pale for expected notes to dark for surprising ones.
+def _surprise_colors(nats: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (N, 3) the colors of surprise, as many as can be told apart."""
+    stops = np.linspace(0, MAX_NATS, len(_SURPRISE))
+    shade = np.rint(nats * _SHADES) / _SHADES
+    return np.stack([np.interp(shade, stops, channel) for channel in _rgb(_SURPRISE).T], axis=1)
 
-    A color means the same surprise in every picture; from MAX_NATS up all notes are equally dark.
-    Of N notes the nats are (N,); notes without a figure (NaN) are white. `listed` has the index in
-    the Score, and a line of text, of notes to point at; the first is 1.
-    """
-    is_known = np.isfinite(nats)
-    colors = _SURPRISE(np.where(is_known, nats, 0) / MAX_NATS)[:, :3]
-    colors[~is_known] = to_rgb(_NOT_SCORED)
-    lines = -(-len(listed) // _LIST_COLUMNS)
-    foot = _TEXT_LINE * lines + 0.35 if listed else 0.0
-    figure, (left, top) = _draw_roll(score, colors, title=title, head=0.42, foot=foot)
-    total = figure.get_figheight()
-    systems = list(zip(_systems(score), figure.axes, strict=True))
-    row = _rows(score.notes)[0]
-    bold: dict[str, Any] = {"size": 9, "weight": "bold", "color": _SEED}
-    for number, (note, line) in enumerate(listed):
-        onset, duration = score.notes[note].tolist()[:2]
-        for (start, end), axes in systems:
-            if start <= onset < end:
-                middle, above = onset + min(duration, end - onset) / 2, row[note] + 0.7
-                mark = axes.text(middle, above, f"{number + 1}", ha="center", va="bottom", **bold)
-                mark.set(zorder=5, path_effects=[withStroke(linewidth=2.5, foreground="white")])
-        column, place = divmod(number, lines)
-        at = left + column * (1 - left) / _LIST_COLUMNS, (foot - 0.3 - place * _TEXT_LINE) / total
-        figure.text(*at, f"{number + 1}", va="center", **bold)
-        text = figure.text(at[0] + 0.3 / _WIDTH, at[1], line, size=9, va="center", color=_SEED)
-        text.set_parse_math(False)
-    scale = figure.add_axes((left, top - 0.3 / total, 2.6 / _WIDTH, 0.11 / total))
-    scale.imshow(np.linspace(0, 1, 256)[None], cmap=_SURPRISE, aspect="auto", extent=(0, 1, 0, 1))
-    ticks = np.linspace(0, 1, 5)
-    scale.set_xticks(ticks, [f"{tick * MAX_NATS:g}" for tick in ticks])
-    scale.set_yticks([])
-    scale.tick_params(length=0, labelsize=8, pad=2)
-    scale.spines[:].set_visible(False)
-    unit = "and more nats of surprise" + ("; white: not scored" if not is_known.all() else "")
-    scale.text(1.06, 0.5, unit, size=8, va="center")
-    return figure
+
+def _surprise_scale(page: _Page, is_all_known: bool) -> list[str]:
+    """Return what the colors of surprise mean."""
+    left, top, shares = page.left, page.head - 14, np.linspace(0, 1, len(_SURPRISE))
+    stops = "".join(
+        f'<stop offset="{share}" stop-color="{color}"/>'
+        for share, color in zip(shares.tolist(), _SURPRISE, strict=True)
+    )
+    unit = "and more nats of surprise" + ("" if is_all_known else "; white: not scored")
+    return [
+        f'<linearGradient id="surprise">{stops}</linearGradient>',
+        boxes(left, top, left + _SCALE_WIDTH, top + 13, fill="url(#surprise)"),
+        text(left + _SCALE_WIDTH + 20, top + 6.5, unit, **_SMALL),
+        *(
+            text(
+                left + share * _SCALE_WIDTH, top + 25, f"{share * MAX_NATS:g}", **_SMALL, **_MIDDLE
+            )
+            for share in shares.tolist()
+        ),
+    ]

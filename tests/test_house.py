@@ -29,7 +29,7 @@ DATA_MAY_IMPORT = {
 }
 LIGHTNING = ("data/batches/datamodule.py", "training/", "train.py")
 SERVERS = ("web/", "play.py")
-MATPLOTLIB = ("rendering/", "evaluation/charts.py")
+MATPLOTLIB = ("evaluation/charts.py",)
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
 TOP_LEVEL = {
     *("README.md", "LICENSE", "Makefile", "pyproject.toml"),

@@ -6,6 +6,7 @@ still seen. A picture and a sound never share a tag: TensorBoard would show only
 
 import copy
 import re
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
+from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import summary_v2
 from torch.utils.tensorboard import SummaryWriter
 
@@ -39,8 +41,9 @@ from generation.seeds import Seed, continued
 from model.decoding import side_tensors
 from rendering.attention_map import draw_heads, token_labels
 from rendering.audio import render_audio
-from rendering.notation import has_notation, score_picture
+from rendering.notation import has_notation, notation_png
 from rendering.piano_roll import draw_piano_roll
+from rendering.png import png_bytes
 from training.checkpoints import public_settings
 from training.checks import RunError
 
@@ -281,9 +284,12 @@ class Snapshot:
         length = Length(bars=max(SAMPLE_BARS - given, 1))
         return compose(self.model, self.prompt, length, samples=SAMPLES)[0]
 
-    def log_figure(self, tag: str, figure: Any) -> None:
-        """Add a matplotlib figure; pyplot does not know of it, so there is nothing to close."""
-        self.writer.add_figure(tag, figure, self.step, close=False)
+    def log_png(self, tag: str, png: bytes) -> None:
+        """Add the content of a PNG file."""
+        width, height = struct.unpack_from(">II", png, 16)
+        image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
+        file = self.writer._get_file_writer()  # type: ignore[no-untyped-call]
+        file.add_summary(Summary(value=[Summary.Value(tag=tag, image=image)]), self.step)
 
     def log_audio(self, tag: str, score: Score) -> None:
         """Add the sound of a piece."""
@@ -294,13 +300,12 @@ class Snapshot:
         """Add the piano roll of a piece that begins with the prompt, with a label for the rest."""
         title = f"{printable(self.corpus.split('valid').names[0])}, {title}"
         roll = draw_piano_roll(score, self.prompt.is_closed, title=title, continues=continues)
-        self.log_figure(tag, roll)
+        self.log_png(tag, png_bytes(roll.svg))
 
     def log_notation(self, tag: str, score: Score) -> None:
         """Add the engraved score of a piece, if it has one."""
         if has_notation(score.grid):
-            picture = score_picture(score, NOTATION_WIDTH)
-            self.writer.add_image(tag, picture, self.step, dataformats="HWC")
+            self.log_png(tag, notation_png(score, NOTATION_WIDTH))
 
 
 def _first_bars(score: Score, bars: int) -> Score:
@@ -311,7 +316,7 @@ def log_sample_rolls(snapshot: Snapshot) -> None:
     """Draw sampled pieces as piano rolls."""
     for number, score in enumerate(snapshot.samples[:SAMPLES_SHOWN], start=1):
         roll = draw_piano_roll(score, title=f"after {snapshot.step} steps")
-        snapshot.log_figure(f"music/roll_{number}", roll)
+        snapshot.log_png(f"music/roll_{number}", png_bytes(roll.svg))
 
 
 def log_sample_notation(snapshot: Snapshot) -> None:
@@ -337,7 +342,7 @@ def log_attention(snapshot: Snapshot) -> None:
     labels = token_labels(ids, model.vocabulary)
     for layer, heads in zip(decoder.attention_names, maps.numpy(), strict=True):
         tag = f"tokens/attention_{layer.replace(' ', '_')}"
-        snapshot.log_figure(tag, draw_heads(heads, labels, layer))
+        snapshot.log_png(tag, png_bytes(draw_heads(heads, labels, layer)))
 
 
 def log_given(snapshot: Snapshot) -> None:
@@ -366,7 +371,8 @@ def log_statistics(snapshot: Snapshot) -> None:
         for split in ("valid", "train")
     )
     result = compare(snapshot.samples, held_out, train)
-    snapshot.log_figure("statistics/samples", draw_statistics(result))
+    figure = draw_statistics(result)  # pyplot does not know of it, so there is nothing to close
+    snapshot.writer.add_figure("statistics/samples", figure, snapshot.step, close=False)
     overlaps = {f"overlap_{name}": row.distance.overlap for name, row in result.rows.items()}
     known = {name: value for name, value in overlaps.items() if np.isfinite(value)}
     if known:

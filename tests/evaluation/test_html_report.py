@@ -46,7 +46,7 @@ def judged(tmp_path_factory):
         untrained_on(Path("tunes"), folder / "m.safetensors")
         write_midi(tune(100), HOSTILE)
         write_midi(tune(101, bars=60), "long.mid")
-        write_png(draw_piano_roll(tune(100)), Path(HOSTILE).with_suffix(".png"))
+        write_png(draw_piano_roll(tune(100)).svg, Path(HOSTILE).with_suffix(".png"))
         Path("long.png").write_bytes(b"no picture")
         Path("more").mkdir()
         (Path("more") / "broken.mid").write_bytes(b"<i>MThd")
