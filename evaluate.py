@@ -25,9 +25,11 @@ from common.cli import (
     check_file,
     ended_by_ctrl_c,
     fail,
+    file_name,
     positive_integer,
     random_seed,
     say,
+    with_command_first,
 )
 from common.files import check_writable
 from data.corpus.options import SPLITS
@@ -35,20 +37,26 @@ from generation.defaults import model_path, newest_model
 
 
 def _file(text: str, ending: str) -> str:
+    text = file_name(text)
     if Path(text).suffix.lower() != ending or Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"the name of a {ending} file is needed, not {text!r}")
     return text
 
 
+def _model(text: str) -> str:
+    return str(model_path(text))
+
+
 _png, _json, _html = (partial(_file, ending=ending) for ending in (".png", ".json", ".html"))
+
+
+COMMANDS = ("likelihood", "music", "originality", "attention", "all")
 
 
 def command_line() -> argparse.ArgumentParser:
     """Return the parser of all options."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
-    what = parser.add_subparsers(
-        dest="what", required=True, metavar="likelihood | music | originality | attention | all"
-    )
+    what = parser.add_subparsers(dest="what", required=True, metavar=" | ".join(COMMANDS))
     likelihood = _add_command(
         *(what, "likelihood", "how likely pieces are, and each note of one"),
         midi="MIDI files and folders to score, not the splits",
@@ -61,7 +69,10 @@ def command_line() -> argparse.ArgumentParser:
         help="which splits to score (default: %(default)s)",
     )
     likelihood.add_argument(
-        "--piece", metavar="FILE", help="a MIDI file: draw and list how surprising its notes are"
+        "--piece",
+        metavar="FILE",
+        type=file_name,
+        help="a MIDI file: draw and list how surprising its notes are",
     )
     likelihood.add_argument("--out", type=_png, metavar="FILE.png", help="the picture of --piece")
     _add_command(
@@ -84,11 +95,14 @@ def command_line() -> argparse.ArgumentParser:
     )
     for command in (likelihood, everything):
         command.add_argument(
-            "--beside", metavar="FILE", help="another model.safetensors, to judge beside it"
+            "--beside",
+            metavar="FILE",
+            type=_model,
+            help="another model.safetensors, to judge beside it",
         )
     attention = _add_command(what, "attention", "a picture of which tokens look at which")
     add = attention.add_argument
-    add("--midi", required=True, metavar="FILE", help="what the model reads")
+    add("--midi", required=True, metavar="FILE", type=file_name, help="what the model reads")
     add("--out", required=True, type=_png, metavar="FILE.png", help="the picture to write")
     add("--from-bar", type=positive_integer, default=1, help="where it begins (default: 1)")
     return parser
@@ -111,11 +125,11 @@ def _add_command(
     command.set_defaults(**dict.fromkeys(("beside", "html", "json", "out", "piece")), midi=[])
     add = command.add_argument
     where = "a model.safetensors, or the name of one in models/ (default: as for generate.py)"
-    add("--checkpoint", "-c", metavar="FILE", help=where)
+    add("--checkpoint", "-c", metavar="FILE", type=_model, help=where)
     if midi:
-        add("midi", nargs=nargs, metavar="FILE", help=midi)
-        add("--path", help="another corpus than the one it was trained on")
-        add("--datasets", default="datasets", help="where corpora lie")
+        add("midi", nargs=nargs, metavar="FILE", type=file_name, help=midi)
+        add("--path", type=file_name, help="another corpus than the one it was trained on")
+        add("--datasets", default="datasets", type=file_name, help="where corpora lie")
         add("--json", type=_json, metavar="FILE.json", help="write the figures here too")
     if count:
         many = "how many pieces it writes (default: %(default)s)"
@@ -127,16 +141,15 @@ def _add_command(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command."""
-    options = command_line().parse_args(argv)
-    options.command = sys.argv[1:] if argv is None else argv
+    options_given = sys.argv[1:] if argv is None else argv
+    options = command_line().parse_args(with_command_first(options_given, COMMANDS))
+    options.command = options_given
     if options.what == "likelihood":
         if bool(options.piece) != bool(options.out):
             fail("--piece FILE and --out FILE.png go together: what to read, what to draw")
         if options.piece and options.midi:
             fail("--piece is about one file: leave out the others")
     read = [options.midi] if options.what == "attention" else options.midi
-    if options.checkpoint is not None:
-        options.checkpoint = str(model_path(options.checkpoint))
     for path in filter(None, (options.checkpoint, options.beside, options.piece, *read)):
         check_file(path)
     try:

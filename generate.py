@@ -30,6 +30,8 @@ from common.cli import (
     check_file,
     ended_by_ctrl_c,
     fail,
+    file_name,
+    number,
     positive_integer,
     random_seed,
     say,
@@ -84,7 +86,10 @@ ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a pie
 def command_line() -> argparse.ArgumentParser:
     """Return the parser of the options, in the order in which --help lists them."""
     parser = Parser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.RawTextHelpFormatter
+        "words that belong together go in quotes; a file is named by --seed-midi, --harmonize or "
+        "--rewrite",
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument(
         "--checkpoint",
@@ -111,7 +116,9 @@ def _add_seed(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help='notes or chords: "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"',
     )
-    seeds.add_argument("--seed-midi", metavar="FILE", help="some bars of this MIDI file")
+    seeds.add_argument(
+        "--seed-midi", metavar="FILE", type=file_name, help="some bars of this MIDI file"
+    )
     group.add_argument(
         "--seed-bars",
         "-k",
@@ -141,11 +148,14 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
     whole.add_argument(
         "--harmonize",
         metavar="FILE",
+        type=file_name,
         nargs="?",
         const="",
         help="the melody in this MIDI file; without FILE, that of --seed-notes",
     )
-    whole.add_argument("--rewrite", metavar="FILE", help="write some of this MIDI file anew")
+    whole.add_argument(
+        "--rewrite", metavar="FILE", type=file_name, help="write some of this MIDI file anew"
+    )
     group.add_argument(
         "--bars-to-rewrite",
         metavar="N-M",
@@ -175,7 +185,7 @@ def _add_length(parser: argparse.ArgumentParser) -> None:
         type=positive_integer,
         help="bars; seconds, if the model has no bars",
     )
-    group.add_argument("--seconds", metavar="S", type=float, help="seconds, at one tempo")
+    group.add_argument("--seconds", metavar="S", type=number, help="seconds, at one tempo")
     group.add_argument("--notes", metavar="N", type=positive_integer, help="notes")
 
 
@@ -205,7 +215,7 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         type=positive_integer,
         help="how many notes may sound at once",
     )
-    group.add_argument("--tempo", metavar="BPM", type=float, help="quarter notes a minute")
+    group.add_argument("--tempo", metavar="BPM", type=number, help="quarter notes a minute")
     group.add_argument(
         "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
     )
@@ -233,15 +243,20 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how bold the choices are")
     for option, kind, metavar, text in (
-        ("temperature", float, "T", "below 1 safer, above 1 wilder; 0: always the likeliest"),
+        ("temperature", number, "T", "below 1 safer, above 1 wilder; 0: always the likeliest"),
         (
             "top_p",
-            float,
+            number,
             "P",
             "choose among the likeliest tokens that reach this probability",
         ),
         ("top_k", int, "K", "choose among this many of the likeliest tokens"),
-        ("min_p", float, "P", "choose among tokens at least this likely relative to the likeliest"),
+        (
+            "min_p",
+            number,
+            "P",
+            "choose among tokens this likely at least, beside the likeliest",
+        ),
     ):
         default = getattr(DEFAULT_SAMPLING, option)
         shown = "" if default is None else "\n(default: %(default)s)"
@@ -276,6 +291,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--out",
         "-o",
         metavar="NAME",
+        type=file_name,
         help="write NAME.mid, .wav, .png, .musicxml and .svg; into NAME, if it is\n"
         "a folder (default: %(default)s)",
         default="music/",

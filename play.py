@@ -35,7 +35,9 @@ GOODBYE_SECONDS = 2
 def command_line() -> argparse.ArgumentParser:
     """Return the parser of the options, in the order in which --help lists them."""
     parser = Parser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.RawTextHelpFormatter
+        "a model is named by --checkpoint",
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument(
         "--checkpoint",

@@ -5,9 +5,10 @@
     python train.py fit --config configs/bach.yaml --ckpt_path last     # go on where it stopped
     python train.py test --config configs/bach.yaml --ckpt_path last
 
-A run's folder holds config.yaml (all settings, resolved), checkpoints/ (to resume),
-model.safetensors (to generate from: the weights that did best on the validation pieces) and
-what TensorBoard shows. SIGTERM and Ctrl-C let the current step end, save it, and stop.
+Where none of fit, validate and test stands, fit is meant. A run's folder holds config.yaml (all
+settings, resolved), checkpoints/ (to resume), model.safetensors (to generate from: the weights that
+did best on the validation pieces) and what TensorBoard shows. SIGTERM and Ctrl-C let the current
+step end, save it, and stop.
 """
 
 if __name__ == "__main__":
@@ -16,6 +17,7 @@ if __name__ == "__main__":
 import ctypes
 import logging
 import platform
+import re
 import signal
 import sys
 import warnings
@@ -26,9 +28,13 @@ from typing import Any, NoReturn
 
 from common.cli import (  # first: it settles how torch's threads wait
     ended_by_ctrl_c,
+    explained,
+    file_name,
     print_error,
     say,
+    with_command_first,
 )
+from common.files import check_writable
 
 # isort: split
 
@@ -48,6 +54,9 @@ from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor, RunLogger
+
+SUBCOMMANDS = ("fit", "validate", "test")
+ADVICE = "a configuration is named by --config; fit, validate and test are the subcommands"
 
 
 class StepProgress(TQDMProgressBar):
@@ -107,6 +116,7 @@ class Parser(LightningArgumentParser):
 
     def error(self, message: str, *_: Any, **__: Any) -> NoReturn:
         """Report what is wrong and exit with code 2."""
+        message = explained(readable(message), self._option_string_actions, ADVICE)
         fail(f"{message} (--help lists the options)")
 
 
@@ -130,7 +140,7 @@ class EtudeCLI(LightningCLI):
     def subcommands() -> dict[str, set[str]]:
         """Return Lightning's subcommands without predict: generate.py does that."""
         commands = LightningCLI.subcommands()
-        return {name: commands[name] for name in ("fit", "validate", "test")}
+        return {name: commands[name] for name in SUBCOMMANDS}
 
     def _parse_ckpt_path(self) -> None:
         """Do nothing: Lightning's would override the given settings by those of a checkpoint."""
@@ -138,6 +148,10 @@ class EtudeCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Settle what was left open: the precision, the run's folder, the checkpoint to read."""
         config = self.config[self.subcommand]
+        if not config.run:
+            raise RunError("--run needs the name of a folder")
+        config.run, config.data.path = map(file_name, (config.run, config.data.path))
+        check_writable(Path(config.run) / "config.yaml")
         if config.trainer.precision is None:
             config.trainer.precision = fast_precision(config.trainer.accelerator)
         if self.subcommand == "fit":
@@ -210,6 +224,14 @@ def fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
+def readable(message: str) -> str:
+    """Return what jsonargparse says of a value, in words of the command line."""
+    message = re.sub(r"\n\s+Errors:.*(?=\n\s+Given value:)", ";", message, flags=re.DOTALL)
+    message = re.sub(r"Does not validate .*\s+Subtypes:", "must be one of", message)
+    message = re.sub(r"typing\.Literal|<class '(\w+)'>", lambda found: found[1] or "", message)
+    return re.sub(r'^Parser key "([\w.]+)"', r"--\1", message)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command."""
     for name in ("lightning.pytorch", "lightning.fabric"):
@@ -221,6 +243,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(argv: Sequence[str] | None) -> None:
+    words = with_command_first(sys.argv[1:] if argv is None else argv, SUBCOMMANDS)
+    if words[:1] not in (["-h"], ["--help"], *([name] for name in SUBCOMMANDS)):
+        words = ["fit", *words]
     try:
         EtudeCLI(
             MusicModule,
@@ -231,7 +256,7 @@ def _run(argv: Sequence[str] | None) -> None:
             seed_everything_default=0,
             auto_configure_optimizers=False,
             parser_kwargs={"description": "Train a model, or judge it on held-out pieces."},
-            args=None if argv is None else list(argv),
+            args=words,
         )
     except StopError as stop:
         fail(f"{stop}; --ckpt_path last goes on", stop.exit_code)
@@ -244,6 +269,8 @@ def _run(argv: Sequence[str] | None) -> None:
         sys.exit(128 + signal.SIGTERM)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
+    except UnicodeDecodeError:  # jsonargparse reads a file as text, and as YAML
+        fail("a file that is no configuration: --config takes a .yaml, --ckpt_path a checkpoint")
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and distributed.is_lost_process(error):
             fail("another process of the run is gone; --ckpt_path last goes on")

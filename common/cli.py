@@ -1,22 +1,63 @@
 """What all command lines share: errors of one line with exit code 2, Ctrl-C, types of numbers."""
 
 import argparse
+import difflib
+import math
+import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from common.text import printable
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser whose errors are one line."""
+    """An argparse parser whose errors are one line, and whose options are written out.
+
+    Args:
+        advice: for those who write words that no option takes.
+        arguments: of argparse's own.
+    """
+
+    def __init__(self, advice: str = "", **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)  # --count would be --counterpoint
+        self.advice = advice
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and exit with code 2."""
-        fail(f"{message} (--help lists the options)")
+        parsers: list[argparse.ArgumentParser] = [self]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+        options = [option for parser in parsers for option in parser._option_string_actions]
+        fail(f"{explained(message, options, self.advice)} (--help lists the options)")
+
+
+def explained(message: str, options: Iterable[str], advice: str) -> str:
+    """Add to a parser's word of arguments that no option takes what may have been meant."""
+    stray = message.removeprefix("unrecognized arguments: ")
+    if stray == message:
+        return message
+    word = stray.split()[0].partition("=")[0]
+    if not word.startswith("-"):
+        return f"{message}; {advice}" if advice else message
+    names = {option.lstrip("-").rpartition(".")[2]: option for option in options}
+    name = word.lstrip("-").rpartition(".")[2]
+    like = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+    return f"{message}; is {names[like[0]]} meant?" if like else message
+
+
+def with_command_first(words: Sequence[str], commands: Iterable[str]) -> list[str]:
+    """Return a command line whose command may stand after some of its options."""
+    for at, word in enumerate(words):
+        before = words[at - 1] if at else ""
+        is_value = before.startswith("-") and "=" not in before
+        if word in commands and not is_value:
+            return [word, *words[:at], *words[at + 1 :]]
+    return list(words)
 
 
 def fail(message: str) -> NoReturn:
@@ -53,6 +94,22 @@ def ended_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         print_error("ended by Ctrl-C")
         sys.exit(128 + signal.SIGINT)
+
+
+def file_name(text: str) -> str:
+    """Parse the name of a file or folder; ~ is the home folder, also where no shell says so."""
+    return os.path.expanduser(text)  # noqa: PTH111  # a Path would forget a slash at its end
+
+
+def number(text: str) -> float:
+    """Parse an option's number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise argparse.ArgumentTypeError(f"must be a number such as 0.8, not {text!r}")
+    return value
 
 
 def positive_integer(text: str) -> int:

@@ -20,6 +20,7 @@ from data.keys import parse_key
 from data.midi.io import to_pretty_midi, write_midi
 from data.score import Score
 from data.tokens.tokenizer import decode
+from data.tokens.vocabulary import Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
@@ -49,6 +50,8 @@ from rendering.png import write_png
 ENDLESS = Length(endless=True)
 
 PROGRESS_EVERY = 16  # tokens
+MOST_GIVEN_HOURS = 1
+MOST_GIVEN_TOKENS = 100_000
 SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128
 
 
@@ -368,7 +371,11 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
 def prepare(
     model: Model, seed: Seed | None, length: Length | None, constraints: Constraints
 ) -> tuple[Model, ConstrainedGrammar]:
-    """Return the model at the tempo asked for, and the grammar of the piece."""
+    """Return the model at the tempo asked for, and the grammar of the piece.
+
+    Raises:
+        ConstraintError: more is given than can be written in minutes, or what can never be.
+    """
     model = model.retimed(constraints)
     constraints = dataclasses.replace(
         constraints,
@@ -380,6 +387,7 @@ def prepare(
     tempo = constraints.tempo_number(vocabulary)
     if tempo is not None:
         seed = seed.at_tempo(vocabulary.tempos[tempo])
+    _check_size(seed.score, vocabulary)
     if length is None:
         length = Length(bars=len(seed.score.bars))
     else:  # of the whole piece; notes are the new ones
@@ -390,6 +398,19 @@ def prepare(
             seconds = _seconds_with_seed(seconds, seed)
         length = dataclasses.replace(length, bars=bars, seconds=seconds)
     return model, ConstrainedGrammar(vocabulary, length, constraints, seed)
+
+
+def _check_size(given: Score, vocabulary: Vocabulary) -> None:
+    """Refuse music in which bars or notes go on for hours: each of their tokens costs a step."""
+    hours = float(given.step_seconds(given.end_step)) / 3600
+    if hours > MOST_GIVEN_HOURS:
+        raise ConstraintError(f"what is given lasts {hours:.1f} hours: keep one at most")
+    extends = given.notes["duration"] // vocabulary.longest_bar
+    tokens = len(given.bars) + int((3 + extends).sum())
+    if tokens > MOST_GIVEN_TOKENS:
+        raise ConstraintError(
+            f"what is given takes {tokens:,} tokens: keep {MOST_GIVEN_TOKENS:,} at most"
+        )
 
 
 def _seconds_with_seed(seconds: float, seed: Seed) -> float:

@@ -30,9 +30,13 @@ def newest_model() -> Path:
 
 
 def model_path(name: str | Path) -> Path:
-    """Return the path of a model that ships where its name is given, such as `bach`.
+    """Return the path of a model: `name` itself, of a file that is there.
 
-    A file of that name, here, goes first; whatever else is given is a path.
+    Of a run's folder it is the model in it; else it may be the name of one that ships: `bach`.
     """
+    path = Path(name).expanduser()
     shipped = PROJECT / "models" / f"{name}.safetensors"
-    return shipped if shipped.is_file() and not Path(name).exists() else Path(name)
+    if not path.exists():
+        return shipped if shipped.is_file() else path
+    of_run = path / "model.safetensors"
+    return of_run if of_run.is_file() else path

@@ -82,7 +82,8 @@ def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
     """
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"no such file: {path}; {_ADVICE}")
+        reason = "no model.safetensors in it" if path.is_dir() else "no such file"
+        raise ModelFileError(f"{path}: {reason}; {_ADVICE}")
     try:
         with safe_open(path, framework="pt") as file:
             metadata: dict[str, str] = file.metadata() or {}

@@ -217,6 +217,12 @@ def test_what_cannot_be_judged_is_said_in_one_line(checkpoint, capsys, command, 
     assert words in line
 
 
+def test_options_may_stand_before_the_command(checkpoint, capsys):
+    with pytest.raises(SystemExit):
+        evaluate.main(["--checkpoint", str(checkpoint), "likelihood", "none.mid"])
+    assert "none.mid: no such file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -261,6 +261,12 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
     [
         (["--checkpoint", "none.safetensors"], ["none.safetensors"]),
         (["--checkpoint", __file__], ["test_generate.py"]),
+        (["--checkpoint", str(Path(__file__).parent)], ["no model.safetensors in it"]),
+        (["--seed-midi", str(Path(__file__).parent)], ["a folder, where a MIDI file is needed"]),
+        (["tune.mid"], ["a file is named by --seed-midi"]),
+        (["--seed-notes", "C4", "E4", "G4"], ["words that belong together go in quotes"]),
+        (["--count", "5"], ["unrecognized arguments: --count 5"]),
+        (["--tempo", "1,5"], ["must be a number such as 0.8, not '1,5'"]),
         (["--seed-notes", "C4 H4"], ["H4"]),
         (["--seed-notes", ""], ["seed"]),
         (["--seed-midi", "none.mid"], ["none.mid", "no such file"]),

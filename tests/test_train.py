@@ -239,12 +239,20 @@ def test_every_shipped_config_is_read(config, capsys):
         (["--ckpt_path", "best"], ["best.ckpt"]),
         (["--model.learning_rate", "-1"], ["-1"]),
         (["--monitor.times", "-1"], ["monitor.times must be 0 or more"]),
+        (["--max_steps", "3"], ["is --trainer.max_steps meant?"]),
+        (["train"], ["fit, validate and test are the subcommands"]),
+        (["--config", "noise.bin"], ["--config takes a .yaml"]),
+        (["--checkpoint", "noise.bin"], ["--ckpt_path a checkpoint"]),
+        (["--trainer.precision", "fast"], ["--trainer.precision: must be one of", "'bf16-mixed'"]),
+        (["--run", ""], ["--run needs the name of a folder"]),
+        (["--run", "noise/a.mid"], ["noise/a.mid is not a folder"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
     Path("empty").mkdir()
     Path("noise").mkdir()
     Path("noise/a.mid").write_bytes(b"noise")
+    Path("noise.bin").write_bytes(b"\xe0")  # no text
     config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
     code, lines = error_lines(
         capsys, "fit", *config, "--trainer.enable_progress_bar", "false", *options
@@ -253,6 +261,16 @@ def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
     assert len(lines) == 1
     assert all(word in lines[0] for word in words)
     assert not Path("runs").exists() or not list(Path("runs").rglob("model.safetensors"))
+
+
+def test_fit_is_meant_where_no_subcommand_stands(folder, capsys):
+    config = ("--config", CONFIGS / "smoke.yaml")
+    code, (line,) = error_lines(capsys, *config, "--data.path", "nowhere")
+    assert (code, "nowhere: no such folder" in line) == (2, True)
+    code, (line,) = error_lines(capsys, *config, "test")
+    assert (code, "last.ckpt: no such checkpoint" in line) == (2, True)
+    code, (*_, line) = error_lines(capsys, "--data.path", folder)
+    assert (code, "give --config FILE.yaml" in line) == (2, True)
 
 
 def test_a_run_does_not_go_on_with_other_settings(folder, capsys):

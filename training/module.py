@@ -250,7 +250,7 @@ class MusicModule(LightningModule):
         """
         settings, total = self.hparams, self.trainer.max_steps
         if total < 1:
-            raise RunError("the run has no end: give trainer.max_steps, so that rates can fall")
+            raise RunError("the run has no end: give --config FILE.yaml, or --trainer.max_steps")
         optimizer = MuonAdamW(
             self.decoder,
             settings["learning_rate"],

@@ -3,7 +3,7 @@
 if __name__ == "__main__":
     import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
 
-from common.cli import Parser, ended_by_ctrl_c, fail, positive_integer, say
+from common.cli import Parser, ended_by_ctrl_c, fail, file_name, positive_integer, say
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.midi.instruments import MODES
 
@@ -11,11 +11,14 @@ from data.midi.instruments import MODES
 def main() -> None:
     """Run the command line."""
     parser = Parser(
+        "name one folder, in quotes if there are spaces in its name",
         prog="python -m data.corpus",
         description="Builds the corpus of a folder of MIDI files and says what is in it.",
     )
-    parser.add_argument("folder", help='a folder of MIDI files; or "bach" or "folk"')
-    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
+    parser.add_argument(
+        "folder", type=file_name, help='a folder of MIDI files; or "bach" or "folk"'
+    )
+    parser.add_argument("--datasets", default="datasets", type=file_name, help="where corpora lie")
     parser.add_argument("--workers", type=positive_integer, help="processes (default: all cores)")
     kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
     kinds.add_argument("--grid", default="beats", choices=("beats", "seconds"))

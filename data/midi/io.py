@@ -59,7 +59,8 @@ def read_events(path: str | Path) -> Events:
     if not path.is_file():  # opening a pipe would wait for ever
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
-        raise MidiError(f"{path}: not a regular file")
+        reason = "a folder, where a MIDI file is needed" if path.is_dir() else "not a regular file"
+        raise MidiError(f"{path}: {reason}")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
     return parse_events(path.read_bytes(), str(path))
@@ -73,6 +74,8 @@ def parse_events(content: bytes, path: str) -> Events:
     """
     if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
+    if not content:
+        raise MidiError(f"{path}: an empty file")
     if content[:4] != b"MThd":
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":

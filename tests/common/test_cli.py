@@ -14,9 +14,12 @@ from common.cli import (
     check_file,
     ended_by_ctrl_c,
     fail,
+    file_name,
+    number,
     positive_integer,
     random_seed,
     say,
+    with_command_first,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +45,9 @@ def test_errors_are_one_line_that_names_the_program(program, monkeypatch, capsys
         (positive_integer, "1.5", "from 1 up"),
         (random_seed, "-1", "from 0 to 2^63 - 1, not '-1'"),
         (random_seed, str(2**63), "from 0 to 2^63 - 1"),
+        (number, "0,8", "must be a number such as 0.8, not '0,8'"),
+        (number, "10s", "must be a number"),
+        (number, "", "must be a number"),
     ],
 )
 def test_numbers_out_of_range_are_refused(kind, text, words, capsys):
@@ -51,6 +57,41 @@ def test_numbers_out_of_range_are_refused(kind, text, words, capsys):
         parser.parse_args([f"--number={text}"])
     assert words in capsys.readouterr().err
     assert parser.parse_args(["--number", "7"]).number == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["--tempreature", "1"], "; is --temperature meant? ("),
+        (["--temp", "1"], "--temp 1 ("),  # not cut short: it might be another option
+        (["tune.mid"], "tune.mid; files go in quotes ("),
+        (["play", "--sizes", "1"], "; is --size meant? ("),
+    ],
+)
+def test_what_no_option_takes_is_told_with_what_may_be_meant(words, meant, capsys):
+    parser = Parser("files go in quotes")
+    parser.add_argument("--temperature")
+    commands = parser.add_subparsers()
+    commands.add_parser("play").add_argument("--size")
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_args(words if words[0] == "play" else ["play", *words])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert meant in line
+
+
+def test_a_command_may_stand_after_options():
+    commands = ("fit", "test")
+    words = ["--config", "a.yaml", "test", "--run=fit"]
+    assert with_command_first(words, commands) == ["test", "--config", "a.yaml", "--run=fit"]
+    for words in (["fit", "--run", "test"], ["--run", "fit"], ["--help"], []):
+        assert with_command_first(words, commands) == words
+
+
+def test_a_home_folder_is_found_where_no_shell_has_written_it_out(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("USERPROFILE", "/home/me")
+    names = ("~/a b.mid", "music/", "", "C:\\tune.mid")
+    assert [*map(file_name, names)] == ["/home/me/a b.mid", *names[1:]]
 
 
 def test_names_reach_a_terminal_escaped(capsys):

@@ -35,6 +35,7 @@ from generation.seeds import (
     rewritten,
     seed_from_midi,
     seed_from_notes,
+    voices_of,
 )
 from model.config import SamplingOptions
 from model.scoring import token_nats
@@ -123,6 +124,32 @@ def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(mod
         compose(model, seed, Length(seconds=0.74))
     (written,) = compose(model, seed, Length(seconds=0.8))
     assert len(written.score.bars) == 2
+
+
+def held(bars, steps, pitches=(60,)):
+    """Notes held for so many steps from the first bar on, and one in the last bar."""
+    notes = np.array([(0, steps, pitch, 80, 40) for pitch in pitches], NOTE)
+    notes = np.append(notes, np.array([(48 * (bars - 1), 1, 72, 80, 40)], NOTE))
+    rows = np.array([(4, 4, 48)] * bars, BAR)
+    return canonical(notes, rows, [80] * bars, GRID)[0]
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (held(1300, 12), r"lasts 1\.1 hours: keep one at most"),
+        (held(2, 12 * 99_000), r"lasts 20\.6 hours"),
+        (held(2, 12 * 4700, range(36, 71)), "takes 41,235 tokens: keep 40,000 at most"),
+    ],
+)
+def test_bars_and_notes_of_hours_are_refused_before_anything_is_written(
+    model, monkeypatch, score, words
+):
+    monkeypatch.setattr(compose_module, "MOST_GIVEN_TOKENS", 40_000)
+    seeds = (voices_of(score, QUARTET), rewritten(score, QUARTET, range(1, 2)))
+    for seed in (*seeds, continued(score, QUARTET)):
+        with pytest.raises(ConstraintError, match=words):
+            compose(model, seed, None)
 
 
 def test_seconds_and_notes_count_from_the_end_of_the_seed(model):

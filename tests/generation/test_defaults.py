@@ -75,3 +75,12 @@ def test_without_any_model_a_command_says_so(project, capsys, command):
     (line,) = capsys.readouterr().err.splitlines()
     assert "no model in" in line
     assert "make music" in line
+
+
+def test_of_a_run_the_folder_is_enough(project, monkeypatch):
+    trained = model_file(project / "runs" / "mine" / "model.safetensors", 100)
+    assert model_path(trained.parent) == model_path(trained) == trained
+    assert model_path(project / "runs") == project / "runs"  # which is no run
+    monkeypatch.setenv("HOME", str(project))
+    monkeypatch.setenv("USERPROFILE", str(project))
+    assert model_path("~/runs/mine") == trained

@@ -79,7 +79,7 @@ def refused(path) -> str:
 
 def test_what_is_not_there(tmp_path):
     assert "no such file" in refused(tmp_path / "none.safetensors")
-    assert "no such file" in refused(tmp_path)
+    assert "no model.safetensors in it" in refused(tmp_path)
 
 
 @given(st.floats(0, 1, exclude_max=True))

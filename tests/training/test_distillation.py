@@ -131,7 +131,7 @@ def test_a_run_that_begins_with_another_shape_is_refused_in_one_line(tunes, caps
 def test_teachers_that_read_otherwise_are_refused_in_one_line(tunes, capsys):
     widened, short = teacher("widened", transpose=3), teacher("short")
     for paths, options, why in (
-        (["none"], (), "no such file: none"),
+        (["none"], (), "none: no such file"),
         ([widened], ("--data.transpose", 0), "widened has another vocabulary than the data"),
         (
             [short],

@@ -111,7 +111,7 @@ def test_what_does_not_matter_is_no_obstacle(read, content):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "not a MIDI file"),
+        (b"", "an empty file"),
         (b"RIFF\x10\0\0\0RMIDdata" + one(), "a RIFF file"),
         (b"MThX" + one()[4:], "not a MIDI file"),
         (one()[:12], "broken"),
