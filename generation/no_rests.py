@@ -27,6 +27,7 @@ class NoRests:
         self._given, self._vocabulary, self._plays = given, vocabulary, plays
         self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
         self._steps = np.arange(vocabulary.longest_bar)
+        self._is_in_chord = np.isin([*Kind], (Kind.POSITION, Kind.DURATION, Kind.VELOCITY))
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
@@ -52,8 +53,7 @@ class NoRests:
         end = state.latest.end
         may_begin = self._given.notes.may_begin(end.clip(0))  # (B, P, P)
         may_begin = np.diagonal(may_begin, axis1=1, axis2=2) & self._plays  # each where its ends
-        is_in_chord = np.isin(state.kind, (Kind.POSITION, Kind.DURATION, Kind.VELOCITY))
-        may_begin &= end >= (state.now + is_in_chord)[:, None]
+        may_begin &= end >= (state.now + self._is_in_chord[state.kind])[:, None]
         return np.asarray(np.where(may_begin, end, NEVER).min(axis=1))
 
     def _is_due(self, notes: NDArray[np.bool_], state: ConstrainedState) -> NDArray[np.bool_]:

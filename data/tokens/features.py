@@ -394,16 +394,15 @@ class SideFeatures:
             keys: of each row; None: it is not known.
         """
         block = self.blocks["key"].start
-        classes = [self.blocks[name].stop for name in ("pitch", "sounding", "over")]
+        ends = [self.blocks[name].stop for name in ("pitch", "sounding", "over")]
+        classes = np.array(ends)[:, None] - OCTAVE  # of each block pitch classes are last
         for row, key in enumerate(keys):
             if key is None:
                 continue
-            bits = side.bits[row, is_token[row]]  # a copy, (T, S)
-            bits[:, [block + (key.mode == "minor"), block + 2 + key.tonic]] = 1
-            for number, end in enumerate(classes, start=1):  # of each block pitch classes are last
-                at = block + 2 + number * OCTAVE
-                bits[:, at : at + OCTAVE] = np.roll(bits[:, end - OCTAVE : end], -key.tonic, axis=1)
-            side.bits[row, is_token[row]] = bits
+            bits = side.bits[row]  # (T, S), of Pad all 0
+            bits[:, [block + (key.mode == "minor"), block + 2 + key.tonic]] = is_token[row, :, None]
+            above = (classes + (key.tonic + np.arange(OCTAVE)) % OCTAVE).ravel()
+            bits[:, block + 2 + OCTAVE : self.blocks["key"].stop] = bits[:, above]
             if self.reference_programs:
                 tonic = (key.tonic - self.vocabulary.lowest_pitch) % OCTAVE
                 side.references[row, is_token[row], -1] = tonic + 1

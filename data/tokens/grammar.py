@@ -80,7 +80,7 @@ class Grammar:
             mask[:, ids[Kind.LENGTH]] &= numbers[Kind.LENGTH] + 1 < state.bar_length[:, None]
             # The first bar must have a Tempo; later only a change has one.
             mask[:, ids[Kind.TEMPO]] &= numbers[Kind.TEMPO] != state.tempo[:, None]
-            is_tempo_due = (state.tempo < 0) & np.isin(state.kind, (Kind.BAR, Kind.LENGTH))
+            is_tempo_due = (state.tempo < 0) & (state.kind != Kind.START)
             if is_tempo_due.any():
                 mask[is_tempo_due, ids[Kind.POSITION]] = False
                 mask[is_tempo_due, ids[Kind.BAR]] = False
