@@ -32,7 +32,7 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.keys import Key, estimate_key, key_pitch_classes
 from data.score import Score
 from data.tokens.tokenizer import encode
-from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad
+from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad, sounding_notes
 from evaluation.likelihood import GIVEN, free_nats, with_gap
 from evaluation.samples import MELODIES, sample_pieces, split_scores
 from evaluation.voice_leading import (
@@ -83,16 +83,6 @@ def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list
         seed = continued(voices_of(part, model.vocabulary).score, model.vocabulary)
         melodies.append(Melody(f"chorale {number}", seed, estimate_key(score)))
     return melodies
-
-
-def sounding_voices(score: Score) -> float:
-    """Return the share of the time from the first note on in which four instruments sound."""
-    notes = score.notes
-    ends = notes["onset"] + notes["duration"]
-    sounds = np.zeros((128, int(ends.max())), dtype=bool)
-    for program, onset, end in zip(notes["program"], notes["onset"], ends, strict=True):
-        sounds[program, onset:end] = True
-    return float((sounds[:, int(notes["onset"].min()) :].sum(axis=0) >= 4).mean())
 
 
 def first_chord(score: Score) -> np.ndarray:
@@ -160,7 +150,7 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
     samples = [score for scores, _, _ in results for score in scores]
     best = [score for _, scores, _ in results for score in scores]
     keys = sum(has_key(score, melody.key) for scores, _, melody in results for score in scores)
-    four = min(map(sounding_voices, samples))
+    four = min((np.count_nonzero(sounding_notes(s), axis=0) >= 4).mean() for s in samples)
     cells = (
         share(scores, test) for test in (is_triad, ends_on_tonic) for scores in (samples, best)
     )

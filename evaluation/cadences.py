@@ -1,4 +1,4 @@
-"""How many voices sound in pieces, and how pieces end."""
+"""How many notes and instruments sound in pieces, and how pieces end."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -18,35 +18,36 @@ class VoicesAndEndings:
 
     pieces: int
     voices: float  # notes that sound at once, on average from the first note on
-    all_voices: float  # share of that time in which as many sound as the music has voices
+    all_instruments: float  # share of that time in which as many sound as the music has
     triad: float  # share of the pieces that end on a triad in root position
     tonic: float  # share of those that end on that of their key
 
     @classmethod
-    def of(cls, scores: Sequence[Score], voices: int) -> Self:
-        """Measure pieces of music that has so many voices."""
+    def of(cls, scores: Sequence[Score], instruments: int) -> Self:
+        """Measure pieces of music that has so many instruments, without drums."""
         scores = [score for score in scores if len(pitched_notes(score))]
-        sounding = [sounding_voices(score) for score in scores]
-        rows = [
-            (
-                float(counts.mean()),
-                float((counts >= voices).mean()),
-                *ending_figures(score)[:2],
-            )
-            for score, counts in zip(scores, sounding, strict=True)
-        ]
+        rows = []
+        for score in scores:
+            sounding = sounding_notes(score)
+            together = float((np.count_nonzero(sounding, axis=0) >= instruments).mean())
+            rows.append((float(sounding.sum(axis=0).mean()), together, *ending_figures(score)[:2]))
         means = np.mean(rows, axis=0).tolist() if rows else [float("nan")] * 4
         return cls(len(scores), *means)
 
 
-def sounding_voices(score: Score) -> NDArray[np.int64]:
-    """Return how many notes with a pitch sound at each step, (S,), from the first note on."""
+def sounding_notes(score: Score) -> NDArray[np.int64]:
+    """Return how many notes of each instrument but drums, (I, S), sound at each step.
+
+    The first step is that of the first note.
+    """
     notes = pitched_notes(score)
     onset = notes["onset"].astype(np.int64)
     end = onset + notes["duration"]
-    first, size = int(onset.min()), int(end.max()) + 1
-    change = np.bincount(onset, minlength=size) - np.bincount(end, minlength=size)
-    return np.cumsum(change)[first:-1]
+    programs, row = np.unique(notes["program"], return_inverse=True)
+    change = np.zeros((len(programs), int(end.max()) + 1), dtype=np.int64)
+    np.add.at(change, (row, onset), 1)
+    np.add.at(change, (row, end), -1)
+    return np.cumsum(change, axis=1)[:, int(onset.min()) : -1]
 
 
 def ending_figures(score: Score) -> tuple[float, float, float]:

@@ -165,8 +165,9 @@ def compare(
 
     Two sets of real pieces differ too. So the distance of training pieces from the held-out ones
     is given for reference: over DRAWS draws, with repeats, of as many as were generated. What is
-    not defined is NaN and stays out of every mean. Last comes whether a classifier that sees all
-    of it, and how pieces end, can tell the sets apart.
+    not defined is NaN and stays out of every mean; what is not defined for most of the held-out
+    pieces means nothing for such music and is left out. Last comes whether a classifier that sees
+    all of it, and how pieces end, can tell the sets apart.
 
     All pieces are on one grid, at least one of each set; `seed` is that of the draws.
     """
@@ -176,7 +177,9 @@ def compare(
         name: {of: np.array([each.of(score) for score in its]) for of, its in sets.items()}
         for name, each in MEASURES.items()
     }
+    values = {n: its for n, its in values.items() if np.isnan(its["held_out"]).mean() <= 0.5}
     counts = {name: _count(each, sets) for name, each in HISTOGRAMS.items()}
+    counts = {name: its for name, its in counts.items() if its[1]["held_out"].any()}
     figures = {
         of: np.column_stack(
             [

@@ -74,7 +74,7 @@ def write_report(
         likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
         statistics_chart=_svg_uri(svg(draw_statistics(music))),
         statistics_table=tables.statistics_table(music),
-        histograms_chart=_svg_uri(svg(draw_histograms(music))),
+        histograms_chart=_svg_uri(svg(draw_histograms(music))) if music.histograms else "",
         draws=DRAWS,
         originality_table=tables.originality_table(
             {

@@ -8,7 +8,7 @@ from typing import Any
 
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.corpus.report import SplitCounts
-from data.score import Score, ScoreBatch
+from data.score import DRUMS, Score, ScoreBatch
 from data.tokens.tokenizer import decode
 from evaluation.cadences import VoicesAndEndings
 from evaluation.likelihood import (
@@ -162,11 +162,12 @@ def summarize_model(
 def _voices(
     model: Model, corpus: Corpus, scores: Sequence[Score], seed: int
 ) -> dict[str, VoicesAndEndings]:
-    """Measure how many voices sound and how pieces end."""
+    """Measure how many notes and instruments sound and how pieces end."""
     melodies = sample_after_melodies(model, PIECES_PER_MELODY, seed)
     held_out = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
     sets = {"from nothing": scores, "after typed melodies": melodies, "held-out": held_out}
-    return {name: VoicesAndEndings.of(its, model.voices) for name, its in sets.items()}
+    instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)
+    return {name: VoicesAndEndings.of(its, instruments) for name, its in sets.items()}
 
 
 def _judge_median(

@@ -208,17 +208,18 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def voices_table(summary: ModelSummary) -> Table:
-    """Return how many voices sound, and how pieces end."""
+    """Return how many notes and instruments sound, and how pieces end."""
     rows = [
         [
             f"{name}, {its.pieces} pieces",
             number(its.voices, 2),
-            *map(percent, (its.all_voices, its.triad, its.tonic)),
+            *map(percent, (its.all_instruments, its.triad, its.tonic)),
         ]
         for name, its in summary.voices.items()
+        if its.pieces  # with a pitch
     ]
-    head = ("", "voices at once", "all of them sound", "end on a triad", "on that of the key")
-    return Table("How many voices sound, and how pieces end", head, rows)
+    head = ("", "notes at once", "all instruments sound", "end on a triad", "on that of the key")
+    return Table("How many notes sound, and how pieces end", head, rows)
 
 
 def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:
@@ -286,10 +287,13 @@ def statistics_table(comparison: Comparison) -> Table:
                 _mean_and_sd(real.mean, real.sd, digits),
             ]
         rows.append([*cells, f"{row.generated.undefined or ''}"])
+    head = ("", "generated", "held-out", "overlap", "real", "JS", "real", "NaN")
+    if not any(row[-1] for row in rows):
+        head, rows = head[:-1], [row[:-1] for row in rows]
     return Table(
         f"Means and standard deviations over {comparison.pieces['generated']:,} generated and "
         f"{comparison.pieces['held_out']:,} held-out pieces",
-        ("", "generated", "held-out", "overlap", "real", "JS", "real", "NaN"),
+        head,
         rows,
     )
 
@@ -301,13 +305,13 @@ def _mean_and_sd(mean: float, sd: float, digits: int) -> str:
 def statistics_lines(comparison: Comparison) -> Iterator[str]:
     """Yield the table of statistics, what its columns mean, and what is not defined."""
     table = statistics_table(comparison)
-    rows = [row[:-1] for row in table.rows]  # what is not defined is said below
-    yield from Table(table.caption, table.head[:-1], rows).lines()
+    rows = [row[:7] for row in table.rows]  # what is not defined is said below
+    yield from Table(table.caption, table.head[:7], rows).lines()
     yield from textwrap.wrap(
         "Overlap: 1 where the two are alike, 0 where they share nothing; JS, in bits: the other "
         f"way round. Real: training pieces in place of the generated, {DRAWS} draws of as many. "
-        "*: farther from the held-out pieces than in any of these. ±: standard deviation, of the "
-        "last three over their notes.",
+        "*: farther from the held-out pieces than in any of these. ±: standard deviation, from "
+        "intervals on over their notes.",
         LINE_WIDTH,
     )
     told = comparison.told_apart

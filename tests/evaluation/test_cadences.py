@@ -1,4 +1,4 @@
-"""How many voices sound, and how pieces end."""
+"""How many notes and instruments sound, and how pieces end."""
 
 import math
 
@@ -15,30 +15,33 @@ from evaluation.cadences import (
     final_chord,
     final_positions,
     root_of_triad,
-    sounding_voices,
+    sounding_notes,
 )
 from tests.music import EMPTY, chord, line, piece
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
 
 
-def test_voices_are_counted_from_the_first_note_on():
+def test_notes_are_counted_by_instrument_from_the_first_on():
     drum = (0, 48, 36, 80, DRUMS)
-    score = piece([drum, (12, 12, 60, 80, 0), (18, 12, 64, 80, 40)])
-    assert sounding_voices(score).tolist() == [1] * 6 + [2] * 6 + [1] * 6
+    score = piece([drum, (12, 12, 60, 80, 0), (18, 12, 64, 80, 40), (18, 6, 67, 80, 40)])
+    assert sounding_notes(score).tolist() == [
+        [1] * 12 + [0] * 6,
+        [0] * 6 + [2] * 6 + [1] * 6,
+    ]
 
 
 def test_a_set_of_pieces_is_described_by_its_means():
-    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)
+    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84) + line((72,), program=40)
     home, away = (
         piece(before + chord(*last, start=144), [(4, 4, 48)] * 4)
         for last in ((48, 64, 67), (43, 59, 62))
     )
-    its = VoicesAndEndings.of([home, away, EMPTY], voices=3)
+    its = VoicesAndEndings.of([home, away, EMPTY], instruments=2)
     assert (its.pieces, its.triad, its.tonic) == (2, 1.0, 0.5)
-    assert its.voices == pytest.approx((144 + 3 * 48) / 192)
-    assert its.all_voices == pytest.approx(48 / 192)
-    assert math.isnan(VoicesAndEndings.of([EMPTY], voices=3).voices)
+    assert its.voices == pytest.approx((144 + 12 + 3 * 48) / 192)
+    assert its.all_instruments == pytest.approx(12 / 192)
+    assert math.isnan(VoicesAndEndings.of([EMPTY], instruments=2).voices)
 
 
 def test_the_final_chord_is_what_sounds_at_the_last_onset():

@@ -22,12 +22,10 @@ def test_the_table_tells_what_is_not_defined():
     generated = [*TUNES[:6], piece(BEAT, bars(7)), EMPTY]
     lines = list(statistics_lines(compare(generated, TUNES[6:12], TUNES[12:], seed=3)))
     assert max(map(len, lines)) <= LINE_WIDTH
-    rows = {line.strip().split("  ")[0].split(",")[0]: line for line in lines[2:17]}
-    assert rows["parallel fifths"].count("NaN") == 10
-    text = " ".join(lines[17:])
+    assert "parallel fifths" not in " ".join(lines)  # no held-out piece has four parts
+    text = " ".join(lines[2 + 11 :])
     assert "Not defined, of 8 generated pieces: pitch-class entropy, " in text
-    assert "of 6 held-out pieces: parallel fifths, parallel octaves, " in text
-    assert "notes out of voice range of 6; left out." in text
+    assert "held-out pieces: " not in text
 
 
 def test_on_the_console_a_minus_is_a_hyphen():
