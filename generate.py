@@ -167,10 +167,10 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
         "--voice",
         metavar="N",
         nargs="+",
-        type=positive_integer,
-        help="which of the model's instruments play the melody of the seed, or the\n"
-        "voices that are harmonized (default: 1, the first); or are rewritten\n"
-        "(default: those in the piece)",
+        type=_voice,
+        help="which of the model's instruments, by number or name, play the melody of\n"
+        "the seed, or the voices that are harmonized (default: 1, the first); or are\n"
+        "rewritten (default: those in the piece)",
     )
 
 
@@ -305,6 +305,11 @@ def _time_signature(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def _voice(text: str) -> int | str:
+    """Return the number of an instrument, or its name, which has a letter."""
+    return text if any(map(str.isalpha, text)) else positive_integer(text)
+
+
 def _bars(text: str) -> tuple[int, int | None]:
     match = re.fullmatch(r"([0-9]{1,6})(-([0-9]{0,6}))?", text)
     if not match:
@@ -330,8 +335,8 @@ def _check_together(options: argparse.Namespace) -> None:
             fail("--alone is about --seed-midi or --seed-notes, which are missing")
         if options.voices is not None and len(options.voices) > 1:
             fail("--voices: a melody has one voice; several are for --harmonize and --rewrite")
-        if options.voices is not None and options.seed_notes is None:
-            fail("--voice is about --seed-notes, --harmonize or --rewrite, which are missing")
+        if options.voices is not None and options.seed_notes is None and options.seed_midi is None:
+            fail("--voice is about a seed, --harmonize or --rewrite, which are missing")
         return
     name = "rewrite" if options.harmonize is None else "harmonize"
     if options.alone:

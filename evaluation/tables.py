@@ -288,13 +288,12 @@ def statistics_table(comparison: Comparison) -> Table:
             ]
         rows.append([*cells, f"{row.generated.undefined or ''}"])
     head = ("", "generated", "held-out", "overlap", "real", "JS", "real", "NaN")
-    if not any(row[-1] for row in rows):
-        head, rows = head[:-1], [row[:-1] for row in rows]
+    columns = 8 if any(row[-1] for row in rows) else 7
     return Table(
         f"Means and standard deviations over {comparison.pieces['generated']:,} generated and "
         f"{comparison.pieces['held_out']:,} held-out pieces",
-        head,
-        rows,
+        head[:columns],
+        [row[:columns] for row in rows],
     )
 
 

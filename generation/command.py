@@ -75,7 +75,7 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
         bars = options.bars_to_rewrite
         return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices)
     if options.harmonize:
-        return given_from_midi(options.harmonize, vocabulary, voices=voices or (1,))
+        return given_from_midi(options.harmonize, vocabulary, voices=voices)
     if options.seed_midi is not None:
         seed = seed_from_midi(
             options.seed_midi,
@@ -86,25 +86,29 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
     elif options.seed_notes is not None:
         seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
         if options.harmonize is not None:
-            harmonized = voices_of(seed.score, vocabulary, voices or (1,))
+            harmonized = voices_of(seed.score, vocabulary, voices)
             return dataclasses.replace(harmonized, changes=seed.changes + harmonized.changes)
-        if voices:
-            seed = seed.played_by(voices[0], vocabulary)
     else:
         return no_seed(vocabulary)
+    if voices:
+        seed = seed.played_by(voices[0], vocabulary)
     return seed if options.alone else accompany(model, seed)
 
 
 def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> None:
-    """Print how many voices may join a seed before it ends, if any."""
+    """Print how many voices may join a seed before it ends, or which parts, if any."""
     own = set(seed.score.notes["program"].tolist())
     others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
     playing = set(constraints.playing(vocabulary))
-    joining = len(playing.intersection(others) - own)
+    parts = sorted(playing.intersection(others) - own)
+    joining = len(parts)
     if constraints.max_polyphony is not None:
         joining = min(joining, constraints.max_polyphony - len(own))
     if joining > 0:
-        who = "1 voice joins" if joining == 1 else f"{joining} voices join"
+        who = "1 voice" if joining == 1 else f"{joining} voices"
+        if vocabulary.grid.parts:
+            who = " and ".join(called(part, vocabulary) for part in parts)
+        who += " joins" if joining == 1 else " join"
         say(f"{who} the seed; --alone leaves it as it is")
 
 

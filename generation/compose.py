@@ -31,6 +31,7 @@ from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote
 from generation.seeds import (
     Seed,
+    Voice,
     accompanied,
     given_from_midi,
     no_seed,
@@ -232,8 +233,9 @@ def accompany(model: Model, seed: Seed) -> Seed:
     notes = seed.score.notes
     if not len(notes):
         return seed
-    chords = np.unique(notes["onset"], return_counts=True)[1]  # one instrument may play them
-    count = max(len(np.unique(notes["program"])), int(np.median(chords)))
+    count = len(np.unique(notes["program"]))
+    if not model.vocabulary.grid.parts:  # one instrument may play the chords of all
+        count = max(count, int(np.median(np.unique(notes["onset"], return_counts=True)[1])))
     return accompanied(seed, model.vocabulary) if count < model.voices else seed
 
 
@@ -274,7 +276,7 @@ def harmonize_midi(
     midi: pretty_midi.PrettyMIDI,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    voices: Sequence[int] = (1,),
+    voices: Sequence[Voice] = (),
     sampling: SamplingOptions = DEFAULT_SAMPLING,
     best_of: int = 1,
     random_seed: int = 0,
@@ -283,7 +285,8 @@ def harmonize_midi(
 
     Args:
         midi: a voice, or several of which these are kept (see `voices_of` in generation/seeds.py).
-        voices: which of the model's instruments play them, from 1.
+        voices: which of the model's instruments play them; by default its first, or the first of
+            its parts that `midi` names.
         model, constraints, sampling, best_of, random_seed: as in `continue_midi`.
 
     Raises:
@@ -300,7 +303,7 @@ def rewrite_midi(
     bars: tuple[int, int | None] | None = None,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    voices: Sequence[int] = (),
+    voices: Sequence[Voice] = (),
     sampling: SamplingOptions = DEFAULT_SAMPLING,
     best_of: int = 1,
     random_seed: int = 0,

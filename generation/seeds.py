@@ -11,6 +11,7 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from data.instrument_names import instrument_name
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
@@ -20,6 +21,7 @@ from generation.constraints import UNCONSTRAINED, Constraints
 from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
+Voice: TypeAlias = int | str  # an instrument of a vocabulary, from 1 without drums, or its name
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +59,8 @@ class Seed:
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
         return replace(self, score=replace(self.score, tempo_bpm=tempi))
 
-    def played_by(self, voice: int, vocabulary: Vocabulary) -> Seed:
-        """Return a seed of one voice, played by an instrument of the vocabulary, from 1.
+    def played_by(self, voice: Voice, vocabulary: Vocabulary) -> Seed:
+        """Return a seed of one voice, played by an instrument of the vocabulary.
 
         Raises:
             SeedError: it has several voices, or the vocabulary has no such voice.
@@ -96,7 +98,8 @@ def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
 def accompanied(seed: Seed, vocabulary: Vocabulary) -> Seed:
     """Return a seed whose instruments are joined by all others from its first note on.
 
-    One that sounds for less than half of the time is joined too, where it rests.
+    One that sounds for less than half of the time is joined too, where it rests; a part that has a
+    name is not, for it rests as it likes.
     """
     notes, size = seed.score.notes, seed.end_step
     first = int(notes["onset"].min(initial=size))
@@ -104,7 +107,8 @@ def accompanied(seed: Seed, vocabulary: Vocabulary) -> Seed:
     program = np.searchsorted(vocabulary.programs, notes["program"])
     for number, onset, duration in zip(program, notes["onset"], notes["duration"], strict=True):
         sounds[number, onset : onset + duration] = True
-    is_open = ~sounds & (2 * sounds.sum(axis=1, keepdims=True) < size - first)
+    least = 1 if vocabulary.grid.parts else (size - first) / 2
+    is_open = ~sounds & (sounds.sum(axis=1, keepdims=True) < least)
     is_open[:, :first] = False
     return replace(seed, is_open=is_open)
 
@@ -200,7 +204,7 @@ def seed_from_midi(
     return continued(fitted, vocabulary, changes)
 
 
-def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[int] = (1,)) -> Seed:
+def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[Voice] = ()) -> Seed:
     """Return whole voices of a MIDI file or a pretty_midi object, to keep (see `voices_of`).
 
     Raises:
@@ -213,14 +217,15 @@ def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[int]
         raise MidiError(f"{name}: {error}") from None
 
 
-def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)) -> Seed:
+def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = ()) -> Seed:
     """Return whole voices of a piece as a seed: others may play around them, from beginning to end.
 
     Args:
         score: voices of which those with these instruments are taken, or else those with these
             numbers, from the highest down; as many as are asked for are taken in order.
         vocabulary: of the model.
-        voices: which of the vocabulary's instruments play them, from 1; drums do not count.
+        voices: which of the vocabulary's instruments play them; none: the first of its parts that
+            the piece names, or else its first.
 
     Raises:
         SeedError: the vocabulary, or the piece, has no such voice; no voice is left to write.
@@ -228,8 +233,11 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)
     there = high_to_low(score)
     if not there:
         raise SeedError("there is no voice in it that has pitches")
-    numbers, kept, changes = sorted(set(voices)), [], []
-    programs = [_program(voice, vocabulary) for voice in numbers]
+    kept, changes = [], []
+    programs = sorted({_program(voice, vocabulary) for voice in voices or (1,)})
+    if not voices:  # a part is found by its name
+        programs = sorted(p for p in there if p < len(vocabulary.grid.parts))[:1] or programs
+    numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
     strangers = [program for program in there if program not in programs]
     for voice, program in zip(numbers, programs, strict=True):
         its = program
@@ -239,7 +247,9 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[int] = (1,)
             is_numbered = len(there) != len(numbers) and there[voice - 1] in strangers
             its = there[voice - 1] if is_numbered else strangers[0]
             strangers.remove(its)
-            if len(there) > 1:
+            if vocabulary.grid.parts:
+                changes.append(f"{became(its, program, vocabulary)} (--voice names another)")
+            elif len(there) > 1:
                 changes.append(became(its, program, vocabulary))
         kept.append(score.notes[score.notes["program"] == its].copy())
         kept[-1]["program"] = program
@@ -262,7 +272,7 @@ def rewrite_from_midi(
     vocabulary: Vocabulary,
     *,
     bars: tuple[int, int | None] | None = None,
-    voices: Sequence[int] = (),
+    voices: Sequence[Voice] = (),
 ) -> Seed:
     """Return a MIDI file, or a pretty_midi object, some bars of which are to be written anew.
 
@@ -271,7 +281,7 @@ def rewrite_from_midi(
         vocabulary: of the model.
         bars: the numbers of the first and the last, an upbeat being bar 0; None as the last: to
             the end; None: all.
-        voices: which of the vocabulary's instruments, from 1; none: those in the piece.
+        voices: which of the vocabulary's instruments; none: those in the piece.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
@@ -294,9 +304,15 @@ def rewrite_from_midi(
     return replace(seed, changes=tuple(changes))
 
 
-def _program(voice: int, vocabulary: Vocabulary) -> int:
-    """Return the program of an instrument of the vocabulary, counted from 1 without drums."""
+def _program(voice: Voice, vocabulary: Vocabulary) -> int:
+    """Return the program of an instrument of the vocabulary."""
     programs = _pitched(vocabulary.programs)
+    if isinstance(voice, str):
+        names = [instrument_name(program, vocabulary.grid) for program in programs]
+        its = [name.casefold() == voice.casefold() for name in names]
+        if not any(its):
+            raise SeedError(f"the model has no voice {voice}: it has {', '.join(names)}")
+        return programs[its.index(True)]
     if voice > len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     return programs[voice - 1]

@@ -92,6 +92,8 @@ def arrange(
             )
             return Page((upper, lower), is_choir=True)
     falling.sort(key=lambda program: _place_on_page(score.grid.general_midi(program)))
+    if score.grid.parts:  # they have an order, and then come programs without a name
+        falling = sorted(programs, key=lambda program: (program == DRUMS, program))
     parts = [
         Part(
             instrument_name(program, score.grid),

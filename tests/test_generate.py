@@ -19,7 +19,7 @@ from model.decoder import Decoder
 from model.serialization import ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
 from tests.folders import write_tunes
-from tests.models import PIANIST, QUARTET, tune, untrained, untrained_on
+from tests.models import BAND, PIANIST, QUARTET, tune, untrained, untrained_on
 from tests.music import GRID, vocabulary_for
 
 
@@ -134,6 +134,20 @@ def test_voices_that_join_a_seed_are_told(tmp_path, capsys, options, words):
     assert code == 0
     lines = said.splitlines()
     assert lines[0].startswith(words) if words else len(lines) == 1
+
+
+def test_parts_are_asked_for_and_told_by_their_names(tmp_path, capsys):
+    path = untrained(tmp_path / "model.safetensors", BAND)
+    tune(tmp_path / "tune.mid", program=73)
+    options = ("-c", path, "--programs", "melody", "piano", "-n", 1, "-o", tmp_path / "piece")
+    code, said, _ = run(capsys, *options, "--seed-midi", tmp_path / "tune.mid", "--voice", "Piano")
+    assert code == 0
+    assert "MELODY joins the seed; --alone" in said
+    written = pretty_midi.PrettyMIDI(str(tmp_path / "piece.mid")).instruments
+    assert {"PIANO"} <= {track.name for track in written} <= {"MELODY", "PIANO"}
+    code, _, errors = run(capsys, *options[:2], "--rewrite", tmp_path / "piece.mid", "--voice", "X")
+    assert code == 2
+    assert "the model has no voice X: it has MELODY, BRIDGE" in errors
 
 
 def test_of_a_piece_without_its_seed_nothing_is_drawn_as_given(checkpoint, tmp_path, capsys):

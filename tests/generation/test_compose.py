@@ -40,7 +40,7 @@ from generation.seeds import (
 from model.config import SamplingOptions
 from model.scoring import token_nats
 from tests import music
-from tests.models import PIANIST, QUARTET, four_parts, tune, untrained
+from tests.models import BAND, PIANIST, QUARTET, four_parts, tune, untrained
 from tests.music import GRID
 
 
@@ -275,6 +275,14 @@ def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model)
     assert accompany(model, no_seed(QUARTET)).end_step == 0
     low = seed_from_notes("C4", QUARTET).played_by(4, QUARTET)
     assert low.score.notes["program"].tolist() == [43]
+
+
+def test_named_parts_count_by_name_and_rest_as_they_like(model):
+    band = replace(model, vocabulary=BAND)  # its summary has four voices
+    rows = [(12 * k, 12, 48 + 7 * n, 80, 2) for k in range(8) for n in range(4)]
+    song = canonical(np.array([(84, 12, 72, 80, 0), *rows], NOTE), np.empty(0, BAR), [], BAND.grid)[0]
+    opens = accompany(band, continued(song, BAND)).is_open
+    assert opens.any(axis=1).tolist() == [False, True, False, True, True]
 
 
 def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):

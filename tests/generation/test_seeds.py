@@ -168,6 +168,21 @@ def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
     assert np.array_equal(seed.score.notes, song.notes[song.notes["program"] == 0])
     assert seed.is_open.any(axis=1).tolist() == [False, True, True, True, True]
     assert seed_from_notes("C4 E4", BAND).score.notes["program"].tolist() == [0, 0]
+    # the file names its parts in any case, and one that is alone stays what it is
+    write_midi(canonical(song.notes[1::2], bars, [80, 80], POP)[0], tmp_path / "piano.mid")
+    seed = given_from_midi(tmp_path / "piano.mid", BAND)
+    assert (seed.changes, set(seed.score.notes["program"].tolist())) == ((), {2})
+    assert given_from_midi(tmp_path / "song.mid", BAND, voices=["piano"]).is_open[0].all()
+    rewritten = rewrite_from_midi(tmp_path / "song.mid", BAND, voices=["Bridge"])
+    assert rewritten.is_open.any(axis=1).tolist() == [False, True, False, False, False]
+    # a stranger is the first part, or the one that is named
+    write_midi(piece([(0, 12, 72, 80, 73)]), tmp_path / "flute.mid")
+    seed = given_from_midi(tmp_path / "flute.mid", BAND)
+    assert seed.changes[:1] == ("Flute became MELODY (--voice names another)",)
+    seed = given_from_midi(tmp_path / "flute.mid", BAND, voices=["PIANO"])
+    assert seed.score.notes["program"].tolist() == [2]
+    with pytest.raises(SeedError, match="no voice flute: it has MELODY, BRIDGE, PIANO, Electric"):
+        seed.played_by("flute", BAND)
     # a stranger plays the first part, a bass the bass that has no name
     write_midi(piece([(0, 12, 72, 80, 73), (0, 12, 40, 80, 32)]), tmp_path / "strangers.mid")
     seed = seed_from_midi(tmp_path / "strangers.mid", BAND)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from data.keys import parse_key
-from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, canonical
 from rendering.measures import MAX_RINGING_BARS, Measures
 from rendering.notation import NEW, engrave, has_notation, to_musicxml
 from tests.music import EMPTY, GRID, line, piece, scores
@@ -129,6 +129,16 @@ def test_voices_far_from_these_registers_have_a_staff_each():
     rows = [(o, d, p - 24, v, program) for o, d, p, v, program in chorale().notes.tolist()]
     xml = to_musicxml(piece(rows, UPBEAT))
     assert len(texts(xml, "part-list/score-part/part-name")) == 4
+
+
+def test_parts_with_names_have_staves_in_their_order():
+    grid = Grid(parts=(Part("Voice", 0), Part("High", 73), Part("Keys", 0)))
+    rows = [(0, 12, 60, 80, 0), (0, 12, 84, 80, 1), (0, 12, 40, 80, 2), (0, 12, 38, 80, DRUMS)]
+    rows += [(0, 12, 72, 80, 2), (0, 12, 65, 80, UNNAMED)]
+    xml = to_musicxml(canonical(np.array(rows, NOTE), np.array([(4, 4, 48)], BAR), [80], grid)[0])
+    names = texts(xml, "part-list/score-part/part-name")
+    assert names == ["Voice", "High", "Keys", "Acoustic Grand Piano", "Drums"]
+    assert len(programs_of(xml)) == 6  # two hands of the keys
 
 
 @pytest.mark.parametrize(
