@@ -280,7 +280,8 @@ def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model)
 def test_named_parts_count_by_name_and_rest_as_they_like(model):
     band = replace(model, vocabulary=BAND)  # its summary has four voices
     rows = [(12 * k, 12, 48 + 7 * n, 80, 2) for k in range(8) for n in range(4)]
-    song = canonical(np.array([(84, 12, 72, 80, 0), *rows], NOTE), np.empty(0, BAR), [], BAND.grid)[0]
+    notes = np.array([(84, 12, 72, 80, 0), *rows], NOTE)
+    song = canonical(notes, np.empty(0, BAR), [], BAND.grid)[0]
     opens = accompany(band, continued(song, BAND)).is_open
     assert opens.any(axis=1).tolist() == [False, True, False, True, True]
 
