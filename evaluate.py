@@ -27,6 +27,7 @@ from common.cli import (
     fail,
     file_name,
     positive_integer,
+    quick_imports,
     random_seed,
     say,
     with_command_first,
@@ -161,7 +162,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         fail(str(error))
 
-    from evaluation.command import run
+    with quick_imports():
+        from evaluation.command import run
 
     with ended_by_ctrl_c():
         run(options)

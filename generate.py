@@ -18,7 +18,6 @@ if __name__ == "__main__":
     import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
 
 import argparse
-import gc
 import os
 import re
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from common.cli import (
     file_name,
     number,
     positive_integer,
+    quick_imports,
     random_seed,
     say,
 )
@@ -438,11 +438,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not is_named:
         say(f"model: {options.checkpoint}")
 
-    gc.disable()  # to look for garbage while modules come in takes a tenth of the time
-    from generation.command import run
-
-    gc.freeze()  # nor is it looked for among them later: at the end alone that takes 0.4 s
-    gc.enable()
+    with quick_imports():
+        from generation.command import run
     with ended_by_ctrl_c():
         run(options, stems)
 

@@ -22,7 +22,7 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 
-from common.cli import Parser, fail
+from common.cli import Parser, fail, quick_imports
 from generation.defaults import model_path, newest_model
 
 DEFAULT_PORT = 8765
@@ -120,13 +120,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     """Answer until Ctrl-C."""
-    # here: a wrong option need not wait for torch
-    import torch
-    import uvicorn
+    with quick_imports():  # here: a wrong option need not wait for torch
+        import torch
+        import uvicorn
 
-    from model.serialization import ModelFileError
-    from web.models import Models
-    from web.server import make_app
+        from model.serialization import ModelFileError
+        from web.models import Models
+        from web.server import make_app
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one

@@ -1,5 +1,6 @@
 """A mistake on a command line is one line, with exit code 2; so is Ctrl-C, with 130."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from common.cli import (
     file_name,
     number,
     positive_integer,
+    quick_imports,
     random_seed,
     say,
     with_command_first,
@@ -110,6 +112,22 @@ def work(tidied):
     with ended_by_ctrl_c(), ExitStack() as files:
         files.callback(tidied.append, True)
         signal.raise_signal(signal.SIGINT)
+
+
+def test_no_garbage_is_looked_for_among_what_a_command_imports():
+    work = "with quick_imports(): print(gc.isenabled(), gc.get_freeze_count())"
+    words = [sys.executable, "-c", f"import gc; from common.cli import quick_imports\n{work}\n"]
+    words[-1] += "print(gc.isenabled(), gc.get_freeze_count() > 1000)"
+    ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "0", "True", "True"]
+
+
+def test_a_program_that_has_torch_keeps_its_garbage(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    before = gc.get_freeze_count()
+    with quick_imports():
+        assert gc.isenabled()
+    assert gc.get_freeze_count() == before
 
 
 def test_ctrl_c_ends_work_in_one_line_when_it_is_tidied_up(monkeypatch, capsys):
