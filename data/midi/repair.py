@@ -36,7 +36,7 @@ def repaired(content: bytes) -> symusic.Score | None:
     """
     pitches, each = np.arange(128), 1
     while True:
-        file = _with_late_ends(content, pitches.tolist(), each)
+        file = _with_late_ends(content, pitches, each)
         if file is None:
             return None
         notes = [track.notes.numpy() for track in file.tracks]
@@ -55,11 +55,12 @@ def repaired(content: bytes) -> symusic.Score | None:
     return file
 
 
-def _with_late_ends(content: bytes, pitches: list[int], each: int) -> symusic.Score | None:
+def _with_late_ends(content: bytes, pitches: NDArray[np.int64], each: int) -> symusic.Score | None:
     """Read a file with so many ends more of each pitch in each track; None if it is not whole."""
-    ends = [bytes([0x80 | channel, pitch, 0]) for channel in range(16) for pitch in pitches]
+    ends = np.zeros((each, 16, len(pitches), 4), dtype=np.uint8)  # messages, each with a delta of 0
+    ends[..., 0], ends[..., 1] = 0x80 | np.arange(16)[:, None], pitches
     nothing = b"\xff\x01\x00"  # after the delta that the end of the track had
-    late = nothing + _LONGEST_DELTA + nothing + _LONGEST_DELTA + b"\0".join(ends * each) + b"\0"
+    late = nothing + _LONGEST_DELTA + nothing + _LONGEST_DELTA + ends.tobytes()
     parts = [content[:14]]
     for body in _tracks(content):
         if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
