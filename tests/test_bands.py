@@ -52,8 +52,9 @@ def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatc
     Path("songs").mkdir()
     for number in range(6):
         song(BANDS[band], number).write(f"songs/{number}.mid")
-    options = {"config": SMOKE, "data.path": "songs", "data.parts": parts, **SMALL, **STEPS}
-    train.main(["fit", "--run", "run", *(f"--{name}={its}" for name, its in options.items())])
+    data = {"data.path": "songs", "data.parts": parts}
+    options = {"config": SMOKE, "run": "run", **data, **SMALL, **STEPS}
+    train.main(["fit", *(f"--{name}={its}" for name, its in options.items())])
     model = generate.load("run/model.safetensors")
     grid, programs = model.vocabulary.grid, {*model.vocabulary.programs}
     if parts == "track":
