@@ -3,12 +3,14 @@
 if __name__ == "__main__":
     import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
 
+from collections.abc import Sequence
+
 from common.cli import Parser, ended_by_ctrl_c, fail, file_name, positive_integer, say
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.midi.instruments import MODES
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = Parser(
         "name one folder, in quotes if there are spaces in its name",
@@ -28,7 +30,7 @@ def main() -> None:
     kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
     kinds.add_argument("--parts", default="program", choices=("program", "track"))
     kinds.add_argument("--time-signature", help="such as 4/4, of files whose own is wrong")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     try:
         options = CorpusOptions.from_settings(vars(given))
         with ended_by_ctrl_c():

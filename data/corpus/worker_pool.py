@@ -145,8 +145,9 @@ class _Worker(Generic[Item, Result]):
         self.has_begun = _CONTEXT.RawValue("b", 0)  # shared with the process
         self.pipe, other = _CONTEXT.Pipe()
         arguments = (other, self.has_begun, self.work)
-        self.process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
-        self.process.start()
+        process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
+        process.start()
+        self.process = process  # which there is not where the machine has no room for one more
         other.close()
 
     def give_back(self) -> tuple[_Batch[Item, Result], float]:

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from common.files import write_atomically
 from data.instrument_names import instrument_name
 from data.midi.events import Events
-from data.midi.quantize import MAX_BEATS, MidiError, score_from_events
-from data.midi.repair import has_late_notes, repaired
+from data.midi.quantize import MidiError, score_from_events
+from data.midi.repair import LAST_TICK, has_late_events, repaired
 from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_FILE_BYTES = 32 * 2**20
@@ -80,8 +80,8 @@ def parse_events(content: bytes, path: str) -> Events:
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
-    if has_late_notes(content):
-        raise MidiError(f"{path}: a note lies beyond beat {MAX_BEATS:,}")
+    if has_late_events(content):
+        raise MidiError(f"{path}: goes on beyond tick {LAST_TICK:,}")
     try:
         file = repaired(content) or symusic.Score.from_midi(content)
     except (RuntimeError, ValueError) as error:

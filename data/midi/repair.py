@@ -16,7 +16,7 @@ _LONGEST_DELTA = b"\xff\xff\xff\x7f"
 _LATE = 2 * (2**28 - 1)  # ticks, two such deltas: no note lasts so long
 _MOST_HANGING = 4096  # notes of one pitch
 _MOST_ENDS = 2**19  # that are put in: each takes 64 bytes, and hundreds while it is read
-_TICKS = 2**31  # that symusic counts to
+LAST_TICK = 2**31 - _LATE - 1  # symusic counts to 2^31, and late ends are put in after the last
 _LONG_DELTAS = re.compile(rb"[\x80-\xff]{2,3}[\x00-\x7f]")  # and other bytes that look like one
 _DATA_BYTES = {0xC0: 1, 0xD0: 1}  # of a channel's messages; the others have 2
 
@@ -62,7 +62,9 @@ def _with_late_ends(content: bytes, pitches: NDArray[np.int64], each: int) -> sy
     nothing = b"\xff\x01\x00"  # after the delta that the end of the track had
     late = nothing + _LONGEST_DELTA + nothing + _LONGEST_DELTA + ends.tobytes()
     parts = [content[:14]]
-    for body in _tracks(content):
+    for length, body in tracks_of(content):
+        if not body.endswith(_END_OF_TRACK) and len(body) == length and extent(body)[1]:
+            body += b"\0" + _END_OF_TRACK  # which is missing
         if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
             return None
         body = body.removesuffix(_END_OF_TRACK) + late + _END_OF_TRACK
@@ -100,36 +102,36 @@ def _ends(time: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(first == never, -1, first)
 
 
-def has_late_notes(content: bytes) -> bool:
-    """Return whether a note begins later than symusic can count, which would move it to the front.
+def has_late_events(content: bytes) -> bool:
+    """Return whether something comes too late for symusic's ticks, which wrap, to find its end.
 
     Few files have bytes that could be so many long deltas; only these are read event by event.
     """
     longest = sum(2 ** (7 * len(delta)) for delta in _LONG_DELTAS.findall(content))
-    if longest + len(content) * 2**14 < _TICKS:
+    if longest + len(content) * 2**14 < LAST_TICK:
         return False
-    return any(_last_note(body) >= _TICKS for body in _tracks(content))
+    return any(extent(body)[0] >= LAST_TICK for _, body in tracks_of(content))
 
 
-def _last_note(body: bytes) -> int:
-    """Return the tick at which the last note of a track begins, or 0."""
-    at = tick = latest = status = 0
+def extent(body: bytes) -> tuple[int, bool]:
+    """Return the tick of the last event of a track, and whether that is whole."""
+    at = tick = status = 0
     try:
         while at < len(body):
             delta, at = _number(body, at)
             tick += delta
             if body[at] >= 0x80:
                 status, at = body[at], at + 1
+            elif status >= 0xF0:  # which nothing may follow without a status of its own
+                return tick, False
             if status >= 0xF0:  # a system message: its length comes before it
                 length, at = _number(body, at + (status == 0xFF))
                 at += length
-                continue
-            if status & 0xF0 == 0x90 and body[at + 1]:
-                latest = tick
-            at += _DATA_BYTES.get(status & 0xF0, 2)
+            else:
+                at += _DATA_BYTES.get(status & 0xF0, 2)
     except IndexError:  # cut short
-        pass
-    return latest
+        return tick, False
+    return tick, at == len(body)
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
@@ -140,11 +142,14 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
     return value << 7 | body[at], at + 1
 
 
-def _tracks(content: bytes) -> list[bytes]:
-    """Return the tracks of a MIDI file, as far as they follow each other."""
+def tracks_of(content: bytes) -> list[tuple[int, bytes]]:
+    """Return the tracks of a MIDI file, as far as they follow each other, with their lengths.
+
+    The last has fewer bytes than its length where the file is cut short.
+    """
     bodies, at = [], 14
     while content[at : at + 4] == b"MTrk":
         length = int.from_bytes(content[at + 4 : at + _CHUNK_HEAD], "big")
-        bodies.append(content[at + _CHUNK_HEAD : at + _CHUNK_HEAD + length])
+        bodies.append((length, content[at + _CHUNK_HEAD : at + _CHUNK_HEAD + length]))
         at += _CHUNK_HEAD + length
     return bodies

@@ -222,5 +222,8 @@ class Vocabulary:
             return vocabulary
         except VocabularyError:
             raise
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        except (
+            *(ValueError, KeyError, TypeError, AttributeError),
+            *(RecursionError, OverflowError),
+        ) as error:
             raise VocabularyError(f"not a vocabulary: {error!r}") from None

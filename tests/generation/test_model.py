@@ -81,6 +81,7 @@ def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
         ("[72,", "[17,"),
         ("[0, 40", "[40, 0"),
         ("63", "130"),
+        ('"grid": {', '"grid": [], "x": {'),
         ("{", "[" * 10**5),
     ],
 )

@@ -1,0 +1,311 @@
+"""Attacks on what is no MIDI file: models, checkpoints, corpora, names, commands, runs.
+
+Each is a function of a number, a seed and a folder in which `prepare` was; it returns HELD, the
+reason of a refusal, or BROKEN and which promise is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import evaluate
+import generate
+import train
+from benchmarks.mutations import damaged, mutant, originals, with_a_lie
+from common.text import printable
+from data.corpus import __main__ as corpus_command
+from data.corpus.corpus import Corpus, CorpusError, open_corpus
+from generation.compose import compose
+from generation.length import Length
+from generation.model import load
+from model.serialization import ModelFileError, load_model_file, save_model_file
+from tests.folders import write_tunes
+from tests.models import QUARTET, untrained, untrained_on
+from training.checkpoints import read_step, run_folder
+from training.checks import RunError
+
+ROOT = Path(__file__).parents[1]
+HELD, BROKEN = "held", "broken: "
+SPLITS = ("train", "valid", "test")
+# What a name may hold on Linux, and a terminal or a page would obey.
+ODD_NAMES = (
+    *(b"\x1b[31mred", b"new\nline", b"\xe2\x80\xaertl", b"caf\xe9", b"<b onclick=x>&amp;", b" "),
+    *(
+        b"-rf",
+        b"--out",
+        b"~",
+        b"$(id)",
+        b"a'b\"c",
+        b"\x07bell",
+        b"\xc2\x9b31m",
+        b"\xf0\x9f\x8e\xb5",
+    ),
+)
+
+Attack = Callable[[int, int, Path], str]
+
+
+def prepare(folder: Path) -> None:
+    """Put into a folder what is attacked: tunes, their corpus, models, a checkpoint."""
+    torch.set_num_threads(1)
+    tunes = write_tunes(folder / "tunes", 8)
+    open_corpus(tunes, folder / "datasets", progress=False)
+    quartet = untrained(folder / "quartet.safetensors", QUARTET)
+    summary = load_model_file(ROOT / "models" / "bach.safetensors")[2]  # one that says much
+    save_model_file(quartet, *load_model_file(quartet)[:2], summary)
+    with contextlib.chdir(folder):
+        untrained_on("tunes", folder / "tunes.safetensors")
+        config = ["--config", str(ROOT / "configs" / "smoke.yaml"), "--data.path", "tunes"]
+        quiet = ["--trainer.enable_progress_bar", "false", "--trainer.max_steps", "2"]
+        with contextlib.redirect_stdout(io.StringIO()):
+            train.main(["fit", *config, *quiet, "--run", "run"])
+
+
+def attack_model(number: int, seed: int, folder: Path) -> str:
+    """Load a model file with flipped bits, a cut, or a header that lies; it writes a bar."""
+    rng = np.random.default_rng((seed, number))
+    content = (folder / "quartet.safetensors").read_bytes()
+    if rng.random() < 0.3:
+        content = damaged(content, rng)
+    else:
+        end = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:end])
+        if rng.random() < 0.2:
+            header = with_a_lie(header, rng)
+        else:
+            part = ("config", "vocabulary", "summary")[int(rng.integers(3))]
+            said = with_a_lie(json.loads(header["__metadata__"][part]), rng)
+            header["__metadata__"][part] = json.dumps(said)
+        text = json.dumps(header).encode()
+        content = len(text).to_bytes(8, "little") + text + content[end:]
+    path = folder / f"{os.getpid()}.safetensors"
+    path.write_bytes(content)
+    try:
+        compose(load(path), length=Length(bars=1))
+    except ModelFileError as error:
+        return refusal(error, path)
+    return HELD
+
+
+def attack_checkpoint(number: int, seed: int, folder: Path) -> str:
+    """Read a checkpoint with flipped bits, a cut, or an entry that lies."""
+    rng = np.random.default_rng((seed, number))
+    whole = folder / "run" / "checkpoints" / "last.ckpt"
+    path = folder / f"{os.getpid()}.ckpt"
+    if rng.random() < 0.5:
+        path.write_bytes(damaged(whole.read_bytes(), rng))
+    else:
+        torch.save(with_a_lie(torch.load(whole, weights_only=True), rng), path)
+    with contextlib.chdir(folder):
+        config = ["--config", str(ROOT / "configs" / "smoke.yaml"), "--data.path", "tunes"]
+        quiet = ["--trainer.enable_progress_bar", "false", "--trainer.max_steps", "3"]
+        words = ["fit", *config, *quiet, "--run", f"run-{os.getpid()}", "--ckpt_path", str(path)]
+        try:
+            read_step(path)  # most are refused here, without the seconds that a run takes to begin
+        except RunError as error:
+            return refusal(error, path)
+        fate = outcome(lambda: train.main(words))
+        shutil.rmtree(f"run-{os.getpid()}", ignore_errors=True)
+    return fate
+
+
+def attack_corpus(number: int, seed: int, folder: Path) -> str:
+    """Read a corpus of which one file is damaged, or lies."""
+    rng = np.random.default_rng((seed, number))
+    whole = min((folder / "datasets").glob("tunes-*"))
+    broken = folder / f"corpus-{os.getpid()}"
+    shutil.rmtree(broken, ignore_errors=True)
+    shutil.copytree(whole, broken)
+    files = sorted(path for path in broken.rglob("*") if path.is_file())
+    path = files[int(rng.integers(len(files)))]
+    if path.suffix == ".json" and rng.random() < 0.7:
+        path.write_text(json.dumps(with_a_lie(json.loads(path.read_text()), rng)))
+    elif path.suffix == ".npy" and rng.random() < 0.7:
+        array = np.load(path)
+        changed = (array[1:], rng.permutation(array), array[::-1], array.astype("<f4"), array * 0)
+        np.save(path, changed[int(rng.integers(len(changed)))])
+    else:
+        path.write_bytes(damaged(path.read_bytes(), rng))
+    try:
+        corpus = Corpus.open(broken)
+        corpus.full_report(), corpus.summary()
+        for name in SPLITS:
+            split = corpus.split(name)
+            for piece in range(len(split)):
+                split.piece(piece)
+    except (CorpusError, FileNotFoundError) as error:
+        return refusal(error, broken)
+    return HELD
+
+
+def attack_names(number: int, seed: int, folder: Path) -> str:
+    """Build the corpus of a folder of odd names, and of links to files, folders and nothing."""
+    rng = np.random.default_rng((seed, number))
+    inside = folder / f"names-{os.getpid()}"
+    shutil.rmtree(inside, ignore_errors=True)
+    inside.mkdir()
+    good = 0
+    for _ in range(int(rng.integers(4, 12))):
+        name = b"".join(ODD_NAMES[int(at)] for at in rng.integers(len(ODD_NAMES), size=2))
+        path, kind = inside / f"{os.fsdecode(name)}.mid", rng.random()
+        if os.path.lexists(path):
+            continue
+        if kind < 0.5:
+            good += 1
+            shutil.copyfile(folder / "tunes" / f"tune{good % 8}.mid", path)
+        elif kind < 0.8:
+            target = ("nowhere", ".", "..", "/dev/zero", path)[int(rng.integers(5))]
+            path.symlink_to(target)
+        else:
+            os.mkfifo(path)
+    multiprocessing.current_process()._config["daemon"] = False  # for it has workers of its own
+    words = [str(inside), "--datasets", str(folder / f"datasets-{os.getpid()}")]
+    shutil.rmtree(words[-1], ignore_errors=True)
+    return outcome(lambda: corpus_command.main(words))
+
+
+def attack_command(number: int, seed: int, folder: Path) -> str:
+    """Give a mutant of an odd name to a command that reads one file in its own process."""
+    rng = np.random.default_rng((seed, number))
+    name = os.fsdecode(ODD_NAMES[number % len(ODD_NAMES)])
+    path = str(folder / f"{os.getpid()}-{name}.mid")
+    whole = originals()[int(rng.integers(len(originals())))]
+    Path(path).write_bytes(mutant(number, seed) if rng.random() < 0.7 else whole)
+    out = folder / f"out-{os.getpid()}"
+    shutil.rmtree(out, ignore_errors=True)
+    quartet, tunes = (str(folder / f"{name}.safetensors") for name in ("quartet", "tunes"))
+    write = ["--checkpoint", quartet, "--out", str(out / "piece")]
+    commands: tuple[tuple[Callable[[list[str]], None], list[str]], ...] = (
+        (generate.main, ["--seed-midi", path, "--bars", "1", *write]),
+        (generate.main, ["--harmonize", path, *write]),
+        (generate.main, ["--rewrite", path, "--bars-to-rewrite", "1", *write]),
+        (evaluate.main, ["likelihood", path, "-c", tunes]),
+        (evaluate.main, ["likelihood", "--piece", path, "-c", tunes, "--out", str(out / "x.png")]),
+        (evaluate.main, ["originality", path, "-c", tunes]),
+        (evaluate.main, ["attention", "--midi", path, "-c", tunes, "--out", str(out / "x.png")]),
+    )
+    command, words = commands[int(rng.integers(len(commands)))]
+    with contextlib.chdir(folder):
+        fate = outcome(lambda: command(words))
+    if fate not in (HELD,) and not fate.startswith(BROKEN) and out.exists():
+        return f"{BROKEN}{words[0]} was refused, and has written something"
+    return fate
+
+
+def attack_run(number: int, seed: int, folder: Path) -> str:
+    """Begin two runs of one name at once, of which one may be killed; each has its own folder."""
+    rng = np.random.default_rng((seed, number))
+    top = folder / f"race-{os.getpid()}"
+    shutil.rmtree(top, ignore_errors=True)
+    pauses, is_killed = rng.exponential(0.003, size=2), bool(rng.random() < 0.5)
+    gate, opens_gate = os.pipe()  # both hold their folders until it opens
+    children = []
+    for pause in pauses:
+        reads, writes = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(opens_gate)
+            time.sleep(pause)
+            with ExitStack() as held:
+                os.write(writes, str(run_folder(top / "runs" / "x", None, held)).encode())
+                os.close(writes)
+                os.read(gate, 1)
+            os._exit(0)
+        os.close(writes)
+        children.append((child, reads))
+    if is_killed:
+        time.sleep(pauses.sum())
+        os.kill(children[0][0], signal.SIGKILL)
+    got = [os.read(reads, 4096) for _, reads in children]
+    os.close(opens_gate)
+    for child, reads in children:
+        os.waitpid(child, 0)
+        os.close(reads)
+    os.close(gate)
+    if not is_killed and len(set(got)) < 2:
+        return f"{BROKEN}two runs have one folder"
+    with ExitStack() as held:  # a killed one holds nothing any more
+        run_folder(top / "runs" / "x", "last", held)
+    return HELD if got[1] else f"{BROKEN}a run did not begin"
+
+
+def attack_start(number: int, seed: int, folder: Path) -> str:
+    """Send a command Ctrl-C or SIGTERM while it starts, or when it works."""
+    rng = np.random.default_rng((seed, number))
+    data = ["--data.path", "tunes", "--trainer.enable_progress_bar", "false", "--run", "killed"]
+    commands = (
+        ["train.py", "--config", str(ROOT / "configs" / "smoke.yaml"), *data],
+        ["generate.py", "-c", "quartet.safetensors", "--bars", "300", "--out", "killed/piece"],
+        ["evaluate.py", "music", "-c", "tunes.safetensors", "--count", "50"],
+        ["-m", "data.corpus", "tunes", "--datasets", "killed"],
+    )
+    words = commands[int(rng.integers(len(commands)))]
+    place = [str(ROOT / words[0]), *words[1:]] if words[0] != "-m" else words
+    here = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, *place], cwd=folder, env=here, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    time.sleep(rng.uniform(0, 8))
+    process.send_signal(signal.SIGINT if rng.random() < 0.5 else signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    shutil.rmtree(folder / "killed", ignore_errors=True)
+    lines = [line for line in errors.split("\r")[-1].strip().splitlines() if "|" not in line]
+    if "Traceback" in errors or len(lines) > 1:
+        return f"{BROKEN}{words[0]} said {errors[-400:]!r}"
+    return f"ended with {process.returncode}"
+
+
+def outcome(command: Callable[[], None]) -> str:
+    """Run a command in this process; HELD, its refusal, or BROKEN."""
+    said, errors = io.StringIO(), io.StringIO()
+    code: object = 0
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+            command()
+    except SystemExit as stop:
+        code = stop.code
+    for text in (said.getvalue(), errors.getvalue()):
+        for line in text.replace("\r", "\n").split("\n"):
+            if line != printable(line):
+                return f"{BROKEN}{line!r} reaches the terminal"
+    if code in (0, None):
+        return HELD
+    lines = errors.getvalue().strip().splitlines()
+    if code != 2 or not lines or ": " not in lines[-1]:
+        return f"{BROKEN}exit code {code}, {errors.getvalue()[-200:]!r}"
+    return lines[-1].split(": ")[-1]
+
+
+def refusal(error: Exception, path: Path) -> str:
+    """Return what an error says, or BROKEN where that is not one line of words."""
+    reason = str(error)
+    is_line = reason == printable(reason) and 10 < len(reason) < 2000
+    return reason.replace(str(path), "it") if is_line else f"{BROKEN}the error says {reason!r}"
+
+
+# The attacks by name, and how many mutants of MIDI files take as long as one of them.
+ATTACKS: dict[str, tuple[Attack, int]] = {
+    "models": (attack_model, 20),
+    "checkpoints": (attack_checkpoint, 100),
+    "corpora": (attack_corpus, 20),
+    "names": (attack_names, 50),
+    "commands": (attack_command, 100),
+    "runs": (attack_run, 50),
+    "starts": (attack_start, 2000),
+}

@@ -1,0 +1,199 @@
+"""Damage: to the bytes of files, and to what JSON or a checkpoint says."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from data.midi.io import midi_bytes
+from tests.music import random_score
+
+FOLDER = "ETUDE_FUZZ_FOLDER"  # an environment variable, for worker processes inherit it
+
+Mutation = Callable[[bytes, np.random.Generator], bytes]
+
+# What stands in the place of a value that was right.
+LIES: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1, 3, 2**31, 2**70, -0.5, 1e300, float("nan"), float("inf")),
+    *("", "x", "7", "\x1b[31m\n", "../..", [], {}, [[]], [0], {"a": 1}, [[[[]]]] * 3),
+)
+
+
+@cache
+def originals() -> tuple[bytes, ...]:
+    """Return the files that mutants are made of."""
+    if FOLDER in os.environ:
+        return tuple(path.read_bytes() for path in sorted(Path(os.environ[FOLDER]).glob("*.mid")))
+    return tuple(midi_bytes(random_score(np.random.default_rng(seed))) for seed in range(200))
+
+
+def mutant(number: int, seed: int) -> bytes:
+    """Apply one to three mutations to a file; the same for the same number and seed.
+
+    Half of them get their tracks' lengths put right, or few would come past the first check.
+    """
+    rng = np.random.default_rng((seed, number))
+    content = _any_original(rng)
+    for _ in range(int(rng.integers(1, 4))):
+        content = MUTATIONS[int(rng.integers(len(MUTATIONS)))](content, rng)
+    return _with_lengths(content) if rng.random() < 0.5 else content
+
+
+def _any_original(rng: np.random.Generator) -> bytes:
+    return originals()[int(rng.integers(len(originals())))]
+
+
+def _noise(rng: np.random.Generator, most: int) -> bytes:
+    below = 128 if rng.random() < 0.7 else 256  # data bytes more often than status bytes
+    return rng.integers(below, size=rng.integers(1, most + 1), dtype=np.uint8).tobytes()
+
+
+def _with_lengths(content: bytes) -> bytes:
+    """Each track as long as its header says."""
+    head, *tracks = content.split(b"MTrk")
+    return head + b"".join(
+        b"MTrk" + max(0, len(track) - 4).to_bytes(4, "big") + track[4:] for track in tracks
+    )
+
+
+def _flip_bits(content: bytes, rng: np.random.Generator) -> bytes:
+    flipped = np.frombuffer(content, dtype=np.uint8).copy()
+    at = rng.integers(max(1, len(flipped)), size=rng.integers(1, 9))
+    if len(flipped):
+        flipped[at] ^= (1 << rng.integers(8, size=len(at))).astype(np.uint8)
+    return flipped.tobytes()
+
+
+def _insert(content: bytes, rng: np.random.Generator) -> bytes:
+    at = int(rng.integers(len(content) + 1))
+    return content[:at] + _noise(rng, 8) + content[at:]
+
+
+def _delete(content: bytes, rng: np.random.Generator) -> bytes:
+    at = int(rng.integers(len(content) + 1))
+    return content[:at] + content[at + int(rng.integers(1, 9)) :]
+
+
+def _truncate(content: bytes, rng: np.random.Generator) -> bytes:
+    return content[: int(rng.integers(len(content) + 1))]
+
+
+def _splice(content: bytes, rng: np.random.Generator) -> bytes:
+    other = _any_original(rng)
+    return _truncate(content, rng) + other[int(rng.integers(len(other) + 1)) :]
+
+
+def _any_track(content: bytes, rng: np.random.Generator) -> int | None:
+    """Where the length of one of the tracks stands."""
+    tracks = [found.end() for found in re.finditer(b"MTrk", content)]
+    return tracks[int(rng.integers(len(tracks)))] if tracks else None
+
+
+def _chunk_length(content: bytes, rng: np.random.Generator) -> bytes:
+    at = _any_track(content, rng)
+    if at is None:
+        return content
+    length = int(rng.integers(2 ** int(rng.integers(1, 33))))
+    return content[:at] + length.to_bytes(4, "big") + content[at + 4 :]
+
+
+def _running_status(content: bytes, rng: np.random.Generator) -> bytes:
+    """Bytes that stand for no event of their own, and shift all that follow."""
+    at = int(rng.integers(len(content) + 1))
+    return content[:at] + _noise(rng, 64) + content[at:]
+
+
+def _header(content: bytes, rng: np.random.Generator) -> bytes:
+    at = int(rng.integers(14))
+    return content[:at] + _noise(rng, 1) + content[at + 1 :]
+
+
+def _odd_event(content: bytes, rng: np.random.Generator) -> bytes:
+    """Insert an event that is well-formed but absurd at the start of a track."""
+    at = _any_track(content, rng)
+    if at is None:
+        return content
+    kind, size = ((0x51, 3), (0x58, 4), (0x59, 2), (0x51, 1), (0x2F, 0))[int(rng.integers(5))]
+    delta = (b"\0", b"\x60", b"\xff\x7f", b"\xff\xff\xff\x7f")[int(rng.integers(4))]
+    said = rng.choice([0, 1, 2, 4, 8, 127, 128, 255], size=size).astype(np.uint8).tobytes()
+    event = delta + bytes([0xFF, kind, size]) + said
+    length = (int.from_bytes(content[at : at + 4], "big") + len(event)) % 2**32
+    return content[:at] + length.to_bytes(4, "big") + event + content[at + 4 :]
+
+
+def _in_first_track(content: bytes, events: bytes) -> bytes:
+    """Begin a track with some events."""
+    at = content.find(b"MTrk") + 4
+    if at < 4:
+        return content
+    length = (int.from_bytes(content[at : at + 4], "big") + len(events)) % 2**32
+    return content[:at] + length.to_bytes(4, "big") + events + content[at + 4 :]
+
+
+def _long_deltas(content: bytes, rng: np.random.Generator) -> bytes:
+    """Add up to 32 of the longest deltas: ticks wrap at 2^32, which are 16 of them."""
+    return _in_first_track(content, b"\xff\xff\xff\x7f\xff\x01\x00" * int(rng.integers(1, 33)))
+
+
+def _hanging(content: bytes, rng: np.random.Generator) -> bytes:
+    """Add notes that are never ended, at some pitches, some of them very often."""
+    pitches = rng.integers(128, size=int(rng.integers(1, 128)))
+    often = int(rng.choice([1, 3, 20, 300]))
+    events = b"".join(bytes([0, 0x90, pitch, 64]) for pitch in pitches.tolist())
+    return _in_first_track(content, events + bytes([0, 0x90, int(pitches[0]), 64]) * often)
+
+
+def _many_tracks(content: bytes, rng: np.random.Generator) -> bytes:
+    """Repeat the last track, up to 600 times."""
+    at = content.rfind(b"MTrk")
+    return content if at < 0 else content + content[at:][:512] * int(rng.integers(1, 600))
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *(_flip_bits, _insert, _delete, _truncate, _splice),
+    *(_chunk_length, _running_status, _header, _odd_event),
+    *(_long_deltas, _hanging, _many_tracks),
+)
+
+# those for which a file need not be MIDI
+ANYWHERE = MUTATIONS[:5]
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """Return the bytes of any file after one of the mutations that need no MIDI."""
+    return ANYWHERE[int(rng.integers(len(ANYWHERE)))](content, rng)
+
+
+def with_a_lie(said: Any, rng: np.random.Generator) -> Any:
+    """Return dictionaries, lists, tensors and values with one of them, anywhere, untrue."""
+    said = copy.deepcopy(said)
+    holder, key = None, None
+    inside = said
+    while (
+        isinstance(inside, dict | list) and len(inside) and (holder is None or rng.random() < 0.8)
+    ):
+        keys = [*inside] if isinstance(inside, dict) else range(len(inside))
+        holder, key = inside, keys[int(rng.integers(len(keys)))]
+        inside = holder[key]
+    if holder is None or rng.random() < 0.05:
+        return LIES[int(rng.integers(len(LIES)))]
+    if rng.random() < 0.15:
+        del holder[key]
+    elif isinstance(inside, torch.Tensor) and rng.random() < 0.7:
+        holder[key] = _another_tensor(inside, rng)
+    else:
+        holder[key] = LIES[int(rng.integers(len(LIES)))]
+    return said
+
+
+def _another_tensor(tensor: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    others = (tensor.flatten()[1:], tensor[None], tensor.double() * float("nan"), tensor.bool())
+    return others[int(rng.integers(len(others)))].clone()
