@@ -163,7 +163,8 @@ def _voices(
     model: Model, corpus: Corpus, scores: Sequence[Score], seed: int
 ) -> dict[str, VoicesAndEndings]:
     """Measure how many notes and instruments sound and how pieces end."""
-    melodies = sample_after_melodies(model, PIECES_PER_MELODY, seed)
+    has_pitches = {*model.vocabulary.programs} != {DRUMS}
+    melodies = sample_after_melodies(model, PIECES_PER_MELODY, seed) if has_pitches else []
     held_out = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
     sets = {"from nothing": scores, "after typed melodies": melodies, "held-out": held_out}
     instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)

@@ -124,19 +124,19 @@ def _align(texts: Sequence[str]) -> list[str]:
 
 
 def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
-    """Return what matters most of a model: figures, and what each of them is."""
+    """Return what matters most of a model: figures that are defined, and what each of them is."""
     last = summary.likelihood[-1]
     *_, (best, baseline), (_, model) = last.nats_per_note.items()
     rows = summary.music.rows.values()
     known = [row for row in rows if not math.isnan(row.distance.overlap)]
-    near = f"{sum(not row.is_far for row in known)} of {len(known)}"
+    near = f"{sum(not row.is_far for row in known)} of {len(known)}" if known else "NaN"
     its, counted = interval(model, 3), f"{best}: {number(baseline.value, 3)}"
     copied, of_real = (
         percent(each.line.shares[8])
         for each in (summary.originality.all, summary.originality.held_out)
     )
     choices = number(math.exp(model.value), 1)
-    return [
+    figures = [
         (
             f"{number(model.value, 3)} nats a note",
             f"is how {last.name} pieces surprise it {its}: each note comes as unexpected as one "
@@ -152,6 +152,7 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
             f"of eight notes stand in a training piece too; of those of held-out pieces {of_real}",
         ),
     ]
+    return [(figure, text) for figure, text in figures if not figure.startswith("NaN")]
 
 
 def _told_apart(told: ToldApart) -> Iterator[tuple[str, str]]:
@@ -171,6 +172,8 @@ def verdict(summary: ModelSummary) -> str:
     share = 1 - len(far) / max(len(rows), 1)
     much = next(word for least, word in _MUCH if share >= least)
     text = f"{much} of what we count in its music is as it is in real pieces."
+    if not rows:  # as of drums alone
+        text = "There is nothing to compare its music by."
     if far:
         told = [_difference(name, rows[name]) for name in far[:_MOST_TOLD]]
         text += f" What gives it away: {_listed(told)}."

@@ -95,8 +95,8 @@ def test_the_page_has_every_chapter_and_says_what_it_is_about(judged):
 def test_the_headlines_are_those_of_the_json_file(judged):
     _, page, figures = judged
     _, *headlines = (text for _, text in page.all("strong"))
-    nats, near, share = (text.split(" ", 1)[0] for text in headlines)
-    assert [text.split(" ", 1)[1] for text in headlines][::2] == ["nats a note", "of its runs"]
+    nats, near = (text.split(" ", 1)[0] for text in headlines)
+    assert headlines[0].endswith(" nats a note")
     its = figures["likelihood"][-1]["nats_per_note"]
     assert agrees(nats, its["model"]["value"])
     told = next(text for _, text in page.all("span") if text.startswith("is how test pieces"))
@@ -107,8 +107,8 @@ def test_the_headlines_are_those_of_the_json_file(judged):
     known = [value >= (real["farthest"] or 0) for value, real in pairs if value is not None]
     assert headlines[1] == f"{sum(known)} of {len(known)} statistics"
     assert near == f"{sum(known)}"
-    runs = figures["originality"]["all"]["line"]["shares"]["8"]
-    assert share == ("NaN" if runs is None else f"{runs:.1%}")
+    # of no runs of eight notes there is nothing to say
+    assert figures["originality"]["all"]["line"]["shares"]["8"] is None
 
 
 def test_nothing_is_fetched_and_nothing_runs_but_the_player(judged):
