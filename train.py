@@ -150,6 +150,8 @@ class EtudeCLI(LightningCLI):
         config = self.config[self.subcommand]
         if not config.run:
             raise RunError("--run needs the name of a folder")
+        if config.run != config.run.encode(errors="replace").decode():
+            raise RunError(f"--run {config.run}: TensorBoard needs a name in UTF-8")
         config.run, config.data.path = map(file_name, (config.run, config.data.path))
         check_writable(Path(config.run) / "config.yaml")
         if config.trainer.precision is None:

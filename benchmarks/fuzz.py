@@ -32,7 +32,7 @@ from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, parse_events, read_midi
 from data.midi.quantize import MidiError, score_from_events
-from data.midi.repair import extent, tracks_of
+from data.midi.repair import extent, track_bytes
 from data.score import Grid, Score, canonical
 from data.tokens.tokenizer import decode, encode
 
@@ -59,7 +59,7 @@ def what_becomes_of(content: bytes, path: Path) -> str:
 
 def misread(content: bytes) -> str | None:
     """Say which notes another program reads otherwise; None where it reads the same, or nothing."""
-    if not all(extent(body)[1] for _, body in tracks_of(content)):
+    if not all(extent(body)[1] for _, body in track_bytes(content)):
         return None  # after a broken event each program guesses
     notes = sorted(map(tuple, parse_events(content, "once more").notes.tolist()))
     try:

@@ -245,6 +245,7 @@ def test_every_shipped_config_is_read(config, capsys):
         (["--checkpoint", "noise.bin"], ["--ckpt_path a checkpoint"]),
         (["--trainer.precision", "fast"], ["--trainer.precision: must be one of", "'bf16-mixed'"]),
         (["--run", ""], ["--run needs the name of a folder"]),
+        (["--run", "caf\udce9"], ["--run caf\\xe9: TensorBoard needs a name in UTF-8"]),
         (["--run", "noise/a.mid"], ["noise/a.mid is not a folder"]),
     ],
 )

@@ -229,7 +229,7 @@ def log_settings(writer: SummaryWriter, trainer: Trainer, pl_module: LightningMo
     run = {"max_steps": trainer.max_steps, "precision": trainer.precision}
     settings = public_settings({**data.hparams, **pl_module.hparams, **run})
     plain = {
-        name: value if isinstance(value, bool | int | float | str) else str(value)
+        name: value if isinstance(value, bool | int | float) else printable(str(value))
         for name in VARIED
         if (value := settings[name]) is not None
     }

@@ -62,7 +62,7 @@ def _with_late_ends(content: bytes, pitches: NDArray[np.int64], each: int) -> sy
     nothing = b"\xff\x01\x00"  # after the delta that the end of the track had
     late = nothing + _LONGEST_DELTA + nothing + _LONGEST_DELTA + ends.tobytes()
     parts = [content[:14]]
-    for length, body in tracks_of(content):
+    for length, body in track_bytes(content):
         if not body.endswith(_END_OF_TRACK) and len(body) == length and extent(body)[1]:
             body += b"\0" + _END_OF_TRACK  # which is missing
         if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
@@ -110,7 +110,7 @@ def has_late_events(content: bytes) -> bool:
     longest = sum(2 ** (7 * len(delta)) for delta in _LONG_DELTAS.findall(content))
     if longest + len(content) * 2**14 < LAST_TICK:
         return False
-    return any(extent(body)[0] >= LAST_TICK for _, body in tracks_of(content))
+    return any(extent(body)[0] >= LAST_TICK for _, body in track_bytes(content))
 
 
 def extent(body: bytes) -> tuple[int, bool]:
@@ -142,7 +142,7 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
     return value << 7 | body[at], at + 1
 
 
-def tracks_of(content: bytes) -> list[tuple[int, bytes]]:
+def track_bytes(content: bytes) -> list[tuple[int, bytes]]:
     """Return the tracks of a MIDI file, as far as they follow each other, with their lengths.
 
     The last has fewer bytes than its length where the file is cut short.

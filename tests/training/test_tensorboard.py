@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,6 +133,17 @@ def test_settings_configuration_and_corpus_stand_there(shown, valid):
     assert metrics == {"learning/nats_per_note", "learning/loss", "tokens/accuracy_note"}
     assert {metric.name.group for metric in experiment.metric_infos} == {"valid"}
     assert metrics <= set(valid.Tags()["scalars"])  # where TensorBoard finds their values
+
+
+def test_a_path_that_is_no_text_is_shown_escaped():
+    settings = dict.fromkeys(tensorboard.VARIED, 1) | {"path": "caf\udce9\n"}
+    kinds = SimpleNamespace(kind_names={0: "note"}, note_kind=0)
+    data, added = SimpleNamespace(hparams=settings, vocabulary=kinds), []
+    trainer = SimpleNamespace(datamodule=data, max_steps=1, precision="32", default_root_dir="run")
+    file = SimpleNamespace(add_summary=added.append)
+    writer = SimpleNamespace(_get_file_writer=lambda: file)
+    tensorboard.log_settings(writer, trainer, SimpleNamespace(hparams={}))
+    assert rb"caf\xe9\n" in added[1].SerializeToString()
 
 
 def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
