@@ -279,6 +279,9 @@ def read_step(path: Path) -> int:
     for name, kind in _PARTS.items():
         if not isinstance(checkpoint.get(name), kind):
             raise RunError(f"{path}: its {name} is missing or damaged; {advice}")
+    for name in ("optimizer_states", "lr_schedulers"):
+        if not all(isinstance(state, dict) for state in checkpoint[name]):
+            raise RunError(f"{path}: its {name} is missing or damaged; {advice}")
     step = checkpoint["global_step"]
     if not 0 <= step < 2**53:
         raise RunError(f"{path}: no run has {step} steps; {advice}")

@@ -14,6 +14,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Self
 
 from common.files import replace_folder
@@ -82,7 +83,7 @@ class Corpus:
         folder = self.folder / name
         try:
             return Split.load(folder, self.files[name], self.vocabulary)
-        except (OSError, ValueError, EOFError):
+        except (OSError, ValueError, EOFError, IndexError, SyntaxError, TokenError):
             raise CorpusError(f"{folder}: damaged; delete it to build the corpus anew") from None
 
     def full_report(self) -> str:

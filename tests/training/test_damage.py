@@ -29,7 +29,12 @@ def test_the_steps_of_a_whole_one_are_read(tmp_path):
     [
         *({"global_step": value} for value in ("7", float("nan"), 2**70, -1, None)),
         *({name: None} for name in ("epoch", "state_dict", "loops", "callbacks")),
-        *({"optimizer_states": {}}, {"lr_schedulers": 3}, {"pytorch-lightning_version": None}),
+        *(
+            {"optimizer_states": {}},
+            {"lr_schedulers": 3},
+            {"lr_schedulers": ["x"]},
+            {"pytorch-lightning_version": None},
+        ),
     ],
 )
 def test_what_a_run_cannot_go_on_from_is_refused(tmp_path, change):

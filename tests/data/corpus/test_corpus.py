@@ -320,6 +320,10 @@ def test_damage_is_told(folder, tmp_path):
     tokens.write_bytes(tokens.read_bytes()[:-10])
     with pytest.raises(CorpusError, match="damaged"):
         corpus.split("train")
+    for header in (b"(", b"\0", b"\x80{"):  # which NumPy reads as Python
+        tokens.write_bytes(tokens.read_bytes()[:10] + header + tokens.read_bytes()[11:])
+        with pytest.raises(CorpusError, match="damaged"):
+            corpus.split("train")
     for name, read in (("report.txt", corpus.full_report), ("report.json", corpus.summary)):
         (corpus.folder / name).write_bytes(b"\xff{}")
         with pytest.raises(CorpusError, match=f"{name}: damaged"):
