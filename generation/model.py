@@ -18,7 +18,7 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
 from data.keys import PROFILES, Key
-from data.tokens.context import rebase
+from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import Ints, SideArrays
 from data.tokens.vocabulary import Vocabulary, VocabularyError
@@ -175,6 +175,8 @@ def load(path: str | Path | None = None) -> Model:
         raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
+    if decoder.config.context_length < LEAST_CONTEXT:
+        raise ModelFileError(f"{path}: its context is shorter than {LEAST_CONTEXT} tokens")
     for name, kinds in _SUMMARY.items():
         value = summary.get(name)
         is_negative = isinstance(value, int | float) and not value >= 0

@@ -26,6 +26,7 @@ from data.batches.interface import TrainingBatch
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.score import Score
+from data.tokens.context import LEAST_CONTEXT
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary
 
@@ -86,7 +87,7 @@ class MusicDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         for name, value, least in (
-            ("context_length", context_length, 8),
+            ("context_length", context_length, LEAST_CONTEXT),
             ("batch_size", batch_size, 1),
             ("seed", seed, 0),
             ("num_workers", num_workers, 0),

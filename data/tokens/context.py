@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from data.tokens.tokenizer import bar_indices
 from data.tokens.vocabulary import Kind, Vocabulary
 
+LEAST_CONTEXT = 8  # tokens, in which a note fits behind the head of its bar
+
 
 def bar_head_sizes(
     ids: NDArray[np.integer], starts: NDArray[np.int64], vocabulary: Vocabulary

@@ -16,13 +16,18 @@ from tests.music import SMALL
 TRUE = SMALL.to_json()
 
 
-def saved(path, summary=None, vocabulary=TRUE):
+def saved(path, summary=None, vocabulary=TRUE, context=64):
     """Write a model file that says this."""
     torch.manual_seed(0)
-    sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "context_length": 64}
+    sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "context_length": context}
     decoder = Decoder(DecoderConfig(SMALL.size, **sizes, **SideFeatures(SMALL).shape))
     save_model_file(path, decoder, vocabulary, summary or {})
     return path
+
+
+def test_a_context_in_which_no_music_fits_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match="shorter than 8 tokens"):
+        load(saved(tmp_path / "m.safetensors", context=7))
 
 
 def test_what_a_summary_says_is_read(tmp_path):
