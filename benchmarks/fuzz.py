@@ -109,7 +109,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     kinds = ("midi", *ATTACKS)
-    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds, help="of damage")
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=["midi"], help="of damage")
     parser.add_argument("--folder", type=Path, help="of MIDI files (default: files of our own)")
     parser.add_argument("--count", type=int, default=20000, help="mutants; fewer of slower kinds")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other mutants")
