@@ -94,12 +94,11 @@ class ConstrainedGrammar:
         self._reads_latest = constraints.counterpoint == STRICT or constraints.rests == NO_RESTS
         polyphony = constraints.max_polyphony or NEVER
         self._max_polyphony = polyphony if polyphony < len(self._is_barred) else NEVER
-        whole_bars = vocabulary.whole_bars
         self.plan = LengthPlan(
             vocabulary=vocabulary,
             length=self.length,
             last_bar=self.length.bars or NEVER,
-            longest_bar=int(whole_bars.max() if self._meter is None else whole_bars[self._meter]),
+            meter=self._meter,
             given=self.given,
         )
         self._last_rules = self._last_rules_in_force(constraints)

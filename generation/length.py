@@ -63,15 +63,21 @@ class LengthPlan:
         vocabulary: of the model.
         length: how long the piece shall be.
         last_bar: number of the last bar, from 1; NEVER where it is not known.
-        longest_bar: steps of the longest bar that may begin.
+        meter: number of the time signature that is asked for; None: any.
         given: what the piece is given, with its bars.
     """
 
     vocabulary: Vocabulary
     length: Length
     last_bar: int
-    longest_bar: int
+    meter: int | None
     given: GivenTokens
+
+    @cached_property
+    def longest_bar(self) -> int:
+        """Steps of the longest bar that may begin."""
+        whole_bars = self.vocabulary.whole_bars
+        return int(whole_bars.max() if self.meter is None else whole_bars[self.meter])
 
     def advance(self, state: ConstrainedState, latest: set[int]) -> None:
         """Count what the ids that were taken last, of these kinds, add to the length so far."""
@@ -101,7 +107,7 @@ class LengthPlan:
             return np.asarray(np.maximum(bar_end, state.limit))
         if not self.length.bars:
             return np.full(len(bar_end), NEVER)
-        whole = np.minimum(self._whole_bar(state), self.longest_bar)
+        whole = self._whole_bar(state)
         is_shortened = (bars_left > 0) & (state.upbeat < whole)  # the last bar, by the upbeat
         return np.asarray(bar_end + bars_left * whole - state.upbeat * is_shortened)
 
@@ -117,9 +123,10 @@ class LengthPlan:
         return bar_end, self.last_bar - np.maximum(state.bar_count, self.given.bars)
 
     def _whole_bar(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the steps (B,) of a whole bar of the last meter that is known."""
+        """Return the steps (B,) of a whole bar as they follow; 0 before the first."""
         is_given = state.bar_count < self.given.bars
-        return np.where(is_given, self.given.whole_bar, state.whole_bar)
+        known = np.where(is_given, self.given.whole_bar, state.whole_bar)
+        return known if self.meter is None else np.where(known > 0, self.longest_bar, 0)
 
     def final_onset(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the step (B,) at which the final chord is to begin, if the meter stays as it is.

@@ -176,9 +176,9 @@ class MusicDataModule(LightningDataModule):
         return self.source.voices
 
     @property
-    def first_pieces(self) -> Sequence[Score]:
-        """The first training pieces; other sequences have none."""
-        return self.source.first_pieces
+    def some_pieces(self) -> Sequence[Score]:
+        """Some of the training pieces; other sequences have none."""
+        return self.source.some_pieces
 
     def train_dataloader(self) -> "_TrainingBatches":
         """Return endless batches (`TrainingBatch`)."""

@@ -217,7 +217,7 @@ class SequenceBatches:
     context_length: int
     features = None
     voices = None
-    first_pieces = ()
+    some_pieces = ()
 
     def training(self) -> SequenceWindows:
         """Return the training windows."""

@@ -362,16 +362,17 @@ class MusicBatches:
         return SideFeatures(self.corpus.vocabulary)
 
     @cached_property
-    def first_pieces(self) -> list[Score]:
-        """The first training pieces, which stand for them all."""
+    def some_pieces(self) -> list[Score]:
+        """Training pieces from all over the split, which stand for them all."""
         split = self.corpus.split("train")
-        pieces = map(split.piece, range(min(len(split), COUNTED_PIECES)))
+        places = np.linspace(0, len(split), min(len(split), COUNTED_PIECES), endpoint=False)
+        pieces = map(split.piece, places.astype(int).tolist())
         return [decode(ids, self.corpus.vocabulary) for ids in pieces]
 
     @property
     def voices(self) -> int:
-        """How many instruments half of the first training pieces have, or more."""
-        return int(np.median([len(np.unique(s.notes["program"])) for s in self.first_pieces]))
+        """How many instruments half of some training pieces have, or more."""
+        return int(np.median([len(np.unique(s.notes["program"])) for s in self.some_pieces]))
 
     def training(self) -> TrainingWindows:
         """Return the training windows."""

@@ -649,3 +649,15 @@ def test_thousands_of_pieces_of_random_weights_are_whole():
                 assert score.end_step == score.bar_starts[-1]
             count += 1
     assert count == 5_000
+
+
+@pytest.mark.parametrize(("asked", "bar"), [(None, 12), ((3, 4), 9)])
+def test_the_end_is_expected_in_bars_of_the_time_signature_that_is_asked_for(asked, bar):
+    seed, _ = harmonized(tune_of([60, 62, 64, 65]))
+    assert seed.score.bars.tolist() == [(4, 4, 12)]
+    length = Length(bars=len(seed.score.bars) + 2)
+    grammar = ConstrainedGrammar(QUARTET, length, Constraints(time_signature=asked), seed)
+    state = grammar.start(1, np.array([2]))
+    end = seed.score.bar_starts[-1]
+    assert grammar.plan.expected_end(state).tolist() == [end + 2 * bar]
+    assert grammar.plan.final_onset(state).tolist() == [end + bar + 2]
