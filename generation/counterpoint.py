@@ -1,8 +1,8 @@
-"""Strict counterpoint: no parallel fifths, unisons or octaves, and at the end a triad.
+"""Strict counterpoint: no parallel fifths, unisons or octaves, smooth seams, at the end a triad.
 
 Where a piece is in parts, each of which plays a note at a time, two that move together, a fifth or
-an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum). The last notes
-that begin make a triad in root position.
+an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum). Where a part meets
+given notes of its own, it comes near them. The last notes that begin make a triad in root position.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
 from generation.length import LengthPlan
 
+LEAP = 7  # semitones; a part goes farther at a seam by octaves only
 _PERFECT = np.isin(np.arange(OCTAVE), (0, 7))  # unisons, octaves and fifths, by semitones
 _ROOTS = np.repeat(np.arange(OCTAVE), 2)  # (T,) of all major and minor triads
 _THIRDS = (_ROOTS + np.tile([4, 3], OCTAVE)) % OCTAVE
@@ -25,6 +26,20 @@ _CLASS = np.arange(OCTAVE)
 _IS_ROOT = _ROOTS[:, None] == _CLASS  # (T, 12)
 _IS_THIRD = _THIRDS[:, None] == _CLASS
 _IS_IN_TRIAD = _IS_ROOT | _IS_THIRD | ((_ROOTS[:, None] + 7) % OCTAVE == _CLASS)
+
+
+def _given_pitches(given: GivenTokens) -> Ints:
+    """Return (S, P), of each program the lowest given note that begins at a step; in the last none.
+
+    Pitches count from the vocabulary's lowest; NO_PITCH where none begins.
+    """
+    size = int(given.notes.onset.max(initial=-1)) + 2
+    begins = np.full((size, len(given.vocabulary.programs)), NO_PITCH)
+    order = np.argsort(-given.notes.note, kind="stable")
+    program, pitch = np.divmod(given.notes.note[order], given.vocabulary.pitch_count)
+    begins[given.notes.onset[order], program] = pitch
+    begins[:, np.array(given.vocabulary.programs) == DRUMS] = NO_PITCH
+    return begins
 
 
 class StrictCounterpoint:
@@ -41,12 +56,7 @@ class StrictCounterpoint:
         programs = np.array(given.vocabulary.programs)
         self._is_pitched = programs != DRUMS
         self._given = given
-        # of each program the lowest given note that begins at a step; at the last step none does
-        size = int(given.notes.onset.max(initial=-1)) + 2
-        self._begins = np.full((size, len(programs)), NO_PITCH)
-        order = np.argsort(-given.notes.note, kind="stable")
-        program, pitch = np.divmod(given.notes.note[order], given.vocabulary.pitch_count)
-        self._begins[given.notes.onset[order], program] = pitch
+        self._begins = _given_pitches(given)
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take notes away from a mask (B, V), after all other rules; never all of a row."""
@@ -82,6 +92,91 @@ class StrictCounterpoint:
         goes = np.sign(pitch - old[..., None])  # (B, P, K)
         is_parallel &= goes[:, :, None] == way[:, None, :, None]
         return np.asarray(is_parallel.any(axis=2)).reshape(len(way), -1)
+
+
+class Seams:
+    """A rule that lets what is written meet the given notes around it.
+
+    Beside a given note of the same program stands no note more than LEAP semitones away, but an
+    octave; and programs that go on to given notes at the same time do not get there in parallel.
+    A note that may be the last before a given one is judged as it begins, within a beat, or as
+    its duration is chosen. The rule yields where nothing else is left.
+
+    Args:
+        given: what is given.
+    """
+
+    def __init__(self, given: GivenTokens) -> None:
+        self._given, self._vocabulary = given, given.vocabulary
+        self._beat = given.vocabulary.grid.steps_per_beat
+        self._begins = _given_pitches(given)
+        steps = np.arange(len(self._begins))[:, None]
+        begun = np.where(self._begins != NO_PITCH, steps, -1)
+        self._before = np.maximum.accumulate(begun)  # (S, P) onset of the latest given note; -1
+        later = np.where(self._begins != NO_PITCH, steps, NEVER)[::-1]
+        after = np.minimum.accumulate(later)[::-1]
+        self._after = np.vstack([after[1:], np.full((1, after.shape[1]), NEVER)])  # of the next
+        self._pitch = np.arange(given.vocabulary.pitch_count)
+        self._durations = 1 + np.arange(given.vocabulary.longest_duration)
+
+    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Take ids away from a mask (B, V), after all other rules; never all of a row."""
+        step = np.minimum(state.now, len(self._begins) - 1)
+        latest, after = state.latest, self._after[step]  # (B, P)
+        is_given = (latest.onset >= 0) & (latest.onset == self._before[step])
+        rows = np.flatnonzero((is_given | (after < NEVER)).any(axis=1))
+        if not len(rows):
+            return
+        kept = mask[rows]
+        now, after = state.now[rows, None], after[rows]
+        is_next = is_given[rows] & (latest.end[rows] >= now) & (latest.onset[rows] < now)
+        come = np.where(is_next, latest.pitch[rows], -1)
+        is_bad = _is_leap(self._pitch - come[..., None]) & (come >= 0)[..., None]  # (R, P, K)
+        unfit = self._is_unfit(state, rows, after)
+        is_bad |= unfit & (after - now <= self._beat)[..., None]
+        kept[:, self._vocabulary.ids(Kind.NOTE)] &= ~is_bad.reshape(len(rows), -1)
+
+        begun = np.flatnonzero(state.kind[rows] == Kind.NOTE)
+        program, pitch = np.divmod(state.note[rows[begun]], len(self._pitch))
+        left = (after - now)[begun, program, None]
+        is_too_long = (self._durations >= left) & (left > self._beat)
+        is_too_long &= unfit[begun, program, pitch, None]
+        kept[begun, self._vocabulary.ids(Kind.DURATION)] &= ~is_too_long
+        kept[begun, self._vocabulary.first(Kind.EXTEND)] &= ~is_too_long[:, -1]
+        due, token = self._given.next_ids(state.next_given[rows])
+        kept[due, token] = mask[rows[due], token]
+        is_left = kept.any(axis=1)
+        mask[rows[is_left]] = kept[is_left]
+
+    def _is_unfit(self, state: ConstrainedState, rows: Ints, after: Ints) -> NDArray[np.bool_]:
+        """Return (R, P, K) whether a note leads badly to the next given one of its program.
+
+        Args:
+            state: where rows stand.
+            rows: (R,) which of them.
+            after: (R, P) when that given note begins; NEVER: there is none.
+        """
+        programs = np.arange(after.shape[1])
+        goal = self._begins[np.minimum(after, len(self._begins) - 1), programs]  # (R, P)
+        has_goal = goal != NO_PITCH
+        way = goal[..., None] - self._pitch  # (R, P, K)
+        unfit = _is_leap(way) & has_goal[..., None]
+
+        held = state.latest.pitch[rows]
+        its_way = np.where((state.latest.end[rows] >= after) & has_goal, np.sign(goal - held), 0)
+        together = (after[:, :, None] == after[:, None]) & (programs[:, None] != programs)
+        apart = np.abs(goal[:, :, None] - goal[:, None]) % OCTAVE  # (R, P, P)
+        together &= np.take(_PERFECT, apart) & has_goal[:, :, None] & (its_way != 0)[:, None]
+        now_apart = np.abs(self._pitch - held[..., None]) % OCTAVE  # (R, P, K)
+        is_parallel = together[..., None] & (now_apart[:, None] == apart[..., None])
+        is_parallel &= np.sign(way)[:, :, None] == its_way[:, None, :, None]
+        return np.asarray(unfit | is_parallel.any(axis=2))
+
+
+def _is_leap(interval: Ints) -> NDArray[np.bool_]:
+    """Return whether intervals, in semitones, are too wide for a seam."""
+    size = np.abs(interval)
+    return np.asarray((size > LEAP) & (size != OCTAVE))
 
 
 class FinalTriad:

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
+from benchmarks.given import seam
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
 from evaluation.voice_leading import parallels
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import FREE, STRICT, ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
-from generation.seeds import voices_of
+from generation.seeds import rewritten, voices_of
+from tests.generation.test_final_triad import piece_of
 from tests.models import QUARTET
 from tests.music import GRID
 
@@ -101,6 +103,27 @@ def test_it_yields_where_no_other_note_is_left():
         assert mask.any()
         token = int(np.flatnonzero(mask)[-1])
         constrained.advance(state, [token])
+
+
+def test_a_gap_meets_the_given_notes_around_it_without_leaps_or_parallels():
+    rng = np.random.default_rng(1)
+    lowest = dict(zip(QUARTET.programs, (72, 65, 60, 53), strict=True))  # fifths and octaves
+    notes = [
+        (12 * n, 12, low + (0 if n == 12 else rng.integers(6)), 80, program)
+        for n in range(16)
+        for program, low in lowest.items()
+    ]
+    whole = canonical(np.array(notes, NOTE), np.array([(4, 4, 48)] * 4, BAR), [80] * 4, GRID)[0]
+    seed = rewritten(whole, QUARTET, range(1, 3))
+    bad = {}
+    for how in (STRICT, FREE):
+        constraints = Constraints(counterpoint=how, rests=NO_RESTS, pitch_range=(54, 72))
+        constrained = ConstrainedGrammar(QUARTET, Length(bars=4), constraints, seed)
+        pieces = [piece_of(constrained, np.random.default_rng(n), 24, ()) for n in range(16)]
+        bad[how] = sum(np.array(seam(piece, step)) for piece in pieces for step in (48, 144))
+        assert all(len(piece.notes) == len(whole.notes) for piece in pieces)
+    assert bad[STRICT].tolist() == [0, 0]
+    assert bad[FREE].min() >= 4
 
 
 def test_there_are_two_kinds():
