@@ -14,7 +14,8 @@ from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.model import Model
 from model.decoding import side_tensors
-from model.sampling import keep_allowed, weights
+from model.sampling import keep_allowed
+from model.temperature import weights
 
 ALTERNATIVES = 6  # that are told
 

@@ -134,10 +134,14 @@ class SamplingOptions:
     top_k: int | None = None  # only the k likeliest ids
     top_p: float = 1.0  # only the likeliest ids that together reach this probability
     min_p: float = 0.0  # only ids at least this likely, as a share of the likeliest
+    rhythm_temperature: float | None = None  # of all but the choice of pitches; None: the same
 
     def __post_init__(self) -> None:
         if not (0 <= self.temperature < math.inf):
             raise ValueError(f"temperature must be 0 (greedy) or more, not {self.temperature}")
+        rhythm = self.rhythm_temperature
+        if rhythm is not None and not (0 < rhythm < math.inf):
+            raise ValueError(f"rhythm_temperature must be above 0, not {rhythm}")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k must be 1 or more, not {self.top_k}")
         if not (0 < self.top_p <= 1):

@@ -7,23 +7,21 @@ long history is shortened is asked of a function; the caller brings both.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from common.interface import PAD
 from model.attention import KVCache
 from model.config import SamplingOptions
 from model.decoder import Decoder
 from model.decoding import Ids, SideArrays, Step, decode_one, prefill, right_aligned
+from model.temperature import Logits, Weights, group_weights, weights
 
 State = TypeVar("State", contravariant=True)  # of a grammar
 
-Logits = NDArray[np.floating[Any]]
-Weights = NDArray[np.float64]
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
 
@@ -60,13 +58,6 @@ def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
     return masked
 
 
-def weights(logits: Logits, temperature: float) -> Weights:
-    """Return exp(logits / temperature), in proportion to probability: 1 for the likeliest."""
-    below = logits - logits.max(axis=1, keepdims=True)
-    weight: Weights = np.exp(np.divide(below, temperature, dtype=np.float64))
-    return weight
-
-
 # Filters: weights (B, V) -> weights (B, V), 0 where an id is out. None touches the likeliest.
 
 
@@ -96,7 +87,7 @@ def _at_least(weight: Weights, least: Weights) -> Weights:
 
 
 def choose(
-    logits: Logits, sampling: SamplingOptions, uniform: NDArray[np.float64]
+    logits: Logits, sampling: SamplingOptions, uniform: Weights, groups: Ids | None = None
 ) -> NDArray[np.int64]:
     """Choose one id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
 
@@ -104,13 +95,17 @@ def choose(
         logits: float (B, V), -inf where an id is not allowed.
         sampling: temperature and filters.
         uniform: float64 (B,) in [0, 1): row b depends on uniform[b] and logits[b] alone.
+        groups: (G,) the first id of each group, for `rhythm_temperature`.
 
     Returns:
         int64 (B,), never an id whose logit is -inf.
     """
     if sampling.temperature == 0:
         return np.asarray(logits.argmax(axis=1))
-    weight = weights(logits, sampling.temperature)
+    if sampling.rhythm_temperature is None or groups is None:
+        weight = weights(logits, sampling.temperature)
+    else:
+        weight = group_weights(logits, sampling.temperature, sampling.rhythm_temperature, groups)
     if sampling.top_k is not None:
         weight = keep_top_k(weight, sampling.top_k)
     if sampling.top_p < 1:
@@ -134,6 +129,7 @@ def sample(
     sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
     step: Step | None = None,
+    groups: Ids | None = None,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -151,6 +147,7 @@ def sample(
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
         step: `decode_one` of this decoder; None = without anything that makes it faster.
+        groups: as in `choose`.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -173,10 +170,10 @@ def sample(
             if cache is not None or max(map(len, histories)) > context:
                 histories = _shortened(histories, ended, rebase, context)
             read = [np.array(history) for history in histories]
-            logits, cache = prefill(
-                decoder, read, _side(decoder, grammar, state, right_aligned(read))
-            )
-        ids = _draw(logits, allowed, sampling, generator)
+            side = _side(decoder, grammar, state, right_aligned(read))
+            logits, cache = prefill(decoder, read, side)
+        uniform = torch.rand(len(allowed), dtype=torch.float64, generator=generator).numpy()
+        ids = choose(keep_allowed(logits.float().cpu().numpy(), allowed), sampling, uniform, groups)
         grammar.advance(state, ids)
         for row in np.flatnonzero(~ended):
             histories[row].append(int(ids[row]))
@@ -187,18 +184,6 @@ def sample(
 def _side(decoder: Decoder, grammar: Grammar[State], state: State, ids: Ids) -> SideArrays | None:
     """Return the side input beside ids (B, T), for decoders that have one."""
     return grammar.side(state, ids) if decoder.config.side_blocks else None
-
-
-def _draw(
-    logits: Tensor,
-    allowed: NDArray[np.bool_],
-    sampling: SamplingOptions,
-    generator: torch.Generator,
-) -> NDArray[np.int64]:
-    """Draw one allowed id (B,) a row from logits (B, V)."""
-    masked = keep_allowed(logits.float().cpu().numpy(), allowed)
-    uniform = torch.rand(len(masked), dtype=torch.float64, generator=generator)
-    return choose(masked, sampling, uniform.numpy())
 
 
 def _only_pad(allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -23,7 +23,6 @@ from model.sampling import (
     keep_top_k,
     keep_top_p,
     sample,
-    weights,
 )
 from tests.tensors import opinionated, side_input
 
@@ -84,12 +83,6 @@ PROMPTS = [np.array([START, 5, 3]), np.array([START]), np.array([START, 3, 4, 5,
 
 
 # Filters
-
-
-def test_temperature_divides():
-    logits = np.array([[2.0, 1.0, OUT]])
-    assert np.array_equal(np.log(weights(logits, 0.5)[:, :2]), [[0.0, -2.0]])
-    assert weights(logits, 0.5)[0, 2] == 0
 
 
 def test_top_k_keeps_the_k_largest_and_ties():

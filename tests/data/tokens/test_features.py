@@ -518,9 +518,9 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
     seen = []
     choose = model.sampling.choose
 
-    def watch(masked, sampling, uniform):
+    def watch(masked, sampling, uniform, groups):
         seen.append(masked[0].copy())
-        return choose(masked, sampling, uniform)
+        return choose(masked, sampling, uniform, groups)
 
     monkeypatch.setattr(model.sampling, "choose", watch)
     start = guide.given.prompt
