@@ -182,8 +182,8 @@ def _is_leap(interval: Ints) -> NDArray[np.bool_]:
 class FinalTriad:
     """A rule that lets a piece end on a triad in root position, where its final chord is told.
 
-    In the last bar it masks onsets after that of the final chord, where the bar may end, and of
-    that chord the notes with which it would become no triad, or that would end before the bar.
+    In the last bar it masks onsets after that of the final chord, where the bar may end; ends of
+    notes between that and the bar's; and of that chord the notes with which it would be no triad.
     Where the key is known, the triad is that of its tonic, if it can be. The rule yields where
     nothing else is left.
 
@@ -213,11 +213,13 @@ class FinalTriad:
         final = (onset - state.bar_start)[rows]
         can_end = kept[:, bar_ends(self._vocabulary)].max(axis=1)[:, None]
         kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
-        at = np.flatnonzero(state.position[rows] == final)
+        position, bar = state.position[rows], state.bar_length[rows]
+        end = position[:, None] + 1 + self._durations  # of a note that begins now
+        is_between = (end > final[:, None]) & (end < bar[:, None])
+        is_between &= self._durations < self._durations[-1]  # which others may make longer
+        kept[:, self._vocabulary.ids(Kind.DURATION)] &= ~is_between
+        at = np.flatnonzero(position == final)
         if len(at):
-            lasts = (state.bar_length - state.position)[rows[at], None] - 1
-            durations = self._durations < np.minimum(lasts, self._durations[-1])
-            kept[at, self._vocabulary.ids(Kind.DURATION)] &= ~durations
             notes = kept[at, self._vocabulary.ids(Kind.NOTE)]
             on_tonic = notes & self._fits(state, rows[at], self._roots_of_keys(state, rows[at]))
             on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))

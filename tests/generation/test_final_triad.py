@@ -94,3 +94,19 @@ def test_no_position_is_left_out_of_bars_before_the_last():
     inner = [s.notes["onset"][s.notes["onset"] < s.bar_starts[-2]] for s in pieces]
     starts = [np.isin(onsets, s.bar_starts) for onsets, s in zip(inner, pieces, strict=True)]
     assert not all(at_bar.all() for at_bar in starts)
+
+
+def test_a_note_before_the_final_chord_ends_with_it_or_holds_through_it():
+    allowed = {}
+    for how in (STRICT, FREE):
+        constrained = ConstrainedGrammar(QUARTET, Length(bars=1), Constraints(counterpoint=how))
+        state = constrained.start(1, np.array([24]))
+        first = {kind: QUARTET.first(kind) for kind in Kind}
+        note = first[Kind.NOTE] + 24
+        for token in (first[Kind.BAR] + 1, first[Kind.TEMPO], first[Kind.POSITION] + 12, note):
+            assert constrained.allowed(state)[0, token]
+            constrained.advance(state, np.array([token]))
+        mask = constrained.allowed(state)[0, QUARTET.ids(Kind.DURATION)]
+        allowed[how] = (1 + np.flatnonzero(mask)).tolist()
+    assert allowed[FREE] == [*range(1, 37)]
+    assert allowed[STRICT] == [*range(1, 13), 36]
