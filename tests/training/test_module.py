@@ -306,7 +306,7 @@ def test_muon_iterates_in_what_training_multiplies_in(tmp_path, precision, itera
 
 
 def test_a_run_without_end_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"give trainer\.max_steps"):
+    with pytest.raises(ValueError, match=r"the run has no end: give --config"):
         trainer(tmp_path, -1, max_epochs=-1).fit(module(), datamodule=Toy())
 
 

@@ -156,7 +156,9 @@ def test_what_living_processes_and_other_machines_are_writing_is_left_alone(fold
     assert {path.name for path in out.glob(".*")} == {parent, elsewhere, ".cache"}
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, monkeypatch):
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
+    folder = write_tunes(tmp_path / "tunes", 3)
+
     def fills_up(owner, name):
         function = getattr(owner, name)
 

@@ -89,7 +89,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     assert report_text(report) == corpus.full_report()
     assert report.files == 16
     assert [entry.file for entry in report.left_out] == ["a.mid", "b.mid", "c.mid"]
-    assert report.left_out[0].reason == "not a MIDI file (it does not begin with MThd)"
+    assert report.left_out[0].reason == "an empty file"
     assert "broken MIDI file" in report.left_out[1].reason
     assert report.left_out[2].reason == "it holds no notes"
     assert report.copies == [Copy("tune0.mid", "tune0 in E.mid", -4)]
@@ -106,7 +106,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     text = corpus.folder.joinpath("report.txt").read_text()
     assert "tunes: 12 pieces out of 16 MIDI files" in text
     assert "Copies: 1, left out; 0 exact, 1 transposed\n  tune0.mid is tune0 in E.mid, -4" in text
-    assert "Left out: 3\n  1 not a MIDI file (it does not begin with MThd): a.mid" in text
+    assert "Left out: 3\n  1 an empty file: a.mid" in text
 
 
 def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
