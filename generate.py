@@ -243,7 +243,18 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how bold the choices are")
     for option, kind, metavar, text in (
-        ("temperature", number, "T", "below 1 safer, above 1 wilder; 0: always the likeliest"),
+        (
+            "temperature",
+            number,
+            "T",
+            "of pitches: below 1 safer, above 1 wilder; 0: always the likeliest of all",
+        ),
+        (
+            "rhythm_temperature",
+            number,
+            "T",
+            "of all else: when notes begin, who plays, how long; below 1 more even",
+        ),
         (
             "top_p",
             number,

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 import pretty_midi
@@ -18,9 +20,11 @@ from tqdm import tqdm
 
 from data.keys import parse_key
 from data.midi.io import to_pretty_midi, write_midi
+from data.repeats import Form, form_of
 from data.score import Score
+from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode
-from data.tokens.vocabulary import Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
@@ -35,6 +39,7 @@ from generation.seeds import (
     accompanied,
     given_from_midi,
     no_seed,
+    repeating,
     rewrite_from_midi,
     seed_from_midi,
     seed_from_notes,
@@ -47,6 +52,9 @@ from rendering.audio import has_sound, write_wav
 from rendering.notation import has_notation, write_notation
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
+
+Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
+Result = TypeVar("Result")
 
 ENDLESS = Length(endless=True)
 
@@ -114,15 +122,75 @@ def compose(
     Raises:
         ConstraintError: something that can never be; before anything is written.
     """
-    model, grammar = prepare(model, seed, length, constraints)
+    prepared, grammar = prepare(model, seed, length, constraints)
     if samples < 1:
         raise ValueError(f"samples must be 1 or more, not {samples}")
     generator = torch.Generator().manual_seed(random_seed)
     pieces: list[Piece] = []
     while len(pieces) < samples:  # in turns, which take no more memory the more they are
         count = min(SIDE_BY_SIDE, samples - len(pieces))
-        pieces += _write(model, grammar, sampling, count, generator, progress)
-    return pieces
+        pieces += _write(prepared, grammar, sampling, count, generator, progress)
+    if not _takes_form(model, grammar):
+        return pieces
+    return [
+        _result(_with_repeats(model, piece, constraints, sampling, (random_seed, number)))
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def _takes_form(model: Model, grammar: ConstrainedGrammar) -> bool:
+    """Return whether pieces take their forms from the training set: from nothing, of some bars."""
+    return bool(model.forms and grammar.length.bars and not grammar.given.bars)
+
+
+def _with_repeats(
+    model: Model,
+    piece: Piece,
+    constraints: Constraints,
+    sampling: SamplingOptions,
+    random_seed: tuple[int, int],
+) -> Generator[Notes, None, Piece]:
+    """Return a piece from nothing with the repeats of a training piece; yield once a token.
+
+    Args:
+        model, constraints, sampling: as in `compose`.
+        piece: that the model wrote; what follows a repeat is written anew.
+        random_seed: and the number of the piece.
+    """
+    rng = np.random.default_rng(random_seed)
+    bars = len(piece.score.bars)
+    for repeat in model.draw_repeats(form_of(piece.score), rng):
+        seed = repeating(piece.score, repeat, model.vocabulary)
+        if seed is None:
+            continue
+        length = Length(bars=bars - len(seed.score.bars))
+        drawn = int(rng.integers(2**31))
+        with suppress(ConstraintError):  # what is asked for leaves no way to go on
+            writing = stream_pieces(
+                model, seed, length, constraints, sampling=sampling, random_seed=drawn
+            )
+            (again,) = yield from _silent(writing)
+            piece = dataclasses.replace(again, given=piece.given)
+    return piece
+
+
+def _silent(steps: Generator[object, None, Result]) -> Generator[Notes, None, Result]:
+    """Return what a generator returns, yielding no notes as often as it yields."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return cast(Result, stop.value)
+        yield []
+
+
+def _result(steps: Generator[object, None, Result]) -> Result:
+    """Return what a generator returns at its end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return cast(Result, stop.value)
 
 
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
@@ -163,8 +231,10 @@ def stream(
     Raises:
         ConstraintError: something that can never be; before the first note.
     """
-    model, grammar = prepare(model, seed, length, constraints)
-    for _, notes in _stream(model, grammar, sampling, 1, random_seed):
+    writing = stream_pieces(
+        model, seed, length, constraints, sampling=sampling, random_seed=random_seed
+    )
+    for notes in writing:
         yield from (note for _, note in notes)
 
 
@@ -177,7 +247,7 @@ def stream_pieces(
     sampling: SamplingOptions = DEFAULT_SAMPLING,
     samples: int = 1,
     random_seed: int = 0,
-) -> Generator[list[tuple[int, StreamedNote]], None, list[Piece]]:
+) -> Generator[Notes, None, list[Piece]]:
     """Write the pieces of `compose`, yielding once a token; whoever stops asking, stops it.
 
     Args:
@@ -192,30 +262,48 @@ def stream_pieces(
     Raises:
         ConstraintError: something that can never be; before the first token.
     """
-    model, grammar = prepare(model, seed, length, constraints)
-    columns = []
-    for ids, notes in _stream(model, grammar, sampling, samples, random_seed):
-        columns.append(ids)
-        yield notes
-    return _pieces(grammar, columns)
+    prepared, grammar = prepare(model, seed, length, constraints)
+    takes_form, columns = _takes_form(model, grammar), []
+    begins: dict[int, int] = {}  # when what is repeated first begins, by piece
+    streams = [NoteStream(prepared.vocabulary) for _ in range(samples)]
+    for ids, notes in _stream(prepared, grammar, sampling, streams, random_seed):
+        if not grammar.length.endless:
+            columns.append(ids)
+        for number, row in enumerate(streams if takes_form else []):
+            if number not in begins and row.cursor.bar_count.item() == 2:
+                meter = model.vocabulary.meters[ids[number] - model.vocabulary.first(Kind.BAR)]
+                form = Form(meter, row.cursor.bar_start.item(), grammar.length.bars or 0)
+                repeats = model.draw_repeats(form, np.random.default_rng((random_seed, number)))
+                begins[number] = repeats[0].begin_step if repeats else NEVER
+        yield [each for each in notes if each[1].onset_steps < begins.get(each[0], NEVER)]
+    pieces = _pieces(grammar, columns)
+    for number, begin in begins.items():
+        if begin < NEVER:
+            again = _with_repeats(
+                model, pieces[number], constraints, sampling, (random_seed, number)
+            )
+            pieces[number] = yield from _silent(again)
+            row = NoteStream(prepared.vocabulary)
+            added = [note for note in map(row.add, pieces[number].ids.tolist()) if note]
+            yield [(number, note) for note in added if note.onset_steps >= begin]
+    return pieces
 
 
 def _stream(
     model: Model,
     grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
-    samples: int,
+    streams: Sequence[NoteStream],
     random_seed: int,
-) -> Iterator[tuple[Ids, list[tuple[int, StreamedNote]]]]:
+) -> Iterator[tuple[Ids, Notes]]:
     """Yield the ids (B,) of each step, and the new notes that they complete, each with its row."""
     given = grammar.given
     kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
-    streams = [NoteStream(model.vocabulary) for _ in range(samples)]
     for row in streams:
         for token in given.prompt.tolist():
             row.add(token)
     generator = torch.Generator().manual_seed(random_seed)
-    state = _start(model, grammar, samples, generator)
+    state = _start(model, grammar, len(streams), generator)
     for ids in _sample(model, grammar, state, sampling, generator):
         notes = [row.add(token) for row, token in zip(streams, ids.tolist(), strict=True)]
         yield (
@@ -446,6 +534,7 @@ def _sample(
         sampling=sampling,
         rebase=model.rebase,
         step=model.step,
+        groups=model.choices,
     )
     while True:
         with one_thread():

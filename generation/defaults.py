@@ -5,8 +5,8 @@ from pathlib import Path
 from generation.length import Length
 from model.config import SamplingOptions
 
-# At temperature 1 pieces stray from their keys.
-DEFAULT_SAMPLING = SamplingOptions(temperature=0.75, top_p=0.95)
+# At temperature 1 pieces stray from their keys, and below 1 all their notes become quarters.
+DEFAULT_SAMPLING = SamplingOptions(temperature=0.6, rhythm_temperature=1.0, top_p=0.95)
 DEFAULT_LENGTH = Length(bars=8)
 DEFAULT_SEED_BARS = 2
 

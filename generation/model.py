@@ -18,10 +18,11 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
 from data.keys import PROFILES, Key
+from data.repeats import Form, Repeat
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import Ints, SideArrays
-from data.tokens.vocabulary import Vocabulary, VocabularyError
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import model_path, newest_model
 from generation.given import GivenPieces, GivenTokens
@@ -40,7 +41,9 @@ _SUMMARY = {
     "data": (dict,),
     "finals": (dict,),
     "keys": (dict,),
+    "forms": (list,),
 }
+MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
@@ -80,6 +83,17 @@ class Model:
     def features(self) -> SideFeatures:
         """What computes the decoder's side input from ids."""
         return SideFeatures(self.vocabulary)
+
+    @cached_property
+    def choices(self) -> Ids:
+        """(G,) the first id of each choice of rhythm: of all pitches of a program, or of one id.
+
+        So it is chosen when notes begin and who plays them, how long they are, bars and so on.
+        """
+        notes = self.vocabulary.ids(Kind.NOTE)
+        programs = np.arange(notes.start, notes.stop, self.vocabulary.pitch_count)
+        others = np.setdiff1d(np.arange(self.vocabulary.size), np.arange(notes.start, notes.stop))
+        return np.union1d(others, programs)
 
     def side(self, ids: Ids, rows: object = ()) -> SideArrays:
         """Return the side input of windows of ids (B, T), the piece's end unknown."""
@@ -121,6 +135,20 @@ class Model:
         shares = torch.tensor([counts[mode] for mode in PROFILES], dtype=torch.float64)
         drawn = torch.multinomial(shares.flatten(), count, replacement=True, generator=generator)
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn.tolist()]
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """The forms of pieces of the training set; none where it has said nothing."""
+        return tuple(map(Form.from_json, self.summary.get("forms") or ()))
+
+    def draw_repeats(self, form: Form, rng: np.random.Generator) -> tuple[Repeat, ...]:
+        """Draw the repeats of a training piece with the same first bar and about as many bars."""
+        alike = [f for f in self.forms if f.meter == form.meter]
+        alike = [f for f in alike if f.first_bar_steps == form.first_bar_steps]
+        apart = [abs(f.bars - form.bars) for f in alike]
+        near = max(min(apart, default=0), MORE_OR_FEWER_BARS)
+        nearest = [f for f, bars in zip(alike, apart, strict=True) if bars <= near]
+        return nearest[rng.integers(len(nearest))].repeats if nearest else ()
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
@@ -187,6 +215,10 @@ def load(path: str | Path | None = None) -> Model:
     if (keys := summary.get("keys")) and not _are_keys(keys):
         raise ModelFileError(f"{path}: keys in its summary are no counts of keys")
     model = Model(decoder, vocabulary, summary, Path(path))
+    try:
+        model.forms  # noqa: B018
+    except ValueError:
+        raise ModelFileError(f"{path}: forms in its summary are no forms") from None
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model

@@ -12,8 +12,10 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.instrument_names import instrument_name
+from data.keys import pitched_notes
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
+from data.repeats import Repeat, highest_program
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokens.adapt import adapt_score, became
 from data.tokens.vocabulary import Vocabulary
@@ -131,6 +133,41 @@ def rewritten(
     program = np.searchsorted(vocabulary.programs, score.notes["program"])
     kept = score.notes[~is_open[program, score.notes["onset"]]]
     return Seed(replace(score, notes=kept), is_open)
+
+
+def repeating(score: Score, repeat: Repeat, vocabulary: Vocabulary) -> Seed | None:
+    """Return a piece up to the end of a passage that comes again there, as a seed.
+
+    What is written after it is left out. In the passage stands what stood before: everything, or
+    the melody, around which the other programs are to be written anew.
+
+    Returns:
+        None where the passage reaches into the last bar, or nothing stood there or ends it.
+    """
+    begin, end, lag = repeat.begin_step, repeat.end_step, repeat.lag_steps
+    starts = score.bar_starts
+    if end > starts[-2] or not len(pitched_notes(score)):
+        return None
+    melody, notes = highest_program(score), score.notes
+    is_repeated = (notes["onset"] >= begin - lag) & (notes["onset"] < end - lag)
+    again = notes[is_repeated & (repeat.is_whole | (notes["program"] == melody))].copy()
+    if not len(again):
+        return None
+    kept = notes[notes["onset"] < begin].copy()
+    is_cut = repeat.is_whole | (kept["program"] == melody)
+    most = np.where(is_cut, begin - kept["onset"], kept["duration"])
+    kept["duration"] = np.minimum(kept["duration"], most)
+    again["onset"] += lag
+    again["duration"] = np.minimum(again["duration"], end - again["onset"])
+    bars = int(np.searchsorted(starts, end))
+    notes = np.concatenate([kept, again])
+    fitted = canonical(notes, score.bars[:bars], score.tempo_bpm[:bars], score.grid)[0]
+    if len(fitted.bars) < bars:
+        return None
+    is_open = _closed(vocabulary, end)
+    if not repeat.is_whole:
+        is_open[np.array(vocabulary.programs) != melody, begin:] = True
+    return Seed(fitted, is_open)
 
 
 def seed_from_notes(

@@ -7,7 +7,7 @@ message that does not fit is refused in one line.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -202,7 +202,7 @@ def settings_of(message: Json) -> Settings:
     if not (_is_number(temperature) and _is_number(top_p) and 0 <= temperature <= 3):
         raise MessageError("boldness must be a number from 0 to 3")
     try:
-        sampling = SamplingOptions(temperature=float(temperature), top_p=float(top_p))
+        sampling = replace(DEFAULT_SAMPLING, temperature=float(temperature), top_p=float(top_p))
     except ValueError as error:
         raise MessageError(str(error)) from None
     constraints = Constraints(

@@ -1,0 +1,153 @@
+"""Which passages of a piece come again in it: its form, as far as it says what repeats what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.keys import pitched_notes
+from data.score import Score
+
+RUN_NOTES = 8  # so many notes of the melody, or more, make a passage
+SAME = 0.9  # the share of its notes that have been there, where all voices come again
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A passage whose melody, the highest program's, has been there.
+
+    Attributes:
+        begin_step, end_step: where it stands.
+        lag_steps: how long before it stood what it repeats.
+        is_whole: whether the other voices come again, too.
+    """
+
+    begin_step: int
+    end_step: int
+    lag_steps: int
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a piece repeats, and in which bars.
+
+    Attributes:
+        meter: the time signature, numerator and denominator, of its second bar.
+        first_bar_steps: the length of its first bar, which may be an upbeat.
+        bars: how many it has.
+        repeats: its passages that come again, in order.
+    """
+
+    meter: tuple[int, int]
+    first_bar_steps: int
+    bars: int
+    repeats: tuple[Repeat, ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """Return it as lists of numbers."""
+        return [*self.meter, self.first_bar_steps, self.bars, [[*astuple(r)] for r in self.repeats]]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Form:
+        """Return what `to_json` gave.
+
+        Raises:
+            ValueError: it gave something else.
+        """
+        if not (isinstance(data, list) and len(data) == 5 and isinstance(data[4], list)):
+            raise ValueError("not a form")
+        *head, repeats = data
+        numbers = [head, *repeats]
+        if not all(
+            isinstance(row, list)
+            and len(row) == 4
+            and all(isinstance(n, int) and 0 <= n < 2**31 for n in row)
+            for row in numbers
+        ):
+            raise ValueError("not a form")
+        found = tuple(Repeat(b, e, lag, bool(is_whole)) for b, e, lag, is_whole in repeats)
+        if not all(r.lag_steps <= r.begin_step < r.end_step for r in found):
+            raise ValueError("not a form")
+        return cls((head[0], head[1]), head[2], head[3], found)
+
+
+def highest_program(score: Score) -> int:
+    """Return the program of the highest mean pitch, drums aside; there must be one."""
+    notes = pitched_notes(score)
+    programs = np.unique(notes["program"])
+    means = [notes["pitch"][notes["program"] == program].mean() for program in programs]
+    return int(programs[int(np.argmax(means))])
+
+
+def form_of(score: Score) -> Form:
+    """Return the form of a piece of a bar or more; nothing repeats in its first bar."""
+    second = score.bars[min(1, len(score.bars) - 1)]
+    first_bar = int(score.bars["length"][0])
+    repeats = (repeat for repeat in _repeats(score) if repeat.begin_step >= first_bar)
+    meter = int(second["numerator"]), int(second["denominator"])
+    return Form(meter, first_bar, len(score.bars), tuple(repeats))
+
+
+def _repeats(score: Score) -> list[Repeat]:
+    """Find the passages, from the left, each as long as can be."""
+    if not len(pitched_notes(score)):
+        return []
+    onset, pitch = _melody(score)
+    seen: dict[tuple[int, ...], list[int]] = defaultdict(list)  # places of runs, by what is in them
+    steps = np.diff(onset)
+    found, place, registered = [], 0, 0
+    while place + RUN_NOTES <= len(onset):
+        for before in range(registered, place):
+            seen[_run(steps, pitch, before)].append(before)
+        registered = place
+        sizes = {
+            before: _common(steps, pitch, before, place)
+            for before in seen.get(_run(steps, pitch, place), ())
+            if before + RUN_NOTES <= place
+        }
+        if not sizes:
+            place += 1
+            continue
+        before = max(sizes, key=lambda key: sizes[key])
+        size, lag = sizes[before], int(onset[place] - onset[before])
+        begin, after = int(onset[place]), place + size
+        end = int(onset[after] if after < len(onset) else score.bar_starts[-1])
+        end = min(end, begin + lag)
+        found.append(Repeat(begin, end, lag, _is_whole(score, begin, end, lag)))
+        place = after
+    return found
+
+
+def _melody(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return onsets and pitches of the highest notes of the highest program."""
+    notes = score.notes[score.notes["program"] == highest_program(score)]
+    last = np.append(np.diff(notes["onset"]) > 0, True)
+    return notes["onset"][last].astype(np.int64), notes["pitch"][last].astype(np.int64)
+
+
+def _run(steps: NDArray[np.int64], pitch: NDArray[np.int64], place: int) -> tuple[int, ...]:
+    """Return the pitches of a run of notes, and the steps between them."""
+    end = place + RUN_NOTES
+    return (*pitch[place:end].tolist(), *steps[place : end - 1].tolist())
+
+
+def _common(steps: NDArray[np.int64], pitch: NDArray[np.int64], before: int, place: int) -> int:
+    """Count the notes that are the same from two places on, up to the second."""
+    most = min(place - before, len(pitch) - place)
+    is_same = pitch[before : before + most] == pitch[place : place + most]
+    is_same[1:] &= steps[before : before + most - 1] == steps[place : place + most - 1]
+    return most if is_same.all() else int(is_same.argmin())
+
+
+def _is_whole(score: Score, begin: int, end: int, lag: int) -> bool:
+    """Return whether all voices come again."""
+    notes = score.notes
+    there = {*zip(notes["onset"].tolist(), notes["program"], notes["pitch"], strict=True)}
+    here = notes[(notes["onset"] >= begin) & (notes["onset"] < end)]
+    earlier = zip((here["onset"] - lag).tolist(), here["program"], here["pitch"], strict=True)
+    return float(np.mean([note in there for note in earlier])) >= SAME
