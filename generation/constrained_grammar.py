@@ -22,7 +22,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState, LatestNotes
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
-from generation.counterpoint import FinalTriad, Seams, StrictCounterpoint
+from generation.counterpoint import FinalTriad, OneNoteAtATime, Seams, StrictCounterpoint
 from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
 from generation.no_rests import NoRests
@@ -149,6 +149,9 @@ class ConstrainedGrammar:
         rules: list[tuple[set[Kind], Rule]] = []
         by_program = self._is_barred.reshape(-1, self.vocabulary.pitch_count)
         plays = np.asarray(~by_program.all(axis=1))  # (P,)
+        if constraints.counterpoint == STRICT:
+            one_note = OneNoteAtATime(self.given, plays)
+            rules.append((_BEFORE_POSITION | _BEFORE_NOTE, one_note.narrow))
         if constraints.rests == NO_RESTS:
             no_rests = NoRests(self.given, plays)
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, no_rests.narrow))

@@ -42,6 +42,39 @@ def _given_pitches(given: GivenTokens) -> Ints:
     return begins
 
 
+class OneNoteAtATime:
+    """A rule that lets no instrument begin a note while another of its own sounds.
+
+    It yields where nothing else is left. Drums are no part.
+
+    Args:
+        given: what is given.
+        plays: (P,) the programs of which the model may play notes.
+    """
+
+    def __init__(self, given: GivenTokens, plays: NDArray[np.bool_]) -> None:
+        self._given, self._vocabulary = given, given.vocabulary
+        self._is_part = np.array(given.vocabulary.programs) != DRUMS
+        self._plays = plays
+        self._steps = np.arange(given.vocabulary.longest_bar)
+
+    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Take ids away from a mask (B, V); never all of a row."""
+        vocabulary, latest = self._vocabulary, state.latest
+        end = np.where(self._is_part, latest.end, -1)  # (B, P)
+        now = state.now[:, None]
+        is_busy = (end > now) | ((latest.onset == now) & self._is_part)
+        kept = mask.copy()
+        kept[:, vocabulary.ids(Kind.NOTE)] &= ~np.repeat(is_busy, vocabulary.pitch_count, axis=1)
+        soonest = np.where(self._plays, end, NEVER).min(axis=1)  # when one is free
+        steps = state.bar_start[:, None] + self._steps
+        kept[:, vocabulary.ids(Kind.POSITION)] &= steps >= soonest[:, None]
+        due, token = self._given.next_ids(state.next_given)
+        kept[due, token] = mask[due, token]
+        is_left = kept.any(axis=1)
+        mask[is_left] = kept[is_left]
+
+
 class StrictCounterpoint:
     """A rule that masks notes with which an instrument would move in parallel with another.
 
