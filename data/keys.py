@@ -213,3 +213,10 @@ def above_tonic(score: Score) -> Counter[int]:
 def pitched_notes(score: Score) -> NDArray[np.void]:
     """Return (N,) of NOTE: the notes that are not drums."""
     return np.asarray(score.notes[score.notes["program"] != DRUMS])
+
+
+def high_to_low(score: Score) -> list[int]:
+    """Return the programs of a piece without drums, those of higher mean pitch first."""
+    notes = pitched_notes(score)
+    programs = np.unique(notes["program"]).tolist()
+    return sorted(programs, key=lambda program: -notes["pitch"][notes["program"] == program].mean())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.keys import pitched_notes
+from data.keys import high_to_low, pitched_notes
 from data.score import Score
 
 RUN_NOTES = 8  # so many notes of the melody, or more, make a passage
@@ -76,14 +76,6 @@ class Form:
         return cls((head[0], head[1]), head[2], head[3], found)
 
 
-def highest_program(score: Score) -> int:
-    """Return the program of the highest mean pitch, drums aside; there must be one."""
-    notes = pitched_notes(score)
-    programs = np.unique(notes["program"])
-    means = [notes["pitch"][notes["program"] == program].mean() for program in programs]
-    return int(programs[int(np.argmax(means))])
-
-
 def form_of(score: Score) -> Form:
     """Return the form of a piece of a bar or more; nothing repeats in its first bar."""
     second = score.bars[min(1, len(score.bars) - 1)]
@@ -125,7 +117,7 @@ def _repeats(score: Score) -> list[Repeat]:
 
 def _melody(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return onsets and pitches of the highest notes of the highest program."""
-    notes = score.notes[score.notes["program"] == highest_program(score)]
+    notes = score.notes[score.notes["program"] == high_to_low(score)[0]]
     last = np.append(np.diff(notes["onset"]) > 0, True)
     return notes["onset"][last].astype(np.int64), notes["pitch"][last].astype(np.int64)
 

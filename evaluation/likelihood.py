@@ -14,6 +14,7 @@ from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
+from data.keys import high_to_low
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import DRUMS, Score, ScoreBatch
@@ -25,7 +26,7 @@ from evaluation.bootstrap import SETTINGS, BootstrapSettings, Estimate, estimate
 from evaluation.ngrams import NGram
 from generation.given import GivenTokens
 from generation.model import Model
-from generation.seeds import Seed, high_to_low, rewritten
+from generation.seeds import Seed, rewritten
 from model.scoring import Tally, summarize
 
 # The aspects of a note, and the kinds of token that encode each.

@@ -42,6 +42,23 @@ def _given_pitches(given: GivenTokens) -> Ints:
     return begins
 
 
+def _yielding(
+    mask: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    rows: Ints,
+    given: GivenTokens,
+    state: ConstrainedState,
+) -> None:
+    """Narrow rows (R,) of a mask (B, V) to what a rule has kept (R, V), where something is left.
+
+    Given ids that are due stay as they are.
+    """
+    due, token = given.next_ids(state.next_given[rows])
+    kept[due, token] = mask[rows[due], token]
+    is_left = kept.any(axis=1)
+    mask[rows[is_left]] = kept[is_left]
+
+
 class OneNoteAtATime:
     """A rule that lets no instrument begin a note while another of its own sounds.
 
@@ -69,10 +86,7 @@ class OneNoteAtATime:
         soonest = np.where(self._plays, end, NEVER).min(axis=1)  # when one is free
         steps = state.bar_start[:, None] + self._steps
         kept[:, vocabulary.ids(Kind.POSITION)] &= steps >= soonest[:, None]
-        due, token = self._given.next_ids(state.next_given)
-        kept[due, token] = mask[due, token]
-        is_left = kept.any(axis=1)
-        mask[is_left] = kept[is_left]
+        _yielding(mask, kept, np.arange(len(mask)), self._given, state)
 
 
 class StrictCounterpoint:
@@ -176,10 +190,7 @@ class Seams:
         is_too_long &= unfit[begun, program, pitch, None]
         kept[begun, self._vocabulary.ids(Kind.DURATION)] &= ~is_too_long
         kept[begun, self._vocabulary.first(Kind.EXTEND)] &= ~is_too_long[:, -1]
-        due, token = self._given.next_ids(state.next_given[rows])
-        kept[due, token] = mask[rows[due], token]
-        is_left = kept.any(axis=1)
-        mask[rows[is_left]] = kept[is_left]
+        _yielding(mask, kept, rows, self._given, state)
 
     def _is_unfit(self, state: ConstrainedState, rows: Ints, after: Ints) -> NDArray[np.bool_]:
         """Return (R, P, K) whether a note leads badly to the next given one of its program.
@@ -241,8 +252,7 @@ class FinalTriad:
             return
         onset = self._plan.final_onset(state)
         rows = np.flatnonzero(is_last & (onset >= 0))
-        before = mask[rows]
-        kept = before.copy()
+        kept = mask[rows]
         final = (onset - state.bar_start)[rows]
         can_end = kept[:, bar_ends(self._vocabulary)].max(axis=1)[:, None]
         kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
@@ -258,10 +268,7 @@ class FinalTriad:
             on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))
             is_possible = on_tonic.any(axis=1, keepdims=True)
             kept[at, self._vocabulary.ids(Kind.NOTE)] = np.where(is_possible, on_tonic, on_any)
-        due, token = self._given.next_ids(state.next_given[rows])
-        kept[due, token] = before[due, token]
-        is_left = kept.any(axis=1)
-        mask[rows[is_left]] = kept[is_left]
+        _yielding(mask, kept, rows, self._given, state)
 
     def _roots_of_keys(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
         """Return (R, T) which triads end the pieces: on the tonic, or any where no key is known."""

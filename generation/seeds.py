@@ -12,10 +12,10 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.instrument_names import instrument_name
-from data.keys import pitched_notes
+from data.keys import high_to_low, pitched_notes
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
-from data.repeats import Repeat, highest_program
+from data.repeats import Repeat
 from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
 from data.tokens.adapt import adapt_score, became
 from data.tokens.vocabulary import Vocabulary
@@ -148,7 +148,7 @@ def repeating(score: Score, repeat: Repeat, vocabulary: Vocabulary) -> Seed | No
     starts = score.bar_starts
     if end > starts[-2] or not len(pitched_notes(score)):
         return None
-    melody, notes = highest_program(score), score.notes
+    melody, notes = high_to_low(score)[0], score.notes
     is_repeated = (notes["onset"] >= begin - lag) & (notes["onset"] < end - lag)
     again = notes[is_repeated & (repeat.is_whole | (notes["program"] == melody))].copy()
     if not len(again):
@@ -353,13 +353,6 @@ def _program(voice: Voice, vocabulary: Vocabulary) -> int:
     if voice > len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     return programs[voice - 1]
-
-
-def high_to_low(score: Score) -> list[int]:
-    """Return the programs of a piece without drums, those of higher mean pitch first."""
-    notes = score.notes
-    programs = _pitched(np.unique(notes["program"]).tolist())
-    return sorted(programs, key=lambda program: -notes["pitch"][notes["program"] == program].mean())
 
 
 def _are(number: int, noun: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from data.instrument_names import instrument_name
+from data.keys import high_to_low
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, NOTE, Grid, Score, canonical
@@ -25,7 +26,6 @@ from generation.model import Model
 from generation.seeds import (
     Seed,
     continued_at_once,
-    high_to_low,
     no_seed,
     rewritten,
     seed_from_notes,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from data.repeats import RUN_NOTES, Form, Repeat, form_of, highest_program
+from data.keys import high_to_low
+from data.repeats import RUN_NOTES, Form, Repeat, form_of
 from data.score import BAR, NOTE, canonical
 from tests.music import GRID, line, piece, scores
 
@@ -68,7 +69,7 @@ def test_a_passage_is_what_stood_before(score):
         assert end <= repeat.begin_step < repeat.end_step
         assert repeat.end_step <= repeat.begin_step + repeat.lag_steps
         end = repeat.end_step
-        notes = score.notes[score.notes["program"] == highest_program(score)]
+        notes = score.notes[score.notes["program"] == high_to_low(score)[0]]
         melody = {int(n["onset"]): int(n["pitch"]) for n in notes}  # the highest stays
         here = {t: p for t, p in melody.items() if repeat.begin_step <= t < end}
         assert len(here) >= RUN_NOTES
