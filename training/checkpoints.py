@@ -11,6 +11,7 @@ the steps made alone, and so does all that follows from it.
 
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -211,6 +212,8 @@ class Checkpoints(Checkpoint):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` gave."""
+        if not isinstance(state_dict.get("best"), float):
+            raise RunError("the checkpoint is damaged (best): use another of the run's checkpoints/")
         self.best = state_dict["best"]
 
 
@@ -245,7 +248,7 @@ def public_settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
 # What a checkpoint must have for a run to go on.
 _PARTS: dict[str, type] = {
     **{"global_step": int, "epoch": int, "pytorch-lightning_version": str},
-    **{"state_dict": dict, "loops": dict, "callbacks": dict},
+    **{"state_dict": dict, "loops": dict, "callbacks": dict, "hyper_parameters": dict},
     **{"optimizer_states": list, "lr_schedulers": list},
 }
 # What torch and zipfile raise of files that are not what they seem.
@@ -284,6 +287,8 @@ def read_step(path: Path) -> int:
     for name in ("optimizer_states", "lr_schedulers"):
         if not all(isinstance(state, dict) for state in checkpoint[name]):
             raise RunError(f"{path}: its {name} is missing or damaged; {advice}")
+    if not re.fullmatch(r"\d+(\.\d+)*(\.?[a-z]+\d*)*", checkpoint["pytorch-lightning_version"]):
+        raise RunError(f"{path}: it names no version of Lightning; {advice}")
     step = checkpoint["global_step"]
     if not 0 <= step < 2**53:
         raise RunError(f"{path}: no run has {step} steps; {advice}")

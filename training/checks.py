@@ -1,5 +1,9 @@
 """Why a run is refused or stopped, in one line that says what, where, and what to do."""
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 
@@ -18,3 +22,31 @@ def out_of_memory_message(error: BaseException) -> str | None:
         f"the memory ran out ({first or 'of this machine'}): lower data.batch_size, "
         f"model.context_length, model.n_layer or model.n_embd; the checkpoint before is untouched"
     )
+
+
+def has_form_of(saved: Any, ours: Any) -> bool:
+    """Return whether saved values have the keys, lengths, shapes and kinds of ours, at any depth.
+
+    Further keys do no harm. A number has to be finite.
+    """
+    if isinstance(ours, Mapping):
+        return (
+            isinstance(saved, Mapping)
+            and saved.keys() >= ours.keys()
+            and all(has_form_of(saved[key], value) for key, value in ours.items())
+        )
+    if isinstance(ours, list | tuple):
+        return (
+            isinstance(saved, list | tuple)
+            and len(saved) == len(ours)
+            and all(map(has_form_of, saved, ours))
+        )
+    if isinstance(ours, torch.Tensor):
+        return (
+            isinstance(saved, torch.Tensor)
+            and saved.shape == ours.shape
+            and saved.is_floating_point() == ours.is_floating_point()
+        )
+    if isinstance(ours, float):
+        return isinstance(saved, float | int) and math.isfinite(saved)
+    return type(saved) is type(ours) and (not isinstance(ours, int) or 0 <= saved < 2**53)

@@ -20,7 +20,7 @@ from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormP
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
-from training.checks import RunError
+from training.checks import RunError, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
@@ -398,18 +398,35 @@ class MusicModule(LightningModule):
                 f"give it those settings, or train afresh under another --run"
             )
         if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
-            size = len(checkpoint["state_dict"]["decoder.embedding.weight"])
             raise RunError(
-                f"the checkpoint was trained with another vocabulary ({size} ids) than the data "
-                f"has now ({self.data.vocabulary.size}): use the data it was trained on, or train "
-                f"afresh under another --run"
+                "the checkpoint was trained with another vocabulary than the data has now: "
+                "use the data it was trained on, or train afresh under another --run"
             )
         if checkpoint.get("side_shape") != self.data.side_shape:
             raise RunError(
                 "the checkpoint was trained with another side input than the data has now: "
                 "train afresh under another --run"
             )
+        if self.trainer.training:
+            self._refuse_damage(checkpoint)
         self.seed = checkpoint.get("seed")
+
+    def _refuse_damage(self, checkpoint: dict[str, Any]) -> None:
+        """Raise a RunError unless a run can go on from all that Lightning restores."""
+        fresh: Any = self.configure_optimizers()
+        schedule = fresh["lr_scheduler"]["scheduler"].state_dict()
+        states = checkpoint["optimizer_states"][:1] or [{}]
+        forms = {
+            "seed": 0,
+            "loops": {"fit_loop": self.trainer.fit_loop.state_dict()},
+            "lr_schedulers": [schedule],
+            "optimizer_states": [fresh["optimizer"].form_of(state) for state in states],
+        }
+        for name, form in forms.items():
+            if not has_form_of(checkpoint.get(name), form):
+                raise RunError(
+                    f"the checkpoint is damaged ({name}): use another of the run's checkpoints/"
+                )
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

@@ -131,6 +131,23 @@ class MuonAdamW(Optimizer):
             part.step()
         return loss
 
+    def form_of(self, saved: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what must be in a saved state with states of these weights; values mean nothing."""
+        groups = self.state_dict()["param_groups"]
+        forms: dict[int, Any] = {}
+        for number, (group, ours) in enumerate(zip(groups, self.param_groups, strict=True)):
+            for index, weight in zip(group["params"], ours["params"], strict=True):
+                adamw = {name: weight.detach() for name in ("exp_avg", "exp_avg_sq")}
+                forms[index] = {"step": torch.zeros(()), **adamw}
+                if not number:
+                    forms[index] = {"momentum_buffer": weight.detach()}
+        known = saved.get("state")
+        has_state = known if isinstance(known, Mapping) else forms
+        return {
+            "param_groups": groups,
+            "state": {index: form for index, form in forms.items() if index in has_state},
+        }
+
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load what `state_dict` gave; that replaces groups and state, so share them anew."""
         super().load_state_dict(dict(state_dict))

@@ -92,10 +92,20 @@ def parse_events(content: bytes, path: str) -> Events:
     return _events_from_symusic(file)
 
 
+# What symusic says of a broken file, and the same in words for people.
+_REASONS = (
+    ("EOF|Invalid chunk length|File size", "it is cut short"),
+    ("chunk length is not 6", "its header has another length than 6 bytes"),
+    ("midi format", "its header names none of the three formats"),
+    ("status", "a byte that begins no event stands where an event should"),
+    (r"Get \w+=", "an event has a value out of range"),
+)
+
+
 def _reason(message: str) -> str:
-    """Return what symusic says of a broken file, in words for people."""
-    if re.search("EOF|Invalid chunk length", message):
-        return "it is cut short"
+    for pattern, words in _REASONS:
+        if re.search(pattern, message):
+            return words
     lines = message.replace("MiniMidi: ", "").replace(": iostream error", "").strip().splitlines()
     return lines[0] if lines else "no reason given"
 

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from training.checkpoints import read_step
-from training.checks import RunError
+from training.checks import RunError, has_form_of
 
 WHOLE = {
     **{"global_step": 7, "epoch": 0, "pytorch-lightning_version": "2", "state_dict": {}},
     **{"loops": {}, "callbacks": {}, "optimizer_states": [], "lr_schedulers": []},
+    "hyper_parameters": {},
     "weights": torch.zeros(1000),
 }
 
@@ -28,12 +29,13 @@ def test_the_steps_of_a_whole_one_are_read(tmp_path):
     "change",
     [
         *({"global_step": value} for value in ("7", float("nan"), 2**70, -1, None)),
-        *({name: None} for name in ("epoch", "state_dict", "loops", "callbacks")),
+        *({name: None} for name in ("epoch", "state_dict", "loops", "callbacks", "hyper_parameters")),
         *(
             {"optimizer_states": {}},
             {"lr_schedulers": 3},
             {"lr_schedulers": ["x"]},
             {"pytorch-lightning_version": None},
+            {"pytorch-lightning_version": "x"},
         ),
     ],
 )
@@ -64,3 +66,15 @@ def test_another_archive_is_no_checkpoint(tmp_path):
         archive.writestr("model/constants.pkl", b"a torchscript has these")
     with pytest.raises(RunError, match=r"a\.ckpt"):
         read_step(path)
+
+
+def test_form_is_keys_lengths_shapes_and_kinds():
+    ours = {"a": [1, 0.5], "b": torch.zeros(2), "c": None}
+    assert has_form_of({"a": (7, 3), "b": torch.ones(2), "c": None, "d": 1}, ours)
+    for change in (
+        *({"a": value} for value in ([1], [1, "x"], [True, 1.0], [-1, 1.0], [1, float("nan")], {})),
+        *({"b": value} for value in (torch.zeros(3), torch.zeros(2, dtype=torch.bool), [0, 0])),
+        {"c": 0},
+    ):
+        assert not has_form_of(ours | change, ours)
+    assert not has_form_of({"a": [1, 0.5], "b": torch.zeros(2)}, ours)

@@ -217,6 +217,23 @@ def test_what_is_not_midi_is_said_in_one_line(tmp_path, content):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("track", "words"),
+    [
+        ("00903c40 6080", "cut short"),
+        ("00903cff 00ff2f00", "value out of range"),
+        ("00fd 00ff2f00", "begins no event"),
+        ("0040 00ff2f00", "begins no event"),
+    ],
+)
+def test_a_broken_file_is_told_in_words_for_people(tmp_path, track, words):
+    content = bytes.fromhex(track)
+    head = b"MThd\x00\x00\x00\x06\x00\x00\x00\x01\x00\x60MTrk"
+    (tmp_path / "odd.mid").write_bytes(head + len(content).to_bytes(4, "big") + content)
+    with pytest.raises(MidiError, match=rf"odd\.mid: broken MIDI file \(.*{words}.*\)$"):
+        read_midi(tmp_path / "odd.mid", GRID)
+
+
 def test_what_would_take_too_long_to_read_is_refused(tmp_path, monkeypatch):
     score = random_score(np.random.default_rng(3))
     write_midi(score, tmp_path / "many.mid")
