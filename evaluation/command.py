@@ -96,8 +96,8 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 def run_originality(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Print what of some files is in the training set."""
+    files = read_files(model, options.midi)  # before a corpus is built for it
     corpus = corpus_of(model, options.path, options.datasets)
-    files = read_files(model, options.midi)
     result = measure_originality(files.scores, files.names, corpus)
     _print([*files.messages, *tables.originality_lines(result)])
     return {"originality": result}
@@ -105,9 +105,9 @@ def run_originality(model: Model, options: argparse.Namespace) -> dict[str, Any]
 
 def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Print the statistics of pieces that the model writes, or of files, beside real ones."""
+    files = read_files(model, options.midi) if options.midi else None
     corpus = corpus_of(model, options.path, options.datasets)
-    if options.midi:
-        files = read_files(model, options.midi)
+    if files:
         scores = [files.scores[index] for index in range(len(files.scores))]
         _print(files.messages, file=sys.stderr)
     else:
@@ -119,11 +119,10 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Print what matters most of everything that is measured, and write the page."""
-    corpus = corpus_of(model, options.path, options.datasets)
+    files = read_files(model, options.midi) if options.midi else None
     beside = _beside(model, options)
-    summary, examples = summarize_model(
-        model, corpus, options.midi, options.count, options.seed, beside
-    )
+    corpus = corpus_of(model, options.path, options.datasets)
+    summary, examples = summarize_model(model, corpus, files, options.count, options.seed, beside)
     _print(textwrap.wrap(tables.verdict(summary), tables.LINE_WIDTH))
     for figure, meaning in tables.headlines(summary):
         _print(textwrap.wrap(f"{figure}: {meaning}", tables.LINE_WIDTH, subsequent_indent="  "))

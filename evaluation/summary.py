@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
+from data.corpus.reader import MidiPieces
 from data.corpus.report import SplitCounts
 from data.score import DRUMS, Score, ScoreBatch
 from data.tokens.tokenizer import decode
@@ -20,7 +21,6 @@ from evaluation.likelihood import (
     measure_likelihood,
     most_surprising,
     note_nats,
-    read_files,
 )
 from evaluation.ngrams import NGram, fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
@@ -115,12 +115,12 @@ class ModelSummary:
 def summarize_model(
     model: Model,
     corpus: Corpus,
-    paths: Sequence[str],
+    files: MidiPieces | None,
     count: int,
     seed: int,
     beside: dict[str, NGram | OtherModel] | None = None,
 ) -> tuple[ModelSummary, Examples]:
-    """Judge a model by everything this package measures, and the MIDI files at `paths`, if any.
+    """Judge a model by everything this package measures, and the MIDI files given, if any.
 
     The model writes `count` pieces, as long as those of the corpus, which it was trained on.
     `beside` has at most one other model by its name, of which the likelihood is measured too.
@@ -128,7 +128,7 @@ def summarize_model(
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
     if not splits:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    given, given_examples = _judge_files(model, corpus, paths)  # errors in files come first
+    given, given_examples = _judge_files(model, corpus, files)
     baselines = fit_baselines(corpus) | (beside or {})
     likelihood = [measure_likelihood(model, baselines, split) for split in splits]
 
@@ -186,12 +186,11 @@ def _judge_median(
 
 
 def _judge_files(
-    model: Model, corpus: Corpus, paths: Sequence[str]
+    model: Model, corpus: Corpus, files: MidiPieces | None
 ) -> tuple[GivenFiles | None, list[Example]]:
-    """Judge given files and folders; the first few are examples."""
-    if not paths:
+    """Judge given files; the first few are examples."""
+    if not files:
         return None, []
-    files = read_files(model, paths)
     pieces = EvaluationSet.of_files(model, files)
     likelihood = measure_likelihood(model, {}, pieces)
     originality = measure_originality(files.scores, files.names, corpus)

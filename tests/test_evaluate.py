@@ -205,7 +205,10 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
         (["likelihood", "none.mid"], "none.mid: no such file"),
         (["likelihood", "--splits", "all"], "invalid choice: 'all'"),
         (["originality"], "required: FILE"),
-        (["originality", "m.safetensors"], "m.safetensors: not a MIDI file"),
+        *(  # before the corpus is looked for, or built
+            ([command, "m.safetensors", "--path", "nowhere"], "m.safetensors: not a MIDI file")
+            for command in ("originality", "music", "all")
+        ),
         (["originality", "tunes/tune1.mid", "--path", "nowhere"], "nowhere"),
     ],
 )

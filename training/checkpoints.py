@@ -213,7 +213,7 @@ class Checkpoints(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` gave."""
         if not isinstance(state_dict.get("best"), float):
-            raise RunError("the checkpoint is damaged (best): use another of the run's checkpoints/")
+            raise RunError("the checkpoint is damaged (best): use another of checkpoints/")
         self.best = state_dict["best"]
 
 

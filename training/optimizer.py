@@ -132,7 +132,7 @@ class MuonAdamW(Optimizer):
         return loss
 
     def form_of(self, saved: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what must be in a saved state with states of these weights; values mean nothing."""
+        """Return what a saved state with the weights of this one must hold; values mean nothing."""
         groups = self.state_dict()["param_groups"]
         forms: dict[int, Any] = {}
         for number, (group, ours) in enumerate(zip(groups, self.param_groups, strict=True)):

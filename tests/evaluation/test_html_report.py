@@ -344,7 +344,7 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     monkeypatch.chdir(folder)
     model = load("m.safetensors")
     corpus = corpus_of(model, None, "datasets")
-    summary, examples = summarize_model(model, corpus, [], 1, 5)
+    summary, examples = summarize_model(model, corpus, None, 1, 5)
     for name in ("b.html", "c.html"):
         write_report(summary, examples, "m.safetensors", "command", name)
     assert Path("b.html").read_bytes() == Path("c.html").read_bytes()
@@ -361,7 +361,7 @@ def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
     corpus = corpus_of(model, None, "datasets")
     monkeypatch.setattr(Corpus, "split", lambda corpus, name: ())
     with pytest.raises(CorpusError, match="no pieces are held out, so there is no measure"):
-        summarize_model(model, corpus, [], 1, 0)
+        summarize_model(model, corpus, None, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ def test_the_steps_of_a_whole_one_are_read(tmp_path):
     "change",
     [
         *({"global_step": value} for value in ("7", float("nan"), 2**70, -1, None)),
-        *({name: None} for name in ("epoch", "state_dict", "loops", "callbacks", "hyper_parameters")),
+        *({name: None} for name in ("epoch", "state_dict", "loops", "callbacks")),
+        {"hyper_parameters": None},
         *(
             {"optimizer_states": {}},
             {"lr_schedulers": 3},
