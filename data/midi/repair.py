@@ -35,6 +35,7 @@ def repaired(content: bytes) -> symusic.Score | None:
         ValueError: too many hang.
     """
     pitches, each = np.arange(128), 1
+    n_tracks = content.count(b"MTrk")
     while True:
         file = _with_late_ends(content, pitches, each)
         if file is None:
@@ -47,7 +48,7 @@ def repaired(content: bytes) -> symusic.Score | None:
         if most < each:
             break
         pitches, each = np.unique(np.concatenate(hanging)), each * 16
-        if each > _MOST_HANGING or each * len(pitches) * len(file.tracks) > _MOST_ENDS:
+        if each > _MOST_HANGING or each * len(pitches) * n_tracks > _MOST_ENDS:
             raise ValueError("too many notes are never ended")
     for track, its, pitch in zip(file.tracks, notes, hanging, strict=True):
         if len(pitch):

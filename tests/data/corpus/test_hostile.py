@@ -264,6 +264,8 @@ def test_only_files_with_such_notes_are_rewritten():
         repaired(midi(track(on(60), *[on(60, 1)] * 5000, off(60))))
     with pytest.raises(ValueError, match="too many notes are never ended"):  # it took 5 GiB
         repaired(midi(track(*map(on, range(128)), *[on(60)] * 300), *[track(on(60))] * 99))
+    with pytest.raises(ValueError, match="too many notes are never ended"):  # 10, of 200 kB
+        repaired(midi(track(*[on(60)] * 300), *[track()] * 400))
 
 
 @pytest.mark.parametrize(
