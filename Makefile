@@ -56,7 +56,7 @@ test: .venv/installed-dev
 	@$(BIN) -m ruff check .
 	@$(BIN) -m ruff format --check .
 	@$(BIN) -m mypy
-	@$(BIN) -m pytest -n 2 --dist loadfile
+	@$(BIN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/installed-dev
 	@$(BIN) -m ruff check .

@@ -1,5 +1,7 @@
 """What every test runs under."""
 
+from collections import Counter
+
 import pytest
 
 import common  # noqa: F401  # before torch: it settles how threads wait
@@ -18,3 +20,9 @@ def ranks():
     """Runs train.py in two processes."""
     with Ranks() as two:
         yield two
+
+
+def pytest_collection_modifyitems(items):
+    """Files with slow tests come first, so that processes side by side end at the same time."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
