@@ -8,7 +8,7 @@ from typing import Any
 
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.corpus.reader import MidiPieces
-from data.corpus.report import SplitCounts
+from data.corpus.store import SplitCounts
 from data.score import DRUMS, Score, ScoreBatch
 from data.tokens.tokenizer import decode
 from evaluation.cadences import VoicesAndEndings

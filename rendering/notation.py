@@ -126,8 +126,10 @@ def write_notation(
     The arguments are those of `to_musicxml`; notes that were not given are colored in the picture.
     """
     paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
-    texts = [to_musicxml(score, key), engrave(to_musicxml(score, key, is_given))]
-    for path, text in zip(paths, texts, strict=True):
+    plain = to_musicxml(score, key)
+    is_colored = is_given is not None and bool(is_given.any())
+    picture = engrave(to_musicxml(score, key, is_given) if is_colored else plain)
+    for path, text in zip(paths, (plain, picture), strict=True):
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return paths

@@ -10,7 +10,8 @@ import pytest
 
 from data.corpus.advice import Trial
 from data.corpus.corpus import Corpus
-from data.corpus.report import Copy, CorpusReport, LeftOut, SplitCounts
+from data.corpus.report import Copy, CorpusReport, LeftOut
+from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
 from data.midi.io import write_midi
 from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Part, Score, canonical

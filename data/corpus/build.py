@@ -29,7 +29,7 @@ from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MidiPieces, read_pieces, read_tracks
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.scratch import ARRAYS, ScratchScores
-from data.corpus.store import MOST_IDS, ArrayWriter, Split, SplitWriter
+from data.corpus.store import FORMAT, MOST_IDS, ArrayWriter, Split, SplitWriter
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
 from data.midi.parts import common_parts
@@ -37,7 +37,6 @@ from data.score import Grid, ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
-FORMAT = 3  # of what is written; another number is never read, but built anew
 LIMIT_SECONDS = 60.0  # that a file may take to be read
 CHUNK_PIECES = 64  # that are encoded together; fewer where they hold
 CHUNK_TOKENS = 2**19  # about so many tokens, or

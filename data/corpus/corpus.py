@@ -19,11 +19,9 @@ from typing import Self
 
 from common.files import replace_folder
 from common.text import printable
-from data.corpus.build import FORMAT, Source, build
 from data.corpus.find_files import find_midi_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.report import SplitCounts
-from data.corpus.store import Split
+from data.corpus.store import FORMAT, Split, SplitCounts
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary
 
@@ -169,6 +167,8 @@ def open_corpus(
     content = _content_hash(folder, names, options)
     out = Path(datasets) / f"{name}-{content}"
     if not out.is_dir():
+        from data.corpus.build import Source, build  # what is built is opened without it
+
         try:
             with replace_folder(out) as temporary:
                 source = Source(name, folder, names, left_out)

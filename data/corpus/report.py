@@ -10,6 +10,7 @@ import pretty_midi
 from common.text import printable
 from data.corpus.advice import Trial, bars_advice, grid_advice, parts_advice
 from data.corpus.options import SPLITS
+from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
 from data.corpus.worker_pool import TOO_LARGE, TOO_SLOW
 from data.instrument_names import instrument_name
@@ -21,16 +22,6 @@ _ON_CHANCE = (
     "what took too long or needed too much memory may be read where less else runs: "
     "the same folder can give another corpus there"
 )
-
-
-@dataclass(frozen=True)
-class SplitCounts:
-    """How much is in a split."""
-
-    pieces: int
-    notes: int
-    tokens: int
-    bars: int
 
 
 @dataclass(frozen=True)

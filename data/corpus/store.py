@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.arrays import offsets
-from data.corpus.report import SplitCounts
 from data.tokens.augment import transposition_ranges
 from data.tokens.tokenizer import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary
 
+FORMAT = 3  # of what is written; another number is never read, but built anew
 # The arrays of a split, empty: each is NAME.npy, of this dtype, with rows of this shape.
 ARRAYS: dict[str, NDArray[Any]] = {
     "tokens": np.empty(0, np.uint16),
@@ -25,6 +25,16 @@ ARRAYS: dict[str, NDArray[Any]] = {
     "bar_tempos": np.empty(0, np.uint16),
 }
 MOST_IDS = 2**16  # that a vocabulary may have, for its ids to fit `tokens`
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """How much is in a split."""
+
+    pieces: int
+    notes: int
+    tokens: int
+    bars: int
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text import printable
-from data.corpus import corpus as corpus_module
+from data.corpus import build as build_module
 from data.corpus import reader
 from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
@@ -236,8 +236,8 @@ def test_a_file_that_changes_while_it_is_read_spoils_nothing(folder, tmp_path, m
         build(*arguments)
         write_midi(tune(99), folder / "tune3.mid")
 
-    build = corpus_module.build
-    monkeypatch.setattr(corpus_module, "build", build_and_change)
+    build = build_module.build
+    monkeypatch.setattr(build_module, "build", build_and_change)
     with pytest.raises(CorpusError, match="tunes: it changed while it was read"):
         open_corpus(folder, tmp_path / "out", progress=False)
     assert list((tmp_path / "out").iterdir()) == []
@@ -261,7 +261,7 @@ def test_subfolders_are_taken_at_their_word(tmp_path):
 def test_a_second_call_reuses_and_a_change_builds_anew(folder, tmp_path, monkeypatch):
     first = open_corpus(folder, tmp_path / "out", progress=False)
     with monkeypatch.context() as patch:
-        patch.setattr(corpus_module, "build", None)  # calling it would raise
+        patch.setattr(build_module, "build", None)  # calling it would raise
         assert open_corpus(folder, tmp_path / "out", progress=False) == first
     other = open_corpus(folder, tmp_path / "out", CorpusOptions(transpose=2), progress=False)
     assert other.folder != first.folder
