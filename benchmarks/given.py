@@ -12,8 +12,9 @@ them is a random seed, its first piece the sample, and the likeliest of its eigh
                 is the melody's; triad, tonic: the last chord is a triad in root position, on the
                 tonic (benchmarks/endings.py), of the samples and of the best of eight
     harmonize   the same melodies, and whole held-out sopranos. opens, closes: all notes of the
-                first and the last chord are of the key; tonic: the last is the tonic's triad in
-                root position; then the voice leading, beside that from nothing
+                first and the last chord are of the key, or the last is a major triad on the tonic,
+                as in most of Bach's minor chorales; tonic: it is the tonic's triad in root
+                position; then the voice leading, beside that from nothing
     rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
                 is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
                 at a seam, beside those of the chorales themselves
@@ -99,6 +100,21 @@ def is_in(chord: np.ndarray, key: Key) -> bool:
     return bool(key_pitch_classes(key)[chord["pitch"] % 12].all())
 
 
+def opens(score: Score, key: Key) -> bool:
+    """Return whether a piece opens in a key."""
+    return is_in(first_chord(score), key)
+
+
+def closes(score: Score, key: Key) -> bool:
+    """Return whether a piece closes in a key, or with a Picardy third."""
+    return is_in(final_chord(score), key) or closes_on_tonic(score, key)
+
+
+def closes_on_tonic(score: Score, key: Key) -> bool:
+    """Return whether a piece ends with a triad in root position on the tonic of a key."""
+    return root_of_triad(final_chord(score)) == key.tonic
+
+
 def has_key(score: Score, key: Key) -> bool:
     """Return whether the key found in a piece is this one."""
     return estimate_key(score) == key
@@ -157,6 +173,9 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
     row(name, f"{four:.1%}", f"{keys}/{len(samples)}", *cells)
 
 
+CHORDS = (opens, closes, closes_on_tonic)
+
+
 def harmonizations(model: Model, corpus: Corpus) -> None:
     """Print how whole melodies are harmonized, and the voice leading beside that from nothing."""
     head("tune", "opens", "closes", "tonic", "of 8: opens", "closes", "tonic")
@@ -165,19 +184,22 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
     for melody in typed_melodies(model)[1:] + sopranos(model, corpus, TUNES, None):
         counts: list[int] = []
         for scores in written(model, voices_of(melody.seed.score, model.vocabulary), None):
-            counts.append(sum(is_in(first_chord(score), melody.key) for score in scores))
-            counts.append(sum(is_in(final_chord(score), melody.key) for score in scores))
-            roots = [root_of_triad(final_chord(score)) for score in scores]
-            counts.append(sum(root == melody.key.tonic for root in roots))
+            counts += [sum(is_so(s, melody.key) for s in scores) for is_so in CHORDS]
             samples += scores if len(counts) == 3 else []
         total += counts
         row(melody.name, *(f"{count}/{RANDOM_SEEDS}" for count in counts))
     row("all", *(f"{count / len(samples):.0%}" for count in total))
-    bars = [len(score.bars) for score in split_scores(corpus, "test")]
+    chorales = split_scores(corpus, "test")
+    keys = [estimate_key(score) for score in chorales]
+    of_bach = [
+        np.mean([is_so(*each) for each in zip(chorales, keys, strict=True)]) for is_so in CHORDS
+    ]
+    row("Bach", *(f"{share:.0%}" for share in of_bach), "", "", "")
+    bars = [len(score.bars) for score in chorales]
     sets = {
         "harmonized": samples,
         "from nothing": sample_pieces(model, bars * 3, 0, "from nothing"),
-        "Bach": split_scores(corpus, "test"),
+        "Bach": chorales,
     }
     head("", *(measure.__name__.replace("_", " ") for measure in MEASURES))
     for name, scores in sets.items():
