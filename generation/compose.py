@@ -472,6 +472,7 @@ def prepare(
         constraints,
         counterpoint=constraints.counterpoint or model.counterpoint,
         rests=constraints.rests or model.rests,
+        ranges=constraints.ranges or model.ranges,
     )
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)

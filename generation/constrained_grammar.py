@@ -22,7 +22,13 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState, LatestNotes
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
-from generation.counterpoint import FinalTriad, OneNoteAtATime, Seams, StrictCounterpoint
+from generation.counterpoint import (
+    FinalTriad,
+    OneNoteAtATime,
+    Seams,
+    StrictCounterpoint,
+    VoiceRanges,
+)
 from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
 from generation.no_rests import NoRests
@@ -162,6 +168,8 @@ class ConstrainedGrammar:
             rules.append((_BEFORE_NOTE, StrictCounterpoint(self.given).narrow))
             if self.given.bars:
                 rules.append((_BEFORE_NOTE | _BEFORE_DURATION, Seams(self.given).narrow))
+            if constraints.ranges:
+                rules.append((_BEFORE_NOTE, VoiceRanges(self.given, constraints.ranges).narrow))
         if self._avoid:
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._avoid.narrow))
         return rules

@@ -49,6 +49,8 @@ class Constraints:
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
             which plays a note at a time; FREE: as the model likes; None: as its music is.
         rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
+        ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
+            that is not in it has none.
         time_signature: numerator and denominator of every new bar, each a whole one.
 
     Raises:
@@ -64,6 +66,7 @@ class Constraints:
     counterpoint: str | None = None
     rests: str | None = None
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
+    ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _ = self.parsed_key

@@ -7,6 +7,8 @@ given notes of its own, it comes near them. The last notes that begin make a tri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,6 +88,37 @@ class OneNoteAtATime:
         soonest = np.where(self._plays, end, NEVER).min(axis=1)  # when one is free
         steps = state.bar_start[:, None] + self._steps
         kept[:, vocabulary.ids(Kind.POSITION)] &= steps >= soonest[:, None]
+        _yielding(mask, kept, np.arange(len(mask)), self._given, state)
+
+
+class VoiceRanges:
+    """A rule that keeps each instrument in its range, and in that of its given notes.
+
+    It yields where no other note is left.
+
+    Args:
+        given: what is given.
+        ranges: the lowest and highest pitch of each program; a program that is not in it has none.
+    """
+
+    def __init__(self, given: GivenTokens, ranges: Mapping[int, tuple[int, int]]) -> None:
+        vocabulary = given.vocabulary
+        self._given, self._notes = given, vocabulary.ids(Kind.NOTE)
+        pitch = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+        of_given = given.notes.note // vocabulary.pitch_count, given.notes.note % len(pitch)
+        is_within = np.ones((len(vocabulary.programs), len(pitch)), dtype=bool)
+        for number, program in enumerate(vocabulary.programs):
+            if program in ranges:
+                own = pitch[of_given[1][of_given[0] == number]]
+                low, high = ranges[program]
+                is_within[number] = pitch >= min([low, *own])
+                is_within[number] &= pitch <= max([high, *own])
+        self._is_within = is_within.ravel()  # (N,)
+
+    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Take notes away from a mask (B, V); never all of a row."""
+        kept = mask.copy()
+        kept[:, self._notes] &= self._is_within
         _yielding(mask, kept, np.arange(len(mask)), self._given, state)
 
 

@@ -42,6 +42,7 @@ _SUMMARY = {
     "finals": (dict,),
     "keys": (dict,),
     "forms": (list,),
+    "ranges": (dict,),
 }
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
@@ -78,6 +79,12 @@ class Model:
         """Whether the instruments of its music hardly ever rest: NO_RESTS or FREE."""
         share = self.summary.get("rests")
         return NO_RESTS if share is not None and share < FEW_RESTS else FREE
+
+    @property
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """The lowest and highest pitch of programs in its music, as a rule; none: not known."""
+        ranges = self.summary.get("ranges") or {}
+        return {int(program): (low, high) for program, (low, high) in ranges.items()}
 
     @cached_property
     def features(self) -> SideFeatures:
@@ -214,6 +221,8 @@ def load(path: str | Path | None = None) -> Model:
         raise ModelFileError(f"{path}: finals in its summary are no counts of positions")
     if (keys := summary.get("keys")) and not _are_keys(keys):
         raise ModelFileError(f"{path}: keys in its summary are no counts of keys")
+    if not _are_ranges(summary.get("ranges") or {}):
+        raise ModelFileError(f"{path}: ranges in its summary are no ranges of pitches")
     model = Model(decoder, vocabulary, summary, Path(path))
     try:
         model.forms  # noqa: B018
@@ -241,6 +250,19 @@ def _are_keys(keys: dict[str, Any]) -> bool:
         and len(counts) == OCTAVE
         and all(isinstance(count, int) and 0 <= count < 2**31 for count in counts)
         for counts in keys.values()
+    )
+
+
+def _are_ranges(ranges: dict[str, Any]) -> bool:
+    """Return whether a summary's `ranges` are what `pitch_ranges` gives."""
+    return all(
+        program.isdecimal()
+        and len(program) < 9
+        and isinstance(pitches, list)
+        and len(pitches) == 2
+        and all(isinstance(pitch, int) for pitch in pitches)
+        and 0 <= pitches[0] <= pitches[1] <= 127
+        for program, pitches in ranges.items()
     )
 
 

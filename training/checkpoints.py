@@ -38,7 +38,7 @@ from data.keys import count_keys
 from data.repeats import form_of
 from evaluation.cadences import final_positions
 from evaluation.metrics import rests
-from evaluation.voice_leading import parallels
+from evaluation.voice_leading import parallels, pitch_ranges
 from model.serialization import save_model_file
 from training.checks import RunError
 
@@ -178,6 +178,7 @@ class Checkpoints(Checkpoint):
             "parallels_per_100_bars": parallels(pl_module.data.some_pieces),
             "keys": count_keys(pl_module.data.some_pieces),
             "finals": final_positions(pl_module.data.some_pieces),
+            "ranges": pitch_ranges(pl_module.data.some_pieces),
             "forms": [form_of(s).to_json() for s in pl_module.data.some_pieces if len(s.bars)],
             "rests": float(np.mean([rests(s) for s in pl_module.data.some_pieces] or [1.0])),
             "model": public_settings(pl_module.hparams),

@@ -11,7 +11,7 @@ from evaluation.voice_leading import parallels
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
-from generation.seeds import rewritten, voices_of
+from generation.seeds import continued, rewritten, voices_of
 from tests.generation.test_final_triad import piece_of
 from tests.models import QUARTET
 from tests.music import GRID
@@ -136,6 +136,45 @@ def test_no_instrument_plays_two_notes_at_once(rests):
         found[how] = sum(map(overlaps, pieces))
     assert found[STRICT] == 0
     assert found[FREE] > 3
+
+
+RANGES = {40: (60, 79), 41: (55, 74), 43: (40, 60)}
+
+
+def in_range(number, pitch, ranges):
+    """Whether a program's pitches are within its range; one without a range has all."""
+    low, high = ranges.get(QUARTET.programs[number], (0, 127))
+    return low <= pitch <= high
+
+
+def first_notes(constraints, seed):
+    """The (program's number, pitch) that may begin on the first beat after the seed's bars."""
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=3), constraints, seed)
+    state = constrained.start(1)
+    for kind, number in ((Kind.BAR, 1), (Kind.POSITION, 0)):
+        constrained.advance(state, [QUARTET.first(kind) + number])
+    notes = np.flatnonzero(constrained.allowed(state)[0, QUARTET.ids(Kind.NOTE)])
+    number, pitch = np.divmod(notes, QUARTET.pitch_count)
+    return set(zip(number.tolist(), (pitch + QUARTET.lowest_pitch).tolist(), strict=True))
+
+
+def test_instruments_stay_in_their_ranges_and_in_those_of_their_given_notes():
+    seed = continued(tune_of([52, 54, 81, 60], 40), QUARTET)  # E3 to A5
+    strict, without = (
+        first_notes(Constraints(counterpoint=STRICT, ranges=ranges), seed)
+        for ranges in (RANGES, {})
+    )
+    wider = RANGES | {40: (52, 81)}
+    assert strict == {note for note in without if in_range(*note, wider)}
+    assert strict < without
+    free = first_notes(Constraints(counterpoint=FREE, ranges=RANGES), seed)
+    assert free >= without
+
+
+def test_out_of_range_is_played_where_nothing_else_is_left():
+    high = Constraints(counterpoint=STRICT, pitch_range=(80, 84), programs=(43,), ranges=RANGES)
+    notes = first_notes(high, continued(tune_of([60], 40), QUARTET))
+    assert notes == {(3, pitch) for pitch in range(80, 85)}
 
 
 def test_a_gap_meets_the_given_notes_around_it_without_leaps_or_parallels():

@@ -44,6 +44,8 @@ def test_what_a_summary_says_is_read(tmp_path):
         *({"finals": {"4/4": {"24": 0}}}, {"finals": {"4/4": {"24": "many"}}}),
         *({"keys": {"major": [1] * 12}}, {"keys": {"major": [0] * 12, "minor": [0] * 11}}),
         *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
+        *({"ranges": {"40": [60, 128]}}, {"ranges": {"40": 60}}, {"ranges": {"violin": [60, 79]}}),
+        *({"ranges": {"40": [79, 60]}}, {"ranges": [60, 79]}),
     ],
 )
 def test_a_summary_that_lies_is_refused(tmp_path, summary):
