@@ -1,5 +1,6 @@
 """play.py as a person starts and ends it."""
 
+import json
 import os
 import re
 import signal
@@ -10,11 +11,15 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from websockets.sync.client import connect
 
 import play
 from tests.models import QUARTET, untrained
 
 ROOT = Path(__file__).parents[1]
+EMPTY = {"notes": [], "bars": [[4, 4, 48]], "tempo": [[80]], "grid": "beats", "steps": 12}
+WRITE = {"do": "write", "id": 1, "how": "continue", "piece": EMPTY, "settings": {"bars": 32}}
+WRITE |= {"variations": 4, "random_seed": 1}
 
 
 def refused(capsys, *arguments):
@@ -52,6 +57,7 @@ def test_only_this_machine_is_known_by_name():
 def test_it_serves_until_ctrl_c(tmp_path):
     model = untrained(tmp_path / "model.safetensors", QUARTET)
     words = [sys.executable, str(ROOT / "play.py"), "-c", str(model), "--port", "0", "--no-browser"]
+    name = f"{tmp_path.name}/model.safetensors"
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
     )
@@ -59,8 +65,13 @@ def test_it_serves_until_ctrl_c(tmp_path):
         address = re.search(r"http://\S+", process.stdout.readline())[0]
         with urllib.request.urlopen(address) as page:
             assert b"<title>Etude</title>" in page.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        host = address[7:].strip("/")
+        with connect(f"ws://{host}/live", origin=f"http://{host}") as open_page:
+            open_page.send(json.dumps(WRITE | {"model": name}))
+            while "notes" not in open_page.recv():
+                pass
+            process.send_signal(signal.SIGINT)  # in the middle of a piece
+            assert process.wait(60) == 0
         assert process.stderr.read().split() == ["ended"]
     finally:
         process.kill()

@@ -24,7 +24,10 @@ class Models:
         self._loaded: dict[tuple[Path, int, int], Model] = {}  # the latest asked for comes last
 
     def paths(self) -> dict[str, Path]:
-        """Return the file of each model by its name: shipped ones, then runs, the newest first."""
+        """Return the file of each model by its name: shipped ones, then runs, the newest first.
+
+        One from elsewhere is called by its file and folder; no name is used as a path.
+        """
         shipped = sorted(self._folder.glob("models/*.safetensors"))
         runs = list(self._folder.glob("runs/*/model.safetensors"))
         runs.sort(key=lambda path: -path.stat().st_mtime)
@@ -32,7 +35,7 @@ class Models:
         named |= {f"runs/{path.parent.name}": path for path in runs}
         first = self._first.resolve()
         name = next((name for name, path in named.items() if path.resolve() == first), None)
-        return {name or str(self._first): self._first} | named
+        return {name or "/".join(first.parts[-2:]): self._first} | named
 
     def load(self, name: str) -> Model:
         """Return a model with the weights that its file holds now.

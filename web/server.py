@@ -49,6 +49,7 @@ MOST_WAV_SECONDS = 1200.0
 MOST_ENGRAVED = 1500  # notes
 MUSICXML = "application/vnd.recordare.musicxml+xml"
 SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
+SOUND_KEPT_SECONDS = 86400  # by the browser: the page need not ask again when it is opened again
 SAMPLES_APART = 6  # semitones: the page plays those between faster or slower
 
 STATIC = Path(__file__).with_name("static")
@@ -141,7 +142,8 @@ class Page:
         if program != DRUMS:
             pitch -= pitch % SAMPLES_APART
         content = await self._render(partial(held_note, program, pitch))
-        return Response(content, headers=HEADERS, media_type="audio/wav")
+        headers = HEADERS | {"Cache-Control": f"private, max-age={SOUND_KEPT_SECONDS}"}
+        return Response(content, headers=headers, media_type="audio/wav")
 
     async def file_of(
         self, make: Callable[[PagePiece], bytes], kind: str, request: Request

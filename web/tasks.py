@@ -49,15 +49,8 @@ from web.messages import (
 from web.models import Models
 
 WARM_UP_TOKENS = 3  # the first steps of a model are recorded, which takes a moment
-# The controls of the page, by what they set.
-CONTROLS = {
-    "key": "key",
-    "pitch_range": "range",
-    "programs": "programs",
-    "max_polyphony": "polyphony",
-    "tempo_bpm": "tempo",
-    "time_signature": "meter",
-}
+# The settings that have a place for errors beside their control; the first to blame comes first.
+CONTROLS = ("key", "range", "programs", "polyphony", "tempo", "meter")
 
 
 def describe(models: Models, message: Json) -> Iterator[Json]:
@@ -76,7 +69,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
             **counts_of(grid),
             "voices": model.voices,
-            "step": int(model.summary.get("step") or 0),
+            "trained": _trained(model),
         }
     }
     writing = stream_pieces(model, samples=MOST_VARIATIONS)
@@ -110,6 +103,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "begun": json_of(seed.score, everything_given),
         "changes": _said(seed),
         "opens": seed.first_open_step,
+        "trained": _trained(model),
     }
     writing = stream_pieces(
         model,
@@ -177,18 +171,13 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
 
 def control_of(models: Models, message: Json) -> str | None:
     """Return the control beside which to say why a request cannot be; None: no single one."""
-    try:
-        request = write_request(message)
-    except ValueError:
+    settings = message.get("settings")
+    if not isinstance(settings, dict):
         return None
-    for name, control in CONTROLS.items():
-        constraints = request.settings.constraints
-        if getattr(constraints, name) is None:
-            continue
-        others = dataclasses.replace(constraints, **{name: None})
-        settings = dataclasses.replace(request.settings, constraints=others)
+    for control in (each for each in CONTROLS if settings.get(each) is not None):
         try:
-            prepare(*_asked(models, dataclasses.replace(request, settings=settings)), others)
+            request = write_request(message | {"settings": settings | {control: None}})
+            prepare(*_asked(models, request), request.settings.constraints)
         except ValueError:
             continue
         return control
@@ -213,6 +202,11 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
         if time.monotonic() >= until:
             return []
     return None
+
+
+def _trained(model: Model) -> int:
+    """Return after how many steps of training a model has these weights; 0: it does not say."""
+    return int(model.summary.get("step") or 0)
 
 
 def _said(seed: Seed) -> list[str]:

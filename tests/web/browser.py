@@ -143,6 +143,25 @@ class Tab:
                 clickCount=1,
             )
 
+    def touch(self, *selectors):
+        """Puts a finger on each of these at the same time, and takes all away."""
+        for selector in selectors:
+            self.place(selector)
+        points = [
+            dict(zip("xy", self.place(selector), strict=True), id=number)
+            for number, selector in enumerate(selectors)
+        ]
+        for kind, fingers in (("touchStart", points), ("touchEnd", [])):
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+
+    def choose(self, selector, value):
+        """Chooses one of a list, or fills in a field."""
+        self.ask(
+            f"(its => {{ its.value = {json.dumps(value)}; for (const kind of ['input', 'change'])"
+            f" its.dispatchEvent(new Event(kind, {{bubbles: true}})) }})"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+
     def key(self, key, code=None, modifiers=0):
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}

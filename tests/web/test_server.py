@@ -194,6 +194,12 @@ def test_malformed_messages_are_answered_and_change_nothing(client, tune):
         assert until(socket, "read")
 
 
+def test_too_much_to_render_is_told_so(client, tune, monkeypatch):
+    monkeypatch.setattr(server, "MOST_WAITING", 0)
+    refused = client.post("/wav", json={"piece": tune})
+    assert (refused.status_code, len(refused.text.splitlines())) == (503, 1)
+
+
 def test_too_many_pages_are_told_so(client, monkeypatch):
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
     with client.websocket_connect("/live"):

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from generation.constraints import ConstraintError
+from tests.models import QUARTET, untrained
 from tests.web.conftest import SETTINGS
 from web.messages import MessageError, piece_of
-from web.tasks import advance, control_of
+from web.models import Models
+from web.tasks import TASKS, advance, control_of
 
 
 def done(told):
@@ -129,6 +131,9 @@ def test_what_cannot_be_is_said_beside_its_control(do, models, tune):
         ({"meter": [7, 8], "key": "D minor"}, "meter"),
         ({"programs": [3]}, "programs"),
         ({"range": [1, 2]}, "range"),
+        ({"range": [72, 48]}, "range"),
+        ({"programs": []}, "programs"),
+        ({"key": "C major", "range": [61, 61]}, "key"),
     ):
         settings = SETTINGS | asked
         with pytest.raises(ConstraintError):
@@ -136,12 +141,32 @@ def test_what_cannot_be_is_said_beside_its_control(do, models, tune):
         assert control_of(models, message | {"settings": settings, "random_seed": 0}) == control
 
 
-def test_a_run_in_training_is_played_with_its_newest_weights(models, folder):
-    before = models.load("quartet")
-    assert models.load("quartet") is before
-    path = folder / "models/quartet.safetensors"
-    path.touch()
-    assert models.load("quartet") is not before
+def test_a_run_in_training_is_played_with_its_newest_weights(tmp_path):
+    path = tmp_path / "runs/mine/model.safetensors"
+    path.parent.mkdir(parents=True)
+    models = Models(untrained(path, QUARTET, seed=1, step=100), tmp_path)
+
+    def written():
+        piece = {"notes": [], "bars": [[4, 4, 48]], "tempo": [[80]], "grid": "beats", "steps": 12}
+        message = {"model": "runs/mine", "how": "continue", "piece": piece, "settings": SETTINGS}
+        told = [*TASKS["write"](models, message | {"variations": 1, "random_seed": 1})]
+        return told[0]["trained"], done(told)
+
+    first = written()
+    assert written() == first
+    assert models.load("runs/mine") is models.load("runs/mine")
+    untrained(path, QUARTET, seed=2, step=200)
+    second = written()
+    assert (first[0], second[0]) == (100, 200)
+    assert second[1] != first[1]
+
+
+def test_a_model_from_elsewhere_is_named_by_its_folder(folder, tmp_path):
+    path = untrained(tmp_path / "model.safetensors", QUARTET)
+    models = Models(path, folder)
+    name = f"{tmp_path.name}/model.safetensors"
+    assert [*models.paths()] == [name, "quartet", "runs/piano"]
+    assert models.load(name).vocabulary == QUARTET
 
 
 def test_tasks_take_turns():

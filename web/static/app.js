@@ -1,6 +1,6 @@
 // The page: what a person does, what the server tells, and what is shown.
 import { Piano } from "./piano.js";
-import { barStarts, clockOf, emptyPiece, isPiece, keyOf, lastEnd, noteName, where, withBars, withNotes } from "./piece.js";
+import { barStarts, clockOf, emptyPiece, keyOf, lastEnd, noteName, where, withBars, withNotes } from "./piece.js";
 import { Recorder } from "./record.js";
 import { Roll, drawSmall } from "./roll.js";
 import { Server, post } from "./server.js";
@@ -24,7 +24,7 @@ if (location.search) history.replaceState(null, "", location.pathname + location
 const session = new Session();
 const sound = new Sound();
 const settings = new Settings(() => soon(check));
-const roll = new Roll(byId("roll"));
+const roll = new Roll(byId("roll"), [], byId("cursor"));
 const piano = new Piano(byId("piano"), press, release);
 const recorder = new Recorder(sound, addRecorded);
 const player = new Player(sound, heard, onStep);
@@ -58,6 +58,7 @@ function heard() {
 const nameOf = (program) => plays?.programs.find(([its]) => its === program)?.[1] ?? `program ${program}`;
 const ownVoice = () => Number(byId("voice").value);
 const say = (text, isBad = false) => { byId("status").textContent = text; byId("status").classList.toggle("bad", isBad); };
+const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; }; // what is new is laid out
 const soon = (act) => { clearTimeout(timer); timer = setTimeout(act, 250); };
 
 function change(piece, label, more = {}) {
@@ -84,6 +85,19 @@ function redraw() {
   if (piece) roll.show(piece);
 }
 
+// Draws what is being written, a few times a second: drawing must not hold up who writes, on one core.
+function drawSoon() {
+  drawSoon.timer ??= setTimeout(() => {
+    drawSoon.timer = null;
+    if (!writing) return;
+    redraw();
+    if (performance.now() - (drawSoon.last ?? 0) < 400) return;
+    drawSoon.last = performance.now();
+    legend();
+    cards();
+  }, 80);
+}
+
 function enable() {
   const isReady = Boolean(plays) && byId("gone").hidden, has = Boolean(current()?.notes.length);
   for (const button of document.querySelectorAll("[data-how]")) {
@@ -95,7 +109,7 @@ function enable() {
   byId("stop-writing").hidden = !writing;
   byId("undo").disabled = !session.canUndo;
   byId("redo").disabled = !session.canRedo;
-  for (const button of byId("take").querySelectorAll("button")) button.disabled = !has || (button.dataset.file && !byId("gone").hidden);
+  for (const button of byId("take").querySelectorAll("button")) button.disabled = !has || (button.dataset.file ? !byId("gone").hidden : Boolean(writing));
 }
 
 function describeBars([first, end]) {
@@ -110,6 +124,8 @@ function legend() {
   for (const program of [...written].sort((a, b) => a - b)) {
     entries.push([nameOf(program), `--v${Math.max(0, roll.programs.indexOf(program)) % 6}`]);
   }
+  if (legend.shown === String(entries)) return;
+  legend.shown = String(entries);
   byId("legend").replaceChildren(...entries.map(([text, name]) => {
     const item = document.createElement("span"), spot = document.createElement("i");
     spot.style.background = `var(${name})`;
@@ -170,8 +186,9 @@ function toggleRecord() {
     const piece = startedPiece(), starts = barStarts(piece), end = lastEnd(piece);
     const beats = Math.max(1, Math.round((piece.bars.at(-1)[0] * 4) / piece.bars.at(-1)[1]));
     player.stop();
-    recorder.start({ tempo: piece.tempo.at(-1)[0], beats, steps: piece.steps, at: piece.notes.length ? starts.find((start) => start >= end) ?? starts.at(-1) : 0 });
-    say("Count, then play. Press Stop when you are done.");
+    recorder.start({ tempo: piece.tempo.at(-1)[0], beats, steps: piece.steps, at: piece.notes.length ? starts.find((start) => start >= end) ?? starts.at(-1) : 0 },
+      () => say("Recording. Press Stop when you are done."));
+    say("One bar of clicks, then play.");
   }
   button.textContent = recorder.isOn ? "Stop" : "Record";
   button.setAttribute("aria-pressed", recorder.isOn);
@@ -228,6 +245,7 @@ function begin(told, message, clicked) {
   const goesOn = message.how === "continue" || message.how === "accompany";
   const base = { ...withBars(told.begun, goesOn ? message.settings.bars : 0), notes: told.begun.notes.map((note) => [...note.slice(0, 5), own.get(keyOf(note)) ?? 1]) };
   writing = { base, message, clicked, own, rows: Array.from({ length: message.variations }, () => []), row: 0, opens: told.opens, changes: told.changes };
+  tellSteps(told.trained);
   const starts = barStarts(base);
   cursor = starts.findLast((start) => start <= told.opens) ?? 0;
   if (goesOn) cursor = message.how === "accompany" ? 0 : told.opens;
@@ -238,8 +256,7 @@ function begin(told, message, clicked) {
 function hear(notes) {
   for (const [row, onset, duration, pitch, velocity, program] of notes) writing.rows[row].push([onset, duration, pitch, velocity, program, 0]);
   writing.first ??= performance.now() - writing.clicked;
-  if (hear.frame) return;
-  hear.frame = requestAnimationFrame(() => { hear.frame = 0; if (writing) { redraw(); legend(); cards(); } });
+  drawSoon();
 }
 
 function finish(pieces) {
@@ -301,8 +318,8 @@ function cards() {
   rows.forEach((row, number) => {
     const button = area.children[number], piece = writing ? withNotes(writing.base, [...writing.base.notes, ...row]) : row;
     button.setAttribute("aria-pressed", number === chosen);
-    button.querySelector("small").textContent = `${piece.notes.length} notes`;
     drawSmall(button.querySelector("canvas"), piece, roll.programs);
+    setText(button.querySelector("small"), `${piece.notes.length} notes`);
   });
 }
 
@@ -344,15 +361,15 @@ function explain(note) {
 // --- playing
 
 function onStep(step) {
-  roll.cursor = step;
+  const label = player.isPlaying ? "Pause" : "Play";
   byId("play").classList.toggle("on", player.isPlaying);
-  byId("play").setAttribute("aria-label", player.isPlaying ? "Pause" : "Play");
+  if (byId("play").getAttribute("aria-label") !== label) byId("play").setAttribute("aria-label", label);
   if (step !== null) {
     const time = Math.floor(heard().clock.seconds(step));
-    byId("clock").textContent = `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`;
+    setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
     onStep.last = step;
   }
-  if (roll.piece) { redraw(); if (step !== null) roll.keepInView(step); }
+  if (roll.piece) roll.moveTo(step);
 }
 
 function togglePlay() {
@@ -389,7 +406,7 @@ function onRollPointer() {
   addEventListener("pointercancel", () => { from = null; });
 }
 
-function onStepAt(step) { onStep.last = step; roll.cursor = step; redraw(); }
+function onStepAt(step) { onStep.last = step; if (roll.piece) roll.moveTo(step); }
 
 function onRollKey(event) {
   const piece = current();
@@ -451,9 +468,9 @@ async function takeAway(button) {
 }
 
 async function copyLink() {
-  const { piece, written, variations, chosen } = session.now;
-  const data = { v: 1, model: byId("model").value, piece, written, variations, chosen, settings: settings.saved(), seed, text: byId("text").value };
-  history.replaceState(null, "", `#s=${await toLink(data)}`);
+  const text = await toLink(session, { v: 2, model: byId("model").value, settings: settings.saved(), seed, text: byId("text").value });
+  if (!text) return say("This piece is too long for a link: take the .mid.", true);
+  history.replaceState(null, "", `#s=${text}`);
   try { await navigator.clipboard.writeText(location.href); say("The link is in the clipboard, and in the address."); } catch { say("The link is in the address of this page: copy it from there."); }
 }
 
@@ -462,26 +479,25 @@ async function restoreLink() {
   if (!text) return;
   try {
     const data = await fromLink(text);
-    if (!isPiece(data.piece)) throw new Error("no piece");
-    const variations = Array.isArray(data.variations) && data.variations.length <= VARIATIONS && data.variations.every(isPiece) ? data.variations : null;
+    session.unpack(data);
     if ([...byId("model").options].some((its) => its.value === data.model)) byId("model").value = data.model;
     await chooseModel();
     settings.restore(data.settings ?? {});
     byId("text").value = String(data.text ?? "").slice(0, 4000);
     if (Number.isInteger(data.seed) && data.seed >= 0) seed = data.seed;
-    const before = isPiece(data.written?.piece) ? data.written.piece : null;
-    if (before?.notes.length) change(before, "from a link");
-    change(data.piece, "from a link", { written: before ? data.written : null, variations, chosen: variations?.[data.chosen] ? data.chosen : 0 });
+    show();
     say("The session is as it was when the link was made.");
   } catch { say("The link in the address is damaged: it was left alone.", true); }
 }
 
 // --- models
 
+const tellSteps = (steps) => setText(byId("model-about"), steps ? `after ${steps.toLocaleString("en")} steps of training` : "");
+
 async function listNames() {
   const { models } = await (await fetch("/models")).json();
   const select = byId("model"), was = select.value;
-  select.replaceChildren(...models.map((name) => Object.assign(document.createElement("option"), { value: name, textContent: name.replace(/.*\/(?=[^/]+\/model\.safetensors$)/, "").replace("/model.safetensors", "") })));
+  select.replaceChildren(...models.map((name) => Object.assign(document.createElement("option"), { value: name, textContent: name.replace("/model.safetensors", "") })));
   if (models.includes(was)) select.value = was;
 }
 
@@ -503,7 +519,7 @@ function chooseModel() {
     const voice = byId("voice"), was = voice.value;
     voice.replaceChildren(...plays.programs.filter(([program]) => program !== 128).map(([program, name]) => Object.assign(document.createElement("option"), { value: program, textContent: name })));
     if (plays.programs.some(([program]) => String(program) === was)) voice.value = was;
-    byId("model-about").textContent = plays.step ? `after ${plays.step.toLocaleString("en")} steps of training` : "";
+    tellSteps(plays.trained);
     settings.fit(plays);
     sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
     sound.prepare(roll.programs, plays.pitches).then(() => { page.isReady = true; });

@@ -2,13 +2,14 @@
 export class Recorder {
   constructor(sound, onNotes) { Object.assign(this, { sound, onNotes, isOn: false }); }
 
-  // Begins at a step of the piece, at a tempo; the grid is `steps` a quarter note.
-  start({ tempo, beats, steps, at }) {
+  // Begins at a step of the piece, at a tempo; the grid is `steps` a quarter note. `onCounted` when the count is over.
+  start({ tempo, beats, steps, at }, onCounted) {
     this.sound.wake();
     Object.assign(this, { isOn: true, steps, at, beatSeconds: 60 / tempo, notes: [], open: new Map() });
     this.begin = this.sound.context.currentTime + 0.1 + beats * this.beatSeconds;
     this.nextClick = -beats;
     this.timer = setInterval(() => {
+      if (onCounted && this.sound.context.currentTime >= this.begin) { onCounted(); onCounted = null; }
       while (this.begin + this.nextClick * this.beatSeconds < this.sound.context.currentTime + 0.3) {
         this.sound.click(this.begin + this.nextClick * this.beatSeconds, this.nextClick % beats === 0);
         this.nextClick += 1;

@@ -6,7 +6,11 @@ const LEAST_BAR = 84; // pixels of a bar, before the roll scrolls
 const MOST_WIDTH = 16000;
 
 const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const palette = new Map(); // colors of the style sheet, read once a drawing: asking costs as much as a note
+const color = (name) => {
+  if (!palette.has(name)) palette.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return palette.get(name);
+};
 
 // Draws a small picture of a piece into a canvas, as wide as it is shown.
 export function drawSmall(canvas, piece, programs) {
@@ -16,11 +20,27 @@ export function drawSmall(canvas, piece, programs) {
 }
 
 export class Roll {
-  constructor(canvas, programs = []) {
-    Object.assign(this, { canvas, programs, piece: null, cursor: null, selection: null, focus: null, looks: null, closed: null });
+  // `mark` is the element that moves with the music; a small picture has none.
+  constructor(canvas, programs = [], mark = null) {
+    Object.assign(this, { canvas, programs, mark, piece: null, cursor: null, sounding: [], selection: null, focus: null, looks: null });
   }
 
   show(piece) { this.piece = piece; this.draw(); }
+
+  // Moves the cursor; notes are drawn anew only when others sound.
+  moveTo(step) {
+    this.cursor = step;
+    const sounding = step === null ? [] : this.piece.notes.filter((note) => note[0] <= step && step < note[0] + note[1]);
+    if (sounding.length !== this.sounding.length || sounding.some((note, at) => note !== this.sounding[at])) this.draw();
+    else this.placeMark();
+    if (step !== null) this.keepInView(step);
+  }
+
+  placeMark() {
+    if (!this.mark) return;
+    this.mark.hidden = this.cursor === null;
+    if (this.cursor !== null) this.mark.style.transform = `translateX(${this.at.x(this.cursor) - 1}px)`;
+  }
 
   colorOf(note) { return note[5] ? color("--own") : color(`--v${Math.max(0, this.programs.indexOf(note[4])) % 6}`); }
 
@@ -45,7 +65,9 @@ export class Roll {
   draw() {
     const { canvas, piece } = this;
     if (!piece) return;
+    palette.clear();
     const at = (this.at = this.layout()), ratio = devicePixelRatio || 1;
+    this.sounding = [];
     if (!this.isSmall) canvas.style.width = `${at.width}px`;
     if (canvas.width !== Math.round(at.width * ratio) || canvas.height !== Math.round(at.height * ratio)) {
       canvas.width = Math.round(at.width * ratio);
@@ -57,10 +79,7 @@ export class Roll {
     if (!this.isSmall) this.drawGround(pen, at);
     for (const note of piece.notes) this.drawNote(pen, at, note);
     if (this.looks) this.drawLooks(pen, at);
-    if (this.cursor !== null) {
-      pen.fillStyle = color("--glow");
-      pen.fillRect(at.x(this.cursor) - 1, 0, 2, at.height);
-    }
+    this.placeMark();
   }
 
   drawGround(pen, at) {
@@ -101,7 +120,7 @@ export class Roll {
     pen.roundRect(x, y, width, height, Math.min(4, height / 2));
     pen.fillStyle = this.colorOf(note);
     pen.fill();
-    if (isSounding) { pen.strokeStyle = color("--glow"); pen.lineWidth = 2.5; pen.stroke(); }
+    if (isSounding) { this.sounding.push(note); pen.strokeStyle = color("--glow"); pen.lineWidth = 2.5; pen.stroke(); }
     if (this.focus && this.focus[0] === note[0] && this.focus[2] === note[2] && this.focus[4] === note[4]) {
       pen.strokeStyle = color("--glow"); pen.lineWidth = 3;
       pen.beginPath(); pen.roundRect(x - 2, y - 2, width + 4, height + 4, 5); pen.stroke();
