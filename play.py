@@ -85,7 +85,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             fail(f"port {port} is in use: end what uses it, or choose another with --port")
-        fail(f"--host {host} --port {port}: {error.strerror or error}")
+        needed = "--host takes an address of this machine, --port a number from 1024 on"
+        fail(f"'{host}', port {port}: {error.strerror or error}; {needed}")
     return listening
 
 

@@ -153,13 +153,15 @@ def _roll(example: Example) -> tuple[bytes, str, str]:
     """Return the PNG of a piano roll, where its systems are as JSON, and what it shows."""
     roll = draw_piano_roll(example.score)
     places = json.dumps([vars(place) for place in roll.systems])
+    caption, click = "Pitch over time, a color an instrument.", " Click in it to hear it from there."
     if not example.picture:
-        caption = "Pitch over time, a color an instrument. Click in it to hear it from there."
-        return png_bytes(roll.svg), places, caption
+        return png_bytes(roll.svg), places, caption + click
     picture = example.picture.read_bytes()
     name = printable(example.picture.name)
-    is_alike = struct.unpack_from(">II", picture, 16) == (roll.width, roll.height)
-    return picture, places if is_alike else "[]", f"{name}; what the model was given is shaded."
+    caption = f"{name}: {caption} Dark notes were given to the model."
+    if struct.unpack_from(">II", picture, 16) == (roll.width, roll.height):
+        return picture, places, caption + click
+    return picture, "[]", caption  # another picture: there is no saying where its notes are
 
 
 def _engraved(example: Example, heard: Score) -> str:

@@ -92,6 +92,7 @@ def engrave(musicxml: str) -> str:
 
     # it knows where its fonts are only in the thread that has imported it
     verovio.setDefaultResourcePath(str(Path(verovio.__file__).parent / "data"))
+    verovio.enableLog(verovio.LOG_ERROR)  # it warns of bars that are wider than a line
     toolkit = verovio.toolkit()
     toolkit.setOptions(_ENGRAVING)
     toolkit.loadData(musicxml)

@@ -14,6 +14,7 @@ import pytest
 from websockets.sync.client import connect
 
 import play
+from common.text import printable
 from tests.models import QUARTET, untrained
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +41,16 @@ def test_a_used_port_is_one_line(capsys):
 def test_what_cannot_be_served_is_one_line(capsys, tmp_path):
     assert "must be a number from 0 to 65535" in refused(capsys, "--port", "65536")
     assert "no such file" in refused(capsys, "--port", "0", "--checkpoint", str(tmp_path / "none"))
-    assert "203.0.113.1" in refused(capsys, "--port", "0", "--host", "203.0.113.1")
+    for host in ("203.0.113.1", "nowhere.invalid", ""):
+        line = refused(capsys, "--port", "0", "--host", host)
+        assert f"'{host}', port 0: " in line
+        assert "--host takes an address of this machine" in line
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe", "red\x1b[31m\nline", "../../etc/passwd", ""):
+        line = refused(capsys, "--port", "0", "--checkpoint", str(tmp_path / name))
+        assert "use a model.safetensors" in line
+        assert line == printable(line)
 
 
 def test_only_this_machine_is_known_by_name():

@@ -244,6 +244,12 @@ def test_long_music_has_its_pages_below_each_other():
     assert int(picture.get("height")) == ends[-1]
 
 
+def test_a_bar_wider_than_a_line_is_engraved_without_a_warning(capfd):
+    rows = [(at, 1, pitch, 80, 40) for at in range(24) for pitch in range(36, 76)]
+    engrave(to_musicxml(piece(rows, [(4, 4, 48)])))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_music_without_notes_is_one_bar_of_rest():
     xml = to_musicxml(EMPTY)
     assert len(texts(xml, ".//rest")) == 1
