@@ -153,7 +153,8 @@ def _roll(example: Example) -> tuple[bytes, str, str]:
     """Return the PNG of a piano roll, where its systems are as JSON, and what it shows."""
     roll = draw_piano_roll(example.score)
     places = json.dumps([vars(place) for place in roll.systems])
-    caption, click = "Pitch over time, a color an instrument.", " Click in it to hear it from there."
+    caption = "Pitch over time, a color an instrument."
+    click = " Click in it to hear it from there."
     if not example.picture:
         return png_bytes(roll.svg), places, caption + click
     picture = example.picture.read_bytes()

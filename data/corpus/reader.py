@@ -20,7 +20,7 @@ from data.midi.quantize import MidiError, batch_from_events, refusals
 from data.score import Grid, GridChanges, Part, ScoreBatch
 
 MOST_AT_ONCE = 2**16 - 1  # pieces
-MOST_TOKENS = 2**20  # of a piece: to score one of more would hold up a run for minutes
+MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for minutes
 
 
 @dataclass(frozen=True)

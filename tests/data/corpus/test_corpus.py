@@ -19,7 +19,9 @@ from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.duplicates import fingerprints
 from data.corpus.report import Copy, LeftOut, report_text
+from data.midi.instruments import Instruments
 from data.midi.io import read_midi, write_midi
+from data.midi.quantize import MidiError
 from data.score import DRUMS, NOTE, UNNAMED, Grid, Part, Score, ScoreBatch
 from data.tokens.context import window_head
 from data.tokens.tokenizer import bar_indices, decode
@@ -449,6 +451,8 @@ def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path
     (left_out,) = report_of(corpus).left_out
     assert left_out.file == "held.mid"
     assert "held too long" in left_out.reason
+    with pytest.raises(MidiError, match=r"held\.mid: it takes over 262,144 tokens"):
+        reader.read_paths([folder / "held.mid"], GRID, Instruments())  # as evaluate.py does
     assert sum(len(corpus.split(split)) for split in SPLITS) == 12
 
 
