@@ -152,7 +152,7 @@ def test_a_picture_beside_a_file_is_taken_if_it_is_one(judged):
     assert content(rolls[1], "image/png") == beside
     captions = [text for _, text in page.all("figcaption")]
     captions = [text for text in captions if not text.startswith("Engraved")]
-    assert captions[1].endswith("Dark notes were given to the model. Click in it to hear it from there.")
+    assert captions[1].endswith("were given to the model. Click in it to hear it from there.")
     assert captions[0].startswith("Pitch over time")
     assert captions[2].startswith("Pitch over time")
     assert "Dots: valid above test (in color). Lines: 95% intervals." in captions
