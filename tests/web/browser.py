@@ -15,6 +15,7 @@ from websockets.sync.client import connect
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+CONTROL, SHIFT = 2, 8  # modifiers of keys
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
     *("--remote-debugging-port=0", "--hide-scrollbars", "--disable-dev-shm-usage"),

@@ -187,6 +187,9 @@ def test_a_note_is_explained_and_another_taken(tab):
     for _ in range(place + 1):
         tab.key("ArrowRight")
     assert "the model's" in status(tab)
+    tab.key("ArrowRight", modifiers=browser.SHIFT)
+    assert status(tab) == "Bar 1 selected."
+    assert tab.ask("document.querySelector('[data-how=rewrite]').disabled") is False
     tab.key("Enter")
     tab.until("!document.getElementById('why').hidden")
     assert tab.ask("document.querySelectorAll('.alternatives li').length") >= 2
@@ -252,6 +255,11 @@ def test_keys_and_text_bring_notes_in(tab):
     for key in ("ArrowRight", "Enter"):
         tab.key(key)
     assert notes(tab) == {(0, 40, 60), (12, 40, 62), (24, 40, 64), (36, 40, 61)}
+    tab.ask("document.activeElement.blur()")
+    tab.key("z", "KeyZ", modifiers=browser.CONTROL)
+    assert notes(tab) == {(0, 40, 60), (12, 40, 62), (24, 40, 64)}
+    tab.key(" ", "Space")
+    tab.until("document.getElementById('play').getAttribute('aria-label') == 'Pause'")
     type_in(tab, "C5:2 E5")
     assert notes(tab) == {(0, 40, 72), (24, 40, 76)}
     tab.click("#examples button:nth-of-type(5)")  # chord symbols
@@ -348,6 +356,11 @@ def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(any_tab
 
 
 def test_controls_have_names_and_nothing_is_wider_than_a_phone(tab):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = tab.ask(ground)
+    tab.dark()
+    assert tab.ask(ground) != light
+    tab.dark(False)
     tab.resize(390, 844, 2, True)
     assert tab.ask("document.documentElement.scrollWidth") <= 390
     nodes = tab.call("Accessibility.getFullAXTree")["nodes"]

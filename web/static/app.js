@@ -105,7 +105,7 @@ function enable() {
     button.disabled = !isReady || Boolean(writing) || (!has && how !== "continue") || (how === "rewrite" && !roll.selection);
   }
   byId("about-action").textContent = writing ? "" : !has ? "Without notes, the model begins by itself." : !roll.selection ? "To rewrite, drag over bars in the roll." :
-    `Bars ${describeBars(roll.selection)} are selected.`;
+    `${describeBars(roll.selection)} selected.`;
   byId("stop-writing").hidden = !writing;
   byId("undo").disabled = !session.canUndo;
   byId("redo").disabled = !session.canRedo;
@@ -114,7 +114,7 @@ function enable() {
 
 function describeBars([first, end]) {
   const numbers = [first, end - 1].map((bar) => where(current(), barStarts(current())[bar]).number);
-  return numbers[0] === numbers[1] ? `${numbers[0]}` : `${numbers[0]} to ${numbers[1]}`;
+  return numbers[0] === numbers[1] ? `Bar ${numbers[0]}` : `Bars ${numbers[0]} to ${numbers[1]}`;
 }
 
 function legend() {
@@ -397,7 +397,7 @@ function onRollPointer() {
   });
   addEventListener("pointerup", () => {
     if (!from) return;
-    if (from.isDrag) say(`Bars ${describeBars(roll.selection)} selected.`);
+    if (from.isDrag) say(`${describeBars(roll.selection)} selected.`);
     else if (from.isRuler) { roll.selection = roll.selection?.[0] === from.bar && roll.selection[1] === from.bar + 1 ? null : [from.bar, from.bar + 1]; redraw(); enable(); }
     else if (from.note) explain(from.note);
     else { cursor = Math.floor(from.step); if (player.isPlaying) player.play(cursor); else onStepAt(cursor); }
@@ -416,7 +416,7 @@ function onRollKey(event) {
     const [first, end] = roll.selection ?? (() => { const { bar } = where(piece, piece.notes[Math.max(0, focus)][0]); return [bar, bar]; })();
     const until = Math.min(piece.bars.length, Math.max(first + 1, end + step));
     roll.selection = [first, until];
-    say(`Bars ${describeBars(roll.selection)} selected.`);
+    say(`${describeBars(roll.selection)} selected.`);
     redraw();
     enable();
   } else if (step) {
