@@ -21,6 +21,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from types import FrameType
 
 from common.cli import Parser, fail, quick_imports
 from generation.defaults import model_path, newest_model
@@ -114,6 +115,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         _serve(options, listening)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ending already
         print("\nended", file=sys.stderr)
     finally:
         listening.close()
@@ -126,6 +128,7 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
         import uvicorn
 
         from model.serialization import ModelFileError
+        from rendering.audio import has_sound
         from web.models import Models
         from web.server import make_app
 
@@ -137,6 +140,7 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
         models.load(next(iter(models.paths())))
     except (ModelFileError, FileNotFoundError) as error:
         fail(str(error))
+    has_sound()  # says so where there is none
     token = None if is_loopback(options.host) else secrets.token_urlsafe(16)
     app = make_app(models, hosts_of(options.host, port), token)
     config = uvicorn.Config(
@@ -154,7 +158,16 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     print(f"Etude plays at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    asyncio.run(uvicorn.Server(config).serve([listening]))
+    server = uvicorn.Server(config)
+    end = server.handle_exit
+
+    def end_once(number: int, frame: FrameType | None) -> None:
+        """Let a second Ctrl-C wait: it would end the first one's work with a traceback."""
+        if not server.should_exit:
+            end(number, frame)
+
+    server.handle_exit = end_once  # type: ignore[method-assign]
+    asyncio.run(server.serve([listening]))
 
 
 if __name__ == "__main__":

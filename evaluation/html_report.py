@@ -25,7 +25,7 @@ from evaluation.comparison import DRAWS
 from evaluation.originality import Originality
 from evaluation.samples import MELODIES
 from evaluation.summary import Example, Examples, ModelSummary
-from rendering.audio import mu_law_wav
+from rendering.audio import has_sound, mu_law_wav
 from rendering.notation import engrave, has_notation, to_musicxml
 from rendering.piano_roll import draw_piano_roll, draw_surprise
 from rendering.png import png_bytes
@@ -67,6 +67,7 @@ def write_report(
         name=printable(_model_name(Path(checkpoint))),
         verdict=tables.verdict(summary),
         headlines=tables.headlines(summary),
+        has_sound=has_sound(),
         voices_table=tables.voices_table(summary),
         melodies=list(MELODIES),
         players=_players(summary, examples),

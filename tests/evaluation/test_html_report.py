@@ -353,6 +353,10 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     titles = [text for _, text in page.all("h3")]
     assert titles[0] == "Written from nothing"
     assert len(titles) == 2
+    assert "silent" not in Path("b.html").read_text(encoding="utf-8")
+    monkeypatch.setattr("evaluation.html_report.has_sound", lambda: False)
+    write_report(summary, examples, "m.safetensors", "command", "c.html")
+    assert "The players are silent" in Path("c.html").read_text(encoding="utf-8")
 
 
 def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
