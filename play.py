@@ -161,10 +161,10 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     server = uvicorn.Server(config)
     end = server.handle_exit
 
-    def end_once(number: int, frame: FrameType | None) -> None:
+    def end_once(sig: int, frame: FrameType | None) -> None:
         """Let a second Ctrl-C wait: it would end the first one's work with a traceback."""
         if not server.should_exit:
-            end(number, frame)
+            end(sig, frame)
 
     server.handle_exit = end_once  # type: ignore[method-assign]
     asyncio.run(server.serve([listening]))
