@@ -42,7 +42,7 @@ from web.models import Models
 from web.tasks import on_grid
 
 MOST_CONNECTIONS = 128
-MOST_WAITING = 64  # renderings
+MOST_WAITING = 64  # files to render or read
 MOST_UPLOAD_BYTES = 4 * 2**20
 READ_SECONDS = 10.0  # for a file
 MOST_WAV_SECONDS = 1200.0
@@ -104,16 +104,18 @@ class Page:
     def __init__(self, models: Models, token: str | None = None) -> None:
         self.models, self.token = models, token
         self.files = {path.name: path.read_bytes() for path in STATIC.iterdir()}
-        # one thread writes, in turns; another renders, so that no WAV holds up a note
+        # one thread writes, in turns; another renders, so that no WAV holds up a note; and one
+        # waits for files to be read, so that none of them holds up a sound
         self.writer: Executor = ThreadPoolExecutor(1, "writer")
         self.renderer: Executor = ThreadPoolExecutor(1, "renderer")
+        self.reader: Executor = ThreadPoolExecutor(1, "reader")
         self.connections = self.waiting = 0
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """End the threads when the server ends."""
         yield
-        for executor in (self.writer, self.renderer):
+        for executor in (self.writer, self.renderer, self.reader):
             executor.shutdown(wait=True, cancel_futures=True)
 
     async def index(self, request: Request) -> Response:
@@ -141,7 +143,7 @@ class Page:
             raise HTTPException(404, "there is no such note")
         if program != DRUMS:
             pitch -= pitch % SAMPLES_APART
-        content = await self._render(partial(held_note, program, pitch))
+        content = await self._wait(self.renderer, partial(held_note, program, pitch))
         headers = HEADERS | {"Cache-Control": f"private, max-age={SOUND_KEPT_SECONDS}"}
         return Response(content, headers=headers, media_type="audio/wav")
 
@@ -150,7 +152,7 @@ class Page:
     ) -> Response:
         """Turn the piece in a request into a file."""
         piece = piece_of(parse(await _body(request, MOST_BYTES)))
-        content = await self._render(partial(make, piece))
+        content = await self._wait(self.renderer, partial(make, piece))
         return Response(content, headers=HEADERS, media_type=kind)
 
     async def upload(self, request: Request) -> Response:
@@ -159,7 +161,9 @@ class Page:
         loop, name = asyncio.get_running_loop(), request.query_params.get("model", "")
         model = await loop.run_in_executor(self.writer, self.models.load, name)
         item = (content, model.vocabulary.grid)
-        result = await self._render(lambda: next(guarded(_read, [item], 1, READ_SECONDS))[1])
+        result = await self._wait(
+            self.reader, lambda: next(guarded(_read, [item], 1, READ_SECONDS))[1]
+        )
         if isinstance(result, Failed):
             raise HTTPException(400, f"the file cannot be read: {result.reason}")
         if isinstance(result, str):
@@ -177,13 +181,13 @@ class Page:
         finally:
             self.connections -= 1
 
-    async def _render(self, work: Callable[[], Result]) -> Result:
-        """Wait for work in the renderer's thread."""
+    async def _wait(self, executor: Executor, work: Callable[[], Result]) -> Result:
+        """Wait for work in another thread."""
         if self.waiting >= MOST_WAITING:
-            raise HTTPException(503, "too much is being rendered: try again in a moment")
+            raise HTTPException(503, "too many files are asked for: try again in a moment")
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.renderer, work)
+            return await asyncio.get_running_loop().run_in_executor(executor, work)
         finally:
             self.waiting -= 1
 

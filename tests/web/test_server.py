@@ -1,7 +1,9 @@
 """The server: who is let in, what is handed out, and what many or malformed requests do."""
 
 import io
+import threading
 import wave
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.testclient import TestClient
@@ -139,6 +141,22 @@ def test_an_uploaded_file_is_read_under_guard(client, monkeypatch):
     monkeypatch.setattr(server, "READ_SECONDS", 0.0)
     late = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3)))
     assert "took more than 0 seconds" in late.text
+
+
+def test_a_file_that_takes_long_to_read_holds_up_no_sound(client, monkeypatch):
+    is_begun, is_heard = threading.Event(), threading.Event()
+
+    def read_slowly(*_):
+        is_begun.set()
+        yield 0, "late" if is_heard.wait(60) else "nothing was heard"
+
+    monkeypatch.setattr(server, "guarded", read_slowly)
+    with ThreadPoolExecutor(1) as other:
+        late = other.submit(client.post, "/upload?model=quartet", content=b"MThd")
+        assert is_begun.wait(60)
+        assert client.get("/sound/41/54").content[:4] == b"RIFF"
+        is_heard.set()
+        assert late.result().text == "late"
 
 
 def test_notes_come_while_they_are_written(client, tune):
