@@ -37,6 +37,7 @@ DIFFERENCES = {
 # How much is as in real pieces, by the least share of the statistics.
 _MUCH = ((0.9, "Nearly all"), (0.6, "Most"), (0.3, "Some"), (0.0, "Little"))
 _MOST_TOLD, _CLEARLY_LESS = 3, 0.8
+_FEW_PIECES = 10  # with fewer, written or held out, hardly anything can be told from real pieces
 
 LINE_WIDTH = 100  # characters
 _MAX_FILES = 20  # files that have a line of their own
@@ -174,6 +175,8 @@ def verdict(summary: ModelSummary) -> str:
     text = f"{much} of what we count in its music is as it is in real pieces."
     if not rows:  # as of drums alone
         text = "There is nothing to compare its music by."
+    elif min(summary.music.pieces.values()) < _FEW_PIECES:
+        text = f"There are too few pieces to be sure, so only listening tells. {text}"
     if far:
         told = [_difference(name, rows[name]) for name in far[:_MOST_TOLD]]
         text += f" What gives it away: {_listed(told)}."

@@ -19,6 +19,7 @@ from PIL import Image
 import evaluate
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import read_midi, write_midi
+from evaluation import tables
 from evaluation.comparison import HISTOGRAMS, MEASURES
 from evaluation.html_report import MAX_SECONDS, TEMPLATES, environment, write_report
 from evaluation.summary import summarize_model
@@ -295,6 +296,7 @@ def test_the_page_begins_with_an_answer_in_words_and_the_best_piece(judged):
     begin = next(n for n, (_, text) in enumerate(texts) if text == "Is this good?")
     answer, title = texts[begin - 1][1], texts[begin + 1][1]
     assert "of what we count in its music is as it is in real pieces." in answer
+    assert "too few pieces to be sure" in answer  # four
     assert not re.search("[0-9]", answer)
     assert title.startswith("Written from nothing: the likeliest")
     order = [name for name, _, _ in page.elements]
@@ -357,6 +359,8 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     monkeypatch.setattr("evaluation.html_report.has_sound", lambda: False)
     write_report(summary, examples, "m.safetensors", "command", "c.html")
     assert "The players are silent" in Path("c.html").read_text(encoding="utf-8")
+    monkeypatch.setattr(tables, "_FEW_PIECES", 1)
+    assert "too few" not in tables.verdict(summary)
 
 
 def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
