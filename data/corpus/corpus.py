@@ -51,10 +51,14 @@ class Corpus:
         try:
             corpus = json.loads(path.read_text(encoding="utf-8"))
             if corpus["format"] != FORMAT:
-                raise CorpusError(f"{path}: format {corpus['format']}, not {FORMAT}; delete it")
+                told = printable(str(corpus["format"]))
+                raise CorpusError(f"{path}: format {told}, not {FORMAT}; delete it")
             vocabulary = Vocabulary.from_json(json.dumps(corpus["vocabulary"]))
             splits = {name: SplitCounts(**corpus["splits"][name]) for name in SPLITS}
             files = {name: tuple(corpus["files"][name]) for name in splits}
+            numbers = [number for its in splits.values() for number in dataclasses.astuple(its)]
+            if not all(isinstance(number, int) for number in numbers):
+                raise TypeError(numbers)
             return cls(Path(folder), splits, files, vocabulary)
         except FileNotFoundError:
             raise FileNotFoundError(f"{folder}: no corpus in it") from None

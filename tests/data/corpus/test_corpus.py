@@ -361,14 +361,19 @@ def test_arrays_that_are_not_pieces_are_damage(folder, tmp_path, name, change):
 
 
 @pytest.mark.parametrize("part", ["splits", "files", "vocabulary", "format"])
-@pytest.mark.parametrize("value", [None, [], {}, "x", 0.5])
+@pytest.mark.parametrize("value", [None, [], {}, "x\x1b[31m\n", 0.5])
 def test_a_corpus_that_lacks_something_is_damaged(folder, tmp_path, part, value):
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
     path = corpus.folder / "corpus.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {part: value}))
-    with pytest.raises(CorpusError, match=r"damaged|delete it") as error:
-        Corpus.open(corpus.folder)
-    assert "\n" not in str(error.value)
+    whole = json.loads(path.read_text())
+    lies = [whole | {part: value}]
+    if part == "splits":
+        lies.append(whole | {part: whole[part] | {"test": whole[part]["test"] | {"notes": value}}})
+    for lie in lies:
+        path.write_text(json.dumps(lie))
+        with pytest.raises(CorpusError, match=r"damaged|delete it") as error:
+            Corpus.open(corpus.folder)
+        assert str(error.value) == printable(str(error.value))
 
 
 @pytest.mark.parametrize("reason", ["took more than 60 seconds", "needs more than 2 GiB of memory"])
