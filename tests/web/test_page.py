@@ -215,7 +215,8 @@ def test_a_link_brings_the_session_back_and_goes_on_the_same(tab, address):
 
     with browser.chromium() as other:
         other.open(link)
-        other.until("globalThis.etude?.piece()?.notes.length > 3")
+        other.until("globalThis.etude?.isReady")
+        says(other, "The session is as it was")
         assert json.loads(other.ask(shown)) == there
         assert other.ask("document.getElementById('s-key').value") == "C major"
         other.click("[data-how=continue]")
