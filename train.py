@@ -68,6 +68,13 @@ class StepProgress(TQDMProgressBar):
         steps = self.trainer.max_steps
         return steps * self.trainer.accumulate_grad_batches if steps > 0 else float("inf")
 
+    def on_train_start(self, trainer: Trainer, *_: Any) -> None:
+        """Begin where the run goes on: Lightning then starts no epoch, and knows no end."""
+        super().on_train_start(trainer)
+        if trainer.max_steps > 0:
+            self.train_progress_bar.total = self.total_train_batches
+        self.train_progress_bar.initial = trainer.global_step * trainer.accumulate_grad_batches
+
     def on_train_epoch_start(self, trainer: Trainer, *_: Any) -> None:
         """Begin as Lightning's does, under a better name than "Epoch 0"."""
         super().on_train_epoch_start(trainer)

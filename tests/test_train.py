@@ -4,6 +4,7 @@ import json
 import math
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,6 +145,16 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, 
     assert "dropout: 0.25" in Path("runs/smoke/config.yaml").read_text()
     assert [path.name for path in Path("runs").iterdir()] == ["smoke"]
     assert Path("runs/smoke/model.safetensors").is_file()
+
+
+def test_the_progress_of_a_run_that_goes_on_has_an_end():
+    progress = train.StepProgress()
+    trainer = SimpleNamespace(max_steps=9, accumulate_grad_batches=2, global_step=4)
+    progress._trainer = trainer
+    progress.on_train_start(trainer)
+    bar = progress.train_progress_bar
+    assert (bar.initial, bar.total) == (8, 18)
+    bar.close()
 
 
 def test_validate_and_test_read_a_run_and_leave_it_alone(folder, capsys):
