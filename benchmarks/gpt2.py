@@ -1,4 +1,4 @@
-"""GPT-2 (Radford et al. 2019) with four layers of four heads: what the speed benchmarks compare."""
+"""GPT-2 (Radford et al. 2019) with four heads a layer: what the speed benchmarks compare."""
 
 from __future__ import annotations
 
@@ -46,14 +46,23 @@ class PlainGPT2(nn.Module):
         vocabulary_size: V.
         width: D.
         dropout: after embedding and sub-layers.
+        layers: how many blocks.
+        context: T.
     """
 
-    def __init__(self, vocabulary_size: int, width: int, dropout: float) -> None:
+    def __init__(
+        self,
+        vocabulary_size: int,
+        width: int,
+        dropout: float,
+        layers: int = LAYERS,
+        context: int = CONTEXT,
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, width)
-        self.positions = nn.Embedding(CONTEXT, width)
+        self.positions = nn.Embedding(context, width)
         self.dropout = nn.Dropout(dropout)
-        self.blocks = nn.Sequential(*(PlainBlock(width, dropout) for _ in range(LAYERS)))
+        self.blocks = nn.Sequential(*(PlainBlock(width, dropout) for _ in range(layers)))
         self.norm = nn.LayerNorm(width, bias=False)
         self.head = nn.Linear(width, vocabulary_size, bias=False)
         self.head.weight = self.embedding.weight
@@ -62,22 +71,28 @@ class PlainGPT2(nn.Module):
                 nn.init.normal_(weight, std=0.02)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """int64 (B, T), T = CONTEXT -> logits (B, T, V)."""
+        """int64 (B, T) -> logits (B, T, V)."""
         x = self.dropout(self.embedding(ids) + self.positions.weight)  # (B, T) -> (B, T, D)
         logits: Tensor = self.head(self.norm(self.blocks(x)))  # (B, T, D) -> (B, T, V)
         return logits
 
 
-def of_transformers(vocabulary_size: int, width: int, dropout: float = 0.0) -> Any:
+def of_transformers(
+    vocabulary_size: int,
+    width: int,
+    dropout: float = 0.0,
+    layers: int = LAYERS,
+    context: int = CONTEXT,
+) -> Any:
     """By the library transformers, which has to be installed: its `GPT2LMHeadModel`."""
     import transformers
 
     transformers.logging.set_verbosity_error()
     config = transformers.GPT2Config(
         vocab_size=vocabulary_size,
-        n_positions=CONTEXT,
+        n_positions=context,
         n_embd=width,
-        n_layer=LAYERS,
+        n_layer=layers,
         n_head=HEADS,
         resid_pdrop=dropout,
         embd_pdrop=dropout,

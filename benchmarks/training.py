@@ -2,6 +2,7 @@
 
     python -m benchmarks.training
     python -m benchmarks.training --rounds 9
+    python -m benchmarks.training --shapes pop      # that of configs/pop.yaml
 
 A step is what train.py does: forward, loss, backward, clipping, Muon and AdamW; GPT-2's is the
 same with AdamW alone, written down as in nanoGPT and, where it is installed, by transformers.
@@ -32,7 +33,7 @@ from torch.nn import functional
 from torch.optim import AdamW, Optimizer
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.gpt2 import CONTEXT, PlainGPT2, of_transformers
+from benchmarks.gpt2 import CONTEXT, LAYERS, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
 from common.cli import Parser, positive_integer
 from data.batches.datamodule import TrainingBatch
@@ -55,10 +56,12 @@ PRECISIONS = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 @dataclass(frozen=True)
 class Shape:
-    """Of four layers and of the batch."""
+    """Of a decoder and of the batch."""
 
     width: int
     batch: int
+    layers: int = LAYERS
+    context: int = CONTEXT
     heads: int = 4
     pitches: int = 90  # of four programs: 512 ids
 
@@ -69,15 +72,20 @@ class Shape:
 
     def batches(self) -> TrainingBatch:
         """Random ids, the next one wanted in every place."""
-        ids = torch.randint(self.words.size, (self.batch, CONTEXT + 1))
+        ids = torch.randint(self.words.size, (self.batch, self.context + 1))
         features = SideFeatures(self.words)
-        side = features.empty(self.batch, CONTEXT).map(torch.from_numpy)
+        side = features.empty(self.batch, self.context).map(torch.from_numpy)
         side.bits[:] = torch.rand(side.bits.shape) < COLUMNS_SET / features.size
         return {"ids": ids[:, :-1], "targets": ids[:, 1:], "side": side}
 
 
-COMPARISON = Shape(width=256, batch=16)
 DEFAULT = Shape(width=128, batch=4)
+# Shapes by name, and the steps of a round.
+SHAPES = {
+    "default": (DEFAULT, 8),
+    "comparison": (Shape(width=256, batch=16), 2),
+    "pop": (Shape(width=256, batch=4, layers=6, context=1024), 2),
+}
 
 
 class Step:
@@ -153,7 +161,13 @@ def _ours(
 ) -> Step:
     torch.manual_seed(0)
     config = DecoderConfig(
-        shape.words.size, n_embd=shape.width, n_head=shape.heads, dropout=dropout, **side_shape
+        shape.words.size,
+        n_layer=shape.layers,
+        n_embd=shape.width,
+        n_head=shape.heads,
+        context_length=shape.context,
+        dropout=dropout,
+        **side_shape,
     )
     decoder = Decoder(config).train()
     speed_up(decoder, without)
@@ -164,13 +178,15 @@ def _ours(
 def plain(shape: Shape, dropout: float, precision: str) -> Step:
     """Return a step of GPT-2 as nanoGPT has it."""
     torch.manual_seed(0)
-    return _with_adamw(PlainGPT2(shape.words.size, shape.width, dropout), precision, shape)
+    sizes = shape.words.size, shape.width, dropout, shape.layers, shape.context
+    return _with_adamw(PlainGPT2(*sizes), precision, shape)
 
 
 def by_transformers(shape: Shape, dropout: float, precision: str) -> Step:
     """Return a step of GPT-2 in transformers."""
     torch.manual_seed(0)
-    return _with_adamw(of_transformers(shape.words.size, shape.width, dropout), precision, shape)
+    sizes = shape.words.size, shape.width, dropout, shape.layers, shape.context
+    return _with_adamw(of_transformers(*sizes), precision, shape)
 
 
 def _with_adamw(model: nn.Module, precision: str, shape: Shape) -> Step:
@@ -195,7 +211,8 @@ def flops(model: nn.Module, shape: Shape) -> float:
     looked_up = {id(m.weight): m.weight.numel() for m in model.modules() if type(m) is nn.Embedding}
     tied = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear)}
     weights -= sum(count for which, count in looked_up.items() if which not in tied)
-    return (6 * weights + 12 * 4 * shape.width * CONTEXT) * shape.batch * CONTEXT
+    attention = 12 * shape.layers * shape.width * shape.context
+    return (6 * weights + attention) * shape.batch * shape.context
 
 
 class _Same(LightningDataModule):
@@ -298,7 +315,8 @@ def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: in
     taken = {name: seconds[WARM_UP:] for name, seconds in taken.items()}
     peak = 2 * PRODUCT**3 / median(of_product[WARM_UP:])
     print(
-        f"\nwidth {shape.width}, batch {shape.batch} x {CONTEXT}, vocabulary {shape.words.size}, "
+        f"\n{shape.layers} layers, width {shape.width}, batch {shape.batch} x {shape.context}, "
+        f"vocabulary {shape.words.size}, "
         f"{precision}, dropout {dropout}; a product of {PRODUCT}: {peak / 1e9:.0f} GFLOP/s"
     )
     print(f"{'':16} {'ms a step':>9} {'tokens/s':>8} {'of the peak':>11}  to each GPT-2")
@@ -340,7 +358,7 @@ def lightning(shape: Shape, dropout: float, rounds: int, steps: int) -> None:
     print(
         f"\nThrough Lightning, width {shape.width}, dropout {dropout}: "
         f"{1e3 * median(whole):.1f} ms a step, "
-        f"{shape.batch * CONTEXT / median(whole):.0f} tokens/s, "
+        f"{shape.batch * shape.context / median(whole):.0f} tokens/s, "
         f"of which Lightning's {1e3 * extra:.1f} ms"
     )
 
@@ -349,16 +367,20 @@ def main() -> None:
     """Run the command."""
     parser = Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=positive_integer, default=5, help="of all (default: 5)")
+    parser.add_argument(
+        "--shapes", nargs="+", choices=SHAPES, default=["default", "comparison"], help="which"
+    )
     arguments = parser.parse_args()
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
     retain_freed_memory()  # for all alike
     if "by transformers" not in MAKERS:
         print("to compare with transformers' GPT-2, too: pip install transformers")
-    for shape, steps in ((DEFAULT, 8), (COMPARISON, 2)):
+    for shape, steps in map(SHAPES.__getitem__, arguments.shapes):
         for precision, dropout in product(PRECISIONS, (0.0, DROPOUT)):
             compare(shape, precision, dropout, arguments.rounds, steps)
-    lightning(DEFAULT, DROPOUT, arguments.rounds, steps=30)
+    if "default" in arguments.shapes:
+        lightning(DEFAULT, DROPOUT, arguments.rounds, steps=30)
 
 
 if __name__ == "__main__":
