@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,18 +32,6 @@ from model.decoding import Ids, Step
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
 
-# What is read of a summary, and as what.
-_SUMMARY = {
-    "voices": (int,),
-    "step": (int,),
-    "parallels_per_100_bars": (int, float),
-    "rests": (int, float),
-    "data": (dict,),
-    "finals": (dict,),
-    "keys": (dict,),
-    "forms": (list,),
-    "ranges": (dict,),
-}
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
@@ -212,22 +200,11 @@ def load(path: str | Path | None = None) -> Model:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
     if decoder.config.context_length < LEAST_CONTEXT:
         raise ModelFileError(f"{path}: its context is shorter than {LEAST_CONTEXT} tokens")
-    for name, kinds in _SUMMARY.items():
+    for name, (kinds, holds, what) in _SUMMARY.items():
         value = summary.get(name)
-        is_negative = isinstance(value, int | float) and not value >= 0
-        if is_negative or not isinstance(value, (*kinds, type(None))):
-            raise ModelFileError(f"{path}: {name} in its summary is {str(value)[:40]!r}")
-    if not _are_finals(summary.get("finals") or {}):
-        raise ModelFileError(f"{path}: finals in its summary are no counts of positions")
-    if (keys := summary.get("keys")) and not _are_keys(keys):
-        raise ModelFileError(f"{path}: keys in its summary are no counts of keys")
-    if not _are_ranges(summary.get("ranges") or {}):
-        raise ModelFileError(f"{path}: ranges in its summary are no ranges of pitches")
+        if value is not None and not (isinstance(value, kinds) and holds(value)):
+            raise ModelFileError(f"{path}: {name} in its summary is no {what}: {str(value)[:40]!r}")
     model = Model(decoder, vocabulary, summary, Path(path))
-    try:
-        model.forms  # noqa: B018
-    except ValueError:
-        raise ModelFileError(f"{path}: forms in its summary are no forms") from None
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
@@ -244,12 +221,10 @@ def _are_finals(finals: dict[str, Any]) -> bool:
 
 
 def _are_keys(keys: dict[str, Any]) -> bool:
-    """Return whether a summary's `keys` are what `count_keys` counts."""
-    return keys.keys() == PROFILES.keys() and all(
-        isinstance(counts, list)
-        and len(counts) == OCTAVE
-        and all(isinstance(count, int) and 0 <= count < 2**31 for count in counts)
-        for counts in keys.values()
+    """Return whether a summary's `keys` are what `count_keys` counts, or empty."""
+    return not keys or (
+        keys.keys() == PROFILES.keys()
+        and all(_are_integers(counts, OCTAVE, 2**31 - 1) for counts in keys.values())
     )
 
 
@@ -258,12 +233,47 @@ def _are_ranges(ranges: dict[str, Any]) -> bool:
     return all(
         program.isdecimal()
         and len(program) < 9
-        and isinstance(pitches, list)
-        and len(pitches) == 2
-        and all(isinstance(pitch, int) for pitch in pitches)
-        and 0 <= pitches[0] <= pitches[1] <= 127
-        for program, pitches in ranges.items()
+        and _are_integers(ends, 2, 127)
+        and ends[0] <= ends[1]
+        for program, ends in ranges.items()
     )
+
+
+def _are_forms(forms: list[Any]) -> bool:
+    """Return whether a summary's `forms` are what `form_of` finds."""
+    try:
+        for form in forms:
+            Form.from_json(form)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_integers(values: Any, count: int, most: int) -> bool:
+    """Return whether a value of JSON is a list of so many whole numbers from 0 to `most`."""
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(isinstance(value, int) and 0 <= value <= most for value in values)
+    )
+
+
+def _is_not_negative(value: float) -> bool:
+    return value >= 0
+
+
+# What is read of a summary: as what, what has to hold of it, and what it is.
+_SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
+    "voices": (int, _is_not_negative, "number of instruments"),
+    "step": (int, _is_not_negative, "number of steps"),
+    "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
+    "rests": (int | float, _is_not_negative, "share of the time"),
+    "data": (dict, lambda _: True, "settings"),
+    "finals": (dict, _are_finals, "counts of positions"),
+    "keys": (dict, _are_keys, "counts of keys"),
+    "forms": (list, _are_forms, "forms of pieces"),
+    "ranges": (dict, _are_ranges, "ranges of pitches"),
+}
 
 
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:
