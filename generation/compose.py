@@ -21,7 +21,7 @@ from tqdm import tqdm
 from data.keys import parse_key
 from data.midi.io import to_pretty_midi, write_midi
 from data.repeats import Form, form_of
-from data.score import Score
+from data.score import Score, canonical
 from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -158,30 +158,57 @@ def _with_repeats(
         random_seed: and the number of the piece.
     """
     rng = np.random.default_rng(random_seed)
-    bars = len(piece.score.bars)
-    for repeat in model.draw_repeats(form_of(piece.score), rng):
-        seed = repeating(piece.score, repeat, model.vocabulary)
+    score, writing = piece.score, None
+    for repeat in model.draw_repeats(form_of(score), rng):
+        if writing:
+            written = yield from writing.until(repeat.begin_step)
+            score = _spliced(written.score, score)
+        seed = repeating(score, repeat, model.vocabulary)
         if seed is None:
             continue
-        length = Length(bars=bars - len(seed.score.bars))
+        length = Length(bars=len(score.bars) - len(seed.score.bars))
         drawn = int(rng.integers(2**31))
         with suppress(ConstraintError):  # what is asked for leaves no way to go on
-            writing = stream_pieces(
-                model, seed, length, constraints, sampling=sampling, random_seed=drawn
-            )
-            (again,) = yield from _silent(writing)
-            piece = dataclasses.replace(again, given=piece.given)
+            writing = _Writing(*prepare(model, seed, length, constraints), sampling, drawn)
+    if writing:
+        written = yield from writing.until(NEVER)
+        piece = dataclasses.replace(written, given=piece.given)
     return piece
 
 
-def _silent(steps: Generator[object, None, Result]) -> Generator[Notes, None, Result]:
-    """Return what a generator returns, yielding no notes as often as it yields."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return cast(Result, stop.value)
-        yield []
+class _Writing:
+    """A piece that is written as far as is asked for.
+
+    Args:
+        model, grammar: from `prepare`.
+        sampling, random_seed: as in `compose`.
+    """
+
+    def __init__(
+        self, model: Model, grammar: ConstrainedGrammar, sampling: SamplingOptions, random_seed: int
+    ) -> None:
+        self._grammar, self._columns = grammar, list[Ids]()
+        self._row = NoteStream(model.vocabulary)
+        self._steps = _stream(model, grammar, sampling, [self._row], random_seed)
+
+    def until(self, step: int) -> Generator[Notes, None, Piece]:
+        """Write to the end of the bar of a step, or of the piece, and return what there is."""
+        while self._row.bar_start <= step and (taken := next(self._steps, None)):
+            self._columns.append(taken[0])
+            yield []
+        return _pieces(self._grammar, self._columns)[0]
+
+
+def _spliced(new: Score, old: Score) -> Score:
+    """Return a piece that has the bars of one, and then those of another."""
+    count = len(new.bars)
+    begin = old.bar_starts[count]
+    after = old.notes[old.notes["onset"] >= begin].copy()
+    after["onset"] += new.bar_starts[-1] - begin
+    notes = np.concatenate([new.notes, after])
+    bars = np.concatenate([new.bars, old.bars[count:]])
+    tempo_bpm = np.concatenate([new.tempo_bpm, old.tempo_bpm[count:]])
+    return canonical(notes, bars, tempo_bpm, old.grid)[0]
 
 
 def _result(steps: Generator[object, None, Result]) -> Result:
@@ -282,7 +309,7 @@ def stream_pieces(
             again = _with_repeats(
                 model, pieces[number], constraints, sampling, (random_seed, number)
             )
-            pieces[number] = yield from _silent(again)
+            pieces[number] = yield from again
             row = NoteStream(prepared.vocabulary)
             added = [note for note in map(row.add, pieces[number].ids.tolist()) if note]
             yield [(number, note) for note in added if note.onset_steps >= begin]
