@@ -3,8 +3,9 @@
     python -m benchmarks.given
     python -m benchmarks.given -c runs/bach/model.safetensors --parts accompany
 
-Sampling options are generate.py's defaults. Of each melody eighty pieces are written: each tenth of
-them is a random seed, its first piece the sample, and the likeliest of its eight the best.
+Sampling options are generate.py's defaults. A melody is accompanied in eighty pieces: each tenth of
+them is a random seed, its first piece the sample, and the likeliest of its eight the best. It is
+harmonized in ten.
 
     accompany   typed melodies and the first four bars of held-out sopranos are joined by the other
                 voices, and go on for eight bars. four voices: the least share, of all samples, of
@@ -178,14 +179,16 @@ CHORDS = (opens, closes, closes_on_tonic)
 
 def harmonizations(model: Model, corpus: Corpus) -> None:
     """Print how whole melodies are harmonized, and the voice leading beside that from nothing."""
-    head("tune", "opens", "closes", "tonic", "of 8: opens", "closes", "tonic")
+    head("tune", "opens", "closes", "tonic")
     samples: list[Score] = []
-    total = np.zeros(6, dtype=int)
+    total = np.zeros(len(CHORDS), dtype=int)
     for melody in typed_melodies(model)[1:] + sopranos(model, corpus, TUNES, None):
-        counts: list[int] = []
-        for scores in written(model, voices_of(melody.seed.score, model.vocabulary), None):
-            counts += [sum(is_so(s, melody.key) for s in scores) for is_so in CHORDS]
-            samples += scores if len(counts) == 3 else []
+        pieces = compose(
+            model, voices_of(melody.seed.score, model.vocabulary), None, samples=RANDOM_SEEDS
+        )
+        scores = [piece.score for piece in pieces]
+        counts = [sum(is_so(score, melody.key) for score in scores) for is_so in CHORDS]
+        samples += scores
         total += counts
         row(melody.name, *(f"{count}/{RANDOM_SEEDS}" for count in counts))
     row("all", *(f"{count / len(samples):.0%}" for count in total))
@@ -194,7 +197,7 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
     of_bach = [
         np.mean([is_so(*each) for each in zip(chorales, keys, strict=True)]) for is_so in CHORDS
     ]
-    row("Bach", *(f"{share:.0%}" for share in of_bach), "", "", "")
+    row("Bach", *(f"{share:.0%}" for share in of_bach))
     bars = [len(score.bars) for score in chorales]
     sets = {
         "harmonized": samples,
