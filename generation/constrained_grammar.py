@@ -172,6 +172,7 @@ class ConstrainedGrammar:
                 rules.append((_BEFORE_NOTE, VoiceRanges(self.given, constraints.ranges).narrow))
         if self._avoid:
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._avoid.narrow))
+        rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._leave_end_alone))
         return rules
 
     def start(
@@ -521,6 +522,13 @@ class ConstrainedGrammar:
         has_note = state.note_bar == state.bar_count
         mask[:, end] &= is_last & has_note
         mask[is_last & ~has_note, self.vocabulary.ids(Kind.BAR)] = False
+
+    def _leave_end_alone(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Mask the bars that stand for End where nothing else is left: it is no choice."""
+        end, first_position = (self.vocabulary.first(kind) for kind in (Kind.END, Kind.POSITION))
+        is_over = mask[:, end] & self.plan.is_last_bar(state)
+        is_over &= ~mask[:, first_position:].any(axis=1)
+        mask[is_over, end + 1 :] = False
 
     def _mask_end_before_last_note(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask End before the last of the notes asked for, and all else after it."""

@@ -133,8 +133,9 @@ def sample(
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
-    A row has ended when the grammar allows it nothing but Pad. Where the context is full, rows
-    beyond half of it are shortened by `rebase`, and all are read anew.
+    A row has ended when the grammar allows it nothing but Pad. Where each row is allowed one id,
+    the decoder is not asked: it reads what it has missed when there is a choice again. Where the
+    context is full, rows beyond half of it are shortened by `rebase`, and all are read anew.
 
     Args:
         decoder: in evaluation mode.
@@ -163,17 +164,26 @@ def sample(
     allowed = grammar.allowed(state)  # (B, V)
     cache: KVCache | None = None
     ids: Ids = np.zeros(len(prompts), dtype=np.int64)
+    unread: list[tuple[Ids, SideArrays | None]] = []  # until the decoder has something to choose
     while not (ended := _only_pad(allowed)).all():
-        if cache is not None and cache.length < context:
-            logits = step(ids, cache, _side(decoder, grammar, state, ids[:, None]))
+        if cache is not None and cache.length + len(unread) < context:
+            unread.append((ids, _side(decoder, grammar, state, ids[:, None])))
         else:
             if cache is not None or max(map(len, histories)) > context:
                 histories = _shortened(histories, ended, rebase, context)
             read = [np.array(history) for history in histories]
             side = _side(decoder, grammar, state, right_aligned(read))
             logits, cache = prefill(decoder, read, side)
+            unread = []
         uniform = torch.rand(len(allowed), dtype=torch.float64, generator=generator).numpy()
-        ids = choose(keep_allowed(logits.float().cpu().numpy(), allowed), sampling, uniform, groups)
+        if np.count_nonzero(allowed) == len(allowed):  # one id a row
+            ids = allowed.argmax(axis=1)
+        else:
+            for earlier, side in unread:
+                logits = step(earlier, cache, side)
+            unread = []
+            masked = keep_allowed(logits.float().cpu().numpy(), allowed)
+            ids = choose(masked, sampling, uniform, groups)
         grammar.advance(state, ids)
         for row in np.flatnonzero(~ended):
             histories[row].append(int(ids[row]))

@@ -336,6 +336,39 @@ def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar):
     assert grammar.most == 8 or len(fast) > C  # the longer ones went past the context
 
 
+class MostlyForced(CountGrammar):
+    """A grammar that leaves a choice in the first place and in the sixth."""
+
+    def allowed(self, state: CountState) -> np.ndarray:
+        mask = super().allowed(state)
+        is_forced = (state.count != 0) & (state.count != 5)
+        mask[is_forced & mask[:, 3] & (state.last >= 0)] = np.arange(V) == 3
+        mask[is_forced & mask[:, 4] & ~mask[:, 3]] = np.arange(V) == 4
+        return mask
+
+
+def test_where_there_is_no_choice_the_decoder_is_asked_only_if_there_is_one_later(decoder):
+    grammar, prompts, asked = MostlyForced(20, 20), [np.array([START])] * 2, []
+
+    def step(ids, cache, side):
+        asked.append(cache.length)
+        return decode_one(decoder, ids, cache, side)
+
+    steps = sample(
+        decoder,
+        prompts,
+        grammar,
+        grammar.after(prompts),
+        generator=torch.Generator().manual_seed(0),
+        step=step,
+    )
+    fast = np.array([next(steps) for _ in range(C - 1)])
+    generator = torch.Generator().manual_seed(0)
+    slow = list(slow_sample(decoder, prompts, grammar, generator, SamplingOptions(), C - 1))
+    assert np.array_equal(fast, slow)
+    assert asked == [1, 2, 3, 4, 5]  # nothing after the last choice
+
+
 def test_every_sample_is_grammatical_and_ends(decoder):
     # CountGrammar.advance asserts that each id was allowed, also at temperature 5
     steps = run(
