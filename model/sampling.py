@@ -5,7 +5,7 @@ long history is shortened is asked of a function; the caller brings both.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -14,15 +14,13 @@ import torch
 from numpy.typing import NDArray
 
 from common.interface import PAD
-from model.attention import KVCache
 from model.config import SamplingOptions
 from model.decoder import Decoder
-from model.decoding import Ids, SideArrays, Step, decode_one, prefill, right_aligned
+from model.decoding import Ids, SideArrays, Step, decode_one
+from model.reader import Reader, Rebase
 from model.temperature import Logits, Weights, group_weights, weights
 
 State = TypeVar("State", contravariant=True)  # of a grammar
-
-Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
 
 class Grammar(Protocol[State]):
@@ -159,60 +157,22 @@ def sample(
     """
     sampling = SamplingOptions() if sampling is None else sampling
     step = partial(decode_one, decoder) if step is None else step
-    context = decoder.config.context_length
-    histories = [[int(i) for i in prompt] for prompt in prompts]
+    side = partial(grammar.side, state) if decoder.config.side_blocks else None
+    reader = Reader(decoder, prompts, side, rebase, step)
     allowed = grammar.allowed(state)  # (B, V)
-    cache: KVCache | None = None
-    ids: Ids = np.zeros(len(prompts), dtype=np.int64)
-    unread: list[tuple[Ids, SideArrays | None]] = []  # until the decoder has something to choose
     while not (ended := _only_pad(allowed)).all():
-        if cache is not None and cache.length + len(unread) < context:
-            unread.append((ids, _side(decoder, grammar, state, ids[:, None])))
-        else:
-            if cache is not None or max(map(len, histories)) > context:
-                histories = _shortened(histories, ended, rebase, context)
-            read = [np.array(history) for history in histories]
-            side = _side(decoder, grammar, state, right_aligned(read))
-            logits, cache = prefill(decoder, read, side)
-            unread = []
+        reader.read(ended)
         uniform = torch.rand(len(allowed), dtype=torch.float64, generator=generator).numpy()
         if np.count_nonzero(allowed) == len(allowed):  # one id a row
             ids = allowed.argmax(axis=1)
         else:
-            for earlier, side in unread:
-                logits = step(earlier, cache, side)
-            unread = []
-            masked = keep_allowed(logits.float().cpu().numpy(), allowed)
-            ids = choose(masked, sampling, uniform, groups)
+            ids = choose(keep_allowed(reader.logits(), allowed), sampling, uniform, groups)
         grammar.advance(state, ids)
-        for row in np.flatnonzero(~ended):
-            histories[row].append(int(ids[row]))
+        reader.add(ids, ended)
         allowed = grammar.allowed(state)
         yield ids
-
-
-def _side(decoder: Decoder, grammar: Grammar[State], state: State, ids: Ids) -> SideArrays | None:
-    """Return the side input beside ids (B, T), for decoders that have one."""
-    return grammar.side(state, ids) if decoder.config.side_blocks else None
 
 
 def _only_pad(allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return bool (B,): whether nothing but Pad may follow, of allowed (B, V)."""
     return allowed[:, PAD] & ~allowed[:, PAD + 1 :].any(axis=1)
-
-
-def _shortened(
-    histories: list[list[int]], ended: NDArray[np.bool_], rebase: Rebase | None, context: int
-) -> list[list[int]]:
-    """Return what stands for the histories of rows: what is forgotten takes no memory either."""
-    if rebase is None:
-        raise ValueError(f"the context of {context} tokens is full and nothing may shorten it")
-    shorter = []
-    for history, over in zip(histories, ended, strict=True):
-        kept = history[-1:] if over else history  # the ended need but one token
-        if 2 * len(kept) > context:
-            kept = rebase(np.array(kept)).tolist()
-            if not 1 <= len(kept) < context:
-                raise ValueError(f"rebase gave {len(kept)} tokens, not 1 to {context - 1}")
-        shorter.append(kept)
-    return shorter

@@ -23,7 +23,7 @@ from torch import Tensor
 from common.interface import PAD
 from model.decoder import Decoder
 from model.decoding import Ids, SideArrays, side_tensors
-from model.sampling import Rebase
+from model.reader import Rebase
 
 Nats = NDArray[np.float64]
 

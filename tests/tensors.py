@@ -6,7 +6,7 @@ import torch
 from common.interface import SideInput
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.sampling import Rebase
+from model.reader import Rebase
 
 
 def opinionated(config: DecoderConfig, seed: int, std: float) -> Decoder:

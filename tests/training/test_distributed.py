@@ -19,7 +19,7 @@ TWO = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "ddp")
 
 # What a process notes: what it builds and writes; its first windows and gradients.
 WRITES = """
-import torch, data.corpus.corpus, training.checkpoints
+import torch, data.corpus.build, training.checkpoints
 
 def noted(module, name, text):
     done = getattr(module, name)
@@ -29,7 +29,7 @@ def noted(module, name, text):
         return done(*arguments, **options)
     setattr(module, name, noting)
 
-noted(data.corpus.corpus, "build", "corpus")
+noted(data.corpus.build, "build", "corpus")
 noted(torch, "save", "checkpoint")
 noted(training.checkpoints, "save_model_file", "model")
 """

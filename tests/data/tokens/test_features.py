@@ -515,14 +515,19 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
         guide = ConstrainedGrammar(QUARTET, Length(endless=True), seed=seed)
         assert guide.given.is_told
-    seen = []
-    choose = model.sampling.choose
+    seen, masks = [], []
+    choose, allowed_next = model.sampling.choose, guide.allowed
 
     def watch(masked, sampling, uniform, groups):
         seen.append(masked[0].copy())
         return choose(masked, sampling, uniform, groups)
 
+    def watch_masks(state):
+        masks.append(allowed_next(state))
+        return masks[-1]
+
     monkeypatch.setattr(model.sampling, "choose", watch)
+    monkeypatch.setattr(guide, "allowed", watch_masks)
     start = guide.given.prompt
     goes_on = partial(rebase, context_length=context, vocabulary=QUARTET)
     new = model.sampling.sample(
@@ -534,14 +539,18 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         rebase=goes_on,
     )
     ids = np.concatenate([start, *itertools.islice(new, 200)])
-    masked = torch.from_numpy(np.array(seen)).double()
+    admitted = np.concatenate(masks[:200])
+    is_choice = admitted.sum(axis=1) > 1  # nothing is asked where one id may come
+    masked = torch.zeros(admitted.shape, dtype=torch.float64)
+    masked[~torch.from_numpy(admitted)] = -torch.inf
+    masked[torch.from_numpy(is_choice)] = torch.from_numpy(np.array(seen)).double()
     chosen = torch.from_numpy(ids[len(start) :, None])
     sampled = -masked.log_softmax(dim=1).gather(1, chosen)[:, 0].numpy()
 
     def nats(side):
         allowed = np.zeros((len(ids) - 1, QUARTET.size), dtype=bool)
         allowed[np.arange(len(ids) - 1), ids[1:]] = True  # the prompt is certain
-        allowed[len(start) - 1 :] = np.isfinite(np.array(seen))
+        allowed[len(start) - 1 :] = admitted
         scored = token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
         return scored[len(start) - 1 :]
 
