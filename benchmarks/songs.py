@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.given import head, row
 from common.cli import Parser, check_file, fail, positive_integer
 from data.corpus.corpus import CorpusError
 from data.score import Score
@@ -22,7 +23,8 @@ from evaluation.samples import split_scores
 from generation.compose import compose
 from generation.defaults import model_path
 from generation.model import Model, corpus_of, load
-from generation.seeds import voices_of
+from generation.note_text import SeedError
+from generation.seeds import program_of, voices_of
 from model.serialization import ModelFileError
 
 BARS = 16
@@ -31,7 +33,7 @@ MELODY, PIANO = "MELODY", "PIANO"
 
 def excerpts(model: Model, path: str | None, datasets: str, count: int) -> list[Score]:
     """Return bars of held-out songs, from that on in which the melody begins."""
-    melody = part(model, MELODY)
+    melody = program_of(MELODY, model.vocabulary)
     found = []
     for score in split_scores(corpus_of(model, path, datasets), "test"):
         onset = score.notes["onset"][score.notes["program"] == melody]
@@ -41,13 +43,8 @@ def excerpts(model: Model, path: str | None, datasets: str, count: int) -> list[
     return found
 
 
-def part(model: Model, name: str) -> int:
-    """Return the number of a part."""
-    return [its.name for its in model.vocabulary.grid.parts].index(name)
-
-
 def notes_of(score: Score, program: int) -> NDArray[np.void]:
-    """Return the notes of a part."""
+    """Return the notes of a program, which may be a part."""
     return np.asarray(score.notes[score.notes["program"] == program])
 
 
@@ -80,27 +77,24 @@ def main() -> None:
     try:
         model = load(options.checkpoint)
         songs = excerpts(model, options.path, options.datasets, options.count)
-    except (ModelFileError, CorpusError, FileNotFoundError) as error:
+    except (ModelFileError, CorpusError, FileNotFoundError, SeedError) as error:
         fail(str(error))
-    melody, piano = part(model, MELODY), part(model, PIANO)
+    melody, piano = (program_of(name, model.vocabulary) for name in (MELODY, PIANO))
     beat = model.vocabulary.grid.steps_per_beat
     written = []
     for number, song in enumerate(songs, start=1):
         seed = voices_of(song, model.vocabulary, [MELODY])
         written.append(compose(model, seed, None, random_seed=number)[0].score)
     totals = np.zeros((3, 2), dtype=int)
-    names = ("song", "piano notes", "written", "held", "written", "belong", "written", "another's")
-    print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
+    head("song", "piano notes", "written", "held", "written", "belong", "written", "another's")
     for number, (song, new) in enumerate(zip(songs, written, strict=True), start=1):
         tune, other = notes_of(song, melody), written[number % len(written)]
         pianos = [notes_of(score, piano) for score in (song, new, other)]
         counts = np.array([belonging(tune, its, beat) for its in pianos])
         totals += counts
         shares = [held(its, 4 * beat) for its in pianos[:2]]
-        cells = [number, *map(len, pianos[:2]), *shares, *(f"{n} of {of}" for n, of in counts)]
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-    shares = [f"{n / max(of, 1):.0%} of {of}" for n, of in totals]
-    print("| " + " | ".join(["all", *[""] * 4, *shares]) + " |")
+        row(str(number), *map(len, pianos[:2]), *shares, *(f"{n} of {of}" for n, of in counts))
+    row("all", *[""] * 4, *(f"{n / max(of, 1):.0%} of {of}" for n, of in totals))
 
 
 if __name__ == "__main__":

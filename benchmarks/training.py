@@ -17,7 +17,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import product, repeat
@@ -177,19 +177,17 @@ def _ours(
 
 def plain(shape: Shape, dropout: float, precision: str) -> Step:
     """Return a step of GPT-2 as nanoGPT has it."""
-    torch.manual_seed(0)
-    sizes = shape.words.size, shape.width, dropout, shape.layers, shape.context
-    return _with_adamw(PlainGPT2(*sizes), precision, shape)
+    return _of_gpt2(PlainGPT2, shape, dropout, precision)
 
 
 def by_transformers(shape: Shape, dropout: float, precision: str) -> Step:
     """Return a step of GPT-2 in transformers."""
+    return _of_gpt2(of_transformers, shape, dropout, precision)
+
+
+def _of_gpt2(make: Callable[..., Any], shape: Shape, dropout: float, precision: str) -> Step:
     torch.manual_seed(0)
-    sizes = shape.words.size, shape.width, dropout, shape.layers, shape.context
-    return _with_adamw(of_transformers(*sizes), precision, shape)
-
-
-def _with_adamw(model: nn.Module, precision: str, shape: Shape) -> Step:
+    model = make(shape.words.size, shape.width, dropout, shape.layers, shape.context)
     adamw = AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1)
     return Step(model.train(), adamw, precision, shape)
 

@@ -105,11 +105,11 @@ class VoiceRanges:
         vocabulary = given.vocabulary
         self._given, self._notes = given, vocabulary.ids(Kind.NOTE)
         pitch = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
-        of_given = given.notes.note // vocabulary.pitch_count, given.notes.note % len(pitch)
+        given_number, given_pitch = np.divmod(given.notes.note, len(pitch))
         is_within = np.ones((len(vocabulary.programs), len(pitch)), dtype=bool)
         for number, program in enumerate(vocabulary.programs):
             if program in ranges:
-                own = pitch[of_given[1][of_given[0] == number]]
+                own = pitch[given_pitch[given_number == number]]
                 low, high = ranges[program]
                 is_within[number] = pitch >= min([low, *own])
                 is_within[number] &= pitch <= max([high, *own])

@@ -214,7 +214,7 @@ def _are_finals(finals: dict[str, Any]) -> bool:
     """Return whether a summary's `finals` are what `final_positions` counts."""
     return all(
         isinstance(of_meter, dict)
-        and all(position.isdecimal() and len(position) < 9 for position in of_meter)
+        and all(map(_is_number, of_meter))
         and all(isinstance(count, int) and 0 < count < 2**31 for count in of_meter.values())
         for of_meter in finals.values()
     )
@@ -231,10 +231,7 @@ def _are_keys(keys: dict[str, Any]) -> bool:
 def _are_ranges(ranges: dict[str, Any]) -> bool:
     """Return whether a summary's `ranges` are what `pitch_ranges` gives."""
     return all(
-        program.isdecimal()
-        and len(program) < 9
-        and _are_integers(ends, 2, 127)
-        and ends[0] <= ends[1]
+        _is_number(program) and _are_integers(ends, 2, 127) and ends[0] <= ends[1]
         for program, ends in ranges.items()
     )
 
@@ -256,6 +253,11 @@ def _are_integers(values: Any, count: int, most: int) -> bool:
         and len(values) == count
         and all(isinstance(value, int) and 0 <= value <= most for value in values)
     )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a key of JSON is a whole number that is not too long to read."""
+    return text.isdecimal() and len(text) < 9
 
 
 def _is_not_negative(value: float) -> bool:

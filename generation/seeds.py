@@ -70,7 +70,7 @@ class Seed:
         if len(np.unique(self.score.notes["program"])) > 1:
             raise SeedError("the seed has several voices: give one, or leave the voice open")
         notes = self.score.notes.copy()
-        notes["program"] = _program(voice, vocabulary)
+        notes["program"] = program_of(voice, vocabulary)
         return replace(self, score=replace(self.score, notes=notes))
 
 
@@ -271,7 +271,7 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = ()
     if not there:
         raise SeedError("there is no voice in it that has pitches")
     kept, changes = [], []
-    programs = sorted({_program(voice, vocabulary) for voice in voices or (1,)})
+    programs = sorted({program_of(voice, vocabulary) for voice in voices or (1,)})
     if not voices:  # a part is found by its name
         programs = sorted(p for p in there if p < len(vocabulary.grid.parts))[:1] or programs
     numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
@@ -335,13 +335,13 @@ def rewrite_from_midi(
     if not 1 - upbeat <= first <= end <= last:
         asked = f"bar {first}" if first == end else f"bars {first}-{end}"
         raise MidiError(f"{name}: no {asked}, it has bars {1 - upbeat} to {last}")
-    programs = [_program(voice, vocabulary) for voice in voices]
+    programs = [program_of(voice, vocabulary) for voice in voices]
     programs = programs or np.unique(fitted.notes["program"]).tolist()
     seed = rewritten(fitted, vocabulary, range(first - 1 + upbeat, end + upbeat), programs)
     return replace(seed, changes=tuple(changes))
 
 
-def _program(voice: Voice, vocabulary: Vocabulary) -> int:
+def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
     """Return the program of an instrument of the vocabulary."""
     programs = _pitched(vocabulary.programs)
     if isinstance(voice, str):

@@ -309,17 +309,15 @@ def slow_sample(decoder, prompts, grammar, generator, sampling, max_tokens):
         yield ids
 
 
+def sampled(decoder, prompts, grammar, *, seed=0, **options):
+    """What `sample` yields after prompts, as it yields it."""
+    generator = torch.Generator().manual_seed(seed)
+    return sample(decoder, prompts, grammar, grammar.after(prompts), generator=generator, **options)
+
+
 def run(decoder, prompts, grammar, sampling, *, seed=0, max_tokens=60):
     """All that `sample` yields: (steps, B)."""
-    steps = sample(
-        decoder,
-        prompts,
-        grammar,
-        grammar.after(prompts),
-        generator=torch.Generator().manual_seed(seed),
-        sampling=sampling,
-        rebase=a_few,
-    )
+    steps = sampled(decoder, prompts, grammar, seed=seed, sampling=sampling, rebase=a_few)
     return np.array(list(itertools.islice(steps, max_tokens))).reshape(-1, len(prompts))
 
 
@@ -354,14 +352,7 @@ def test_where_there_is_no_choice_the_decoder_is_asked_only_if_there_is_one_late
         asked.append(cache.length)
         return decode_one(decoder, ids, cache, side)
 
-    steps = sample(
-        decoder,
-        prompts,
-        grammar,
-        grammar.after(prompts),
-        generator=torch.Generator().manual_seed(0),
-        step=step,
-    )
+    steps = sampled(decoder, prompts, grammar, step=step)
     fast = np.array([next(steps) for _ in range(C - 1)])
     generator = torch.Generator().manual_seed(0)
     slow = list(slow_sample(decoder, prompts, grammar, generator, SamplingOptions(), C - 1))
@@ -443,15 +434,7 @@ def test_it_yields_as_it_goes(decoder):
 def test_steps_kept_from_call_to_call_change_nothing(decoder):
     grammar, steps = CountGrammar(20, 40), speed_up(copy.deepcopy(decoder))
     for prompts in (PROMPTS, PROMPTS[:1], PROMPTS):
-        kept = sample(
-            decoder,
-            prompts,
-            grammar,
-            grammar.after(prompts),
-            generator=torch.Generator().manual_seed(0),
-            rebase=a_few,
-            step=steps,
-        )
+        kept = sampled(decoder, prompts, grammar, rebase=a_few, step=steps)
         assert np.array_equal(
             np.array(list(kept)), run(decoder, prompts, grammar, SamplingOptions())
         )
@@ -465,14 +448,7 @@ def test_what_is_forgotten_takes_no_memory(decoder):
         return a_few(history)
 
     grammar = CountGrammar(10 * C, 10 * C)
-    new = sample(
-        decoder,
-        PROMPTS[:1],
-        grammar,
-        grammar.after(PROMPTS[:1]),
-        generator=torch.Generator().manual_seed(0),
-        rebase=watch,
-    )
+    new = sampled(decoder, PROMPTS[:1], grammar, rebase=watch)
     assert len(list(new)) > 9 * C
     assert len(seen) > 9
     assert max(seen) == C + 1  # the context and the id that did not fit in
@@ -480,13 +456,7 @@ def test_what_is_forgotten_takes_no_memory(decoder):
 
 def test_a_full_context_without_a_rebase_is_an_error(decoder):
     grammar = CountGrammar(50, 60)
-    steps = sample(
-        decoder,
-        PROMPTS,
-        grammar,
-        grammar.after(PROMPTS),
-        generator=torch.Generator(),
-    )
+    steps = sampled(decoder, PROMPTS, grammar)
     with pytest.raises(ValueError, match="context of 12 tokens is full"):
         list(steps)
 
@@ -509,26 +479,12 @@ def test_a_row_within_half_the_context_is_never_rebased(decoder):
         assert len(history) > C // 2
         return history[-C // 2 :]
 
-    steps = sample(
-        decoder,
-        prompts,
-        grammar,
-        grammar.after(prompts),
-        generator=torch.Generator().manual_seed(0),
-        rebase=watch,
-    )
+    steps = sampled(decoder, prompts, grammar, rebase=watch)
     assert len(list(itertools.islice(steps, 30))) == 30
 
 
 def test_a_rebase_that_does_not_shorten_is_an_error(decoder):
     grammar = CountGrammar(50, 60)
-    steps = sample(
-        decoder,
-        PROMPTS,
-        grammar,
-        grammar.after(PROMPTS),
-        generator=torch.Generator(),
-        rebase=lambda history: history,
-    )
+    steps = sampled(decoder, PROMPTS, grammar, rebase=lambda history: history)
     with pytest.raises(ValueError, match=r"rebase gave \d+ tokens, not 1 to 11"):
         list(steps)

@@ -4,12 +4,11 @@ import { barStarts, clockOf, emptyPiece, keyOf, lastEnd, noteName, where, withBa
 import { Recorder } from "./record.js";
 import { Roll, drawSmall } from "./roll.js";
 import { Server, post } from "./server.js";
-import { Session, fromLink, toLink } from "./session.js";
+import { Session, VARIATIONS, fromLink, toLink } from "./session.js";
 import { Settings } from "./settings.js";
 import { Player, Sound } from "./sound.js";
 import { showWhy } from "./why.js";
 
-const VARIATIONS = 4;
 const EXAMPLES = [
   ["Twinkle, twinkle", "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"],
   ["Ode to Joy", "E5 E5 F5 G5 G5 F5 E5 D5 C5 C5 D5 E5 E5:1.5 D5:.5 D5:2"],

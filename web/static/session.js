@@ -41,7 +41,7 @@ export class Session {
     this.states = states.slice(-MOST_STATES).map(({ piece, label, written, before, variations, chosen }, number) => Object.freeze({
       piece: get(piece), label: String(label), before: Number.isInteger(before) && before >= 0 && before < number ? before : null,
       written: written ? { ...written, piece: get(written.piece) } : null,
-      variations: variations?.slice(0, MOST_VARIATIONS).map(get) ?? null, chosen: Number.isInteger(chosen) && variations?.[chosen] !== undefined ? chosen : 0,
+      variations: variations?.slice(0, VARIATIONS).map(get) ?? null, chosen: Number.isInteger(chosen) && variations?.[chosen] !== undefined ? chosen : 0,
     }));
     this.at = this.states.length - 1;
   }
@@ -49,7 +49,8 @@ export class Session {
 
 const MOST_TEXT = 2 ** 20; // characters that a link holds, unpacked
 const MOST_LINK = 32000; // characters of a link of several states
-const MOST_STATES = 32, MOST_VARIATIONS = 4;
+const MOST_STATES = 32;
+export const VARIATIONS = 4; // of a click
 
 async function through(stream, bytes) {
   const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
