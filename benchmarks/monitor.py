@@ -17,6 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from lightning.pytorch import Trainer
+
 import train
 from common.cli import Parser
 from training import tensorboard
@@ -61,7 +63,7 @@ def main() -> None:
     for label, hooks in (("points", AT_POINTS), ("steps", AT_STEPS)):
         for owner, name in hooks:
             timed(owner, name, seconds, label)
-    timed(train.Trainer, "fit", seconds, "run")
+    timed(Trainer, "fit", seconds, "run")
     with tempfile.TemporaryDirectory() as folder:
         train.main(["fit", "--config", str(CONFIG), "--run", f"{folder}/run"])
 

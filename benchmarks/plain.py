@@ -55,5 +55,5 @@ class _WithoutSide:
 
 
 if __name__ == "__main__":
-    with patch.object(train, "MusicDataModule", PlainDataModule):
+    with patch("training.command.MusicDataModule", PlainDataModule):
         train.main([*sys.argv[1:], *PLAIN])

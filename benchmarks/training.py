@@ -42,7 +42,7 @@ from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
-from train import StepProgress, retain_freed_memory
+from training.command import StepProgress, retain_freed_memory
 from training.module import MusicModule, cross_entropy
 from training.optimizer import MuonAdamW
 from training.tensorboard import RunLogger

@@ -43,12 +43,13 @@ def explained(message: str, options: Iterable[str], advice: str) -> str:
     if stray == message:
         return message
     word = stray.split()[0].partition("=")[0]
-    if not word.startswith("-"):
-        return f"{message}; {advice}" if advice else message
-    names = {option.lstrip("-").rpartition(".")[2]: option for option in options}
+    is_option = word.startswith("-")
+    kind = [it for it in options if it.startswith("-") == is_option and it != word]
+    names = {option.lstrip("-").rpartition(".")[2]: option for option in kind}
     name = word.lstrip("-").rpartition(".")[2]
-    like = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
-    return f"{message}; is {names[like[0]]} meant?" if like else message
+    like = difflib.get_close_matches(name, names, n=1, cutoff=0.66)
+    hint = f"is {names[like[0]]} meant?" if like else "" if is_option else advice
+    return f"{message}; {hint}" if hint else message
 
 
 def with_command_first(words: Sequence[str], commands: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 import train
+import training.command  # noqa: F401  # all that a run imports
 
 
 def run_apart(folder, words, prepare):

@@ -45,18 +45,21 @@ def free_port():
         return str(listener.getsockname()[1])
 
 
-def be_rank(rank, folder, arguments, first, environment, train):
+def be_rank(rank, folder, arguments, first, environment):
+    import train
+    from training.command import rank_zero_only
+
     os.chdir(folder)
     os.environ.update({"LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"})
     for name, values in environment.items():
         os.environ[name] = values[rank]
-    train.rank_zero_only.rank = rank
+    rank_zero_only.rank = rank
     for descriptor, name in ((1, "out"), (2, "err")):
         file = os.open(f"{name}{rank}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(file, descriptor)
     code = 1
     try:
-        exec(first, {"rank": rank, "train": train})
+        exec(first, {"rank": rank})
         train.main(arguments)
         code = 0
     except SystemExit as left:
@@ -88,7 +91,7 @@ def wait_for(numbers):
 
 
 def main():
-    import train
+    import training.command  # noqa: F401  # all that a run imports
 
     for line in sys.stdin:
         folder, arguments, first, environment = json.loads(line)
@@ -97,7 +100,7 @@ def main():
         for rank in (0, 1):
             numbers.append(os.fork())
             if numbers[-1] == 0:
-                be_rank(rank, folder, arguments, first, environment, train)
+                be_rank(rank, folder, arguments, first, environment)
         codes = wait_for(numbers)
         texts = [[Path(folder, f"{n}{r}").read_text() for r in (0, 1)] for n in ("out", "err")]
         print(json.dumps([codes, *texts]), flush=True)

@@ -27,7 +27,7 @@ DATA_MAY_IMPORT = {
     "data.corpus": {"data", "data.midi", "data.tokens"},
     "data.batches": {"data", "data.midi", "data.tokens", "data.corpus"},
 }
-LIGHTNING = ("data/batches/datamodule.py", "training/", "train.py")
+LIGHTNING = ("data/batches/datamodule.py", "training/")
 SERVERS = ("web/", "play.py")
 MATPLOTLIB = ("evaluation/charts.py",)
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}

@@ -19,6 +19,8 @@ from model.serialization import load_model_file
 from tests.folders import write_tunes
 from training import tensorboard
 from training.checkpoints import run_folder
+from training.command import StepProgress, fast_precision
+from training.tensorboard import MusicMonitor
 
 CONFIGS = Path(train.__file__).parent / "configs"
 
@@ -137,7 +139,7 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, 
         raise SystemExit("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(train.MusicMonitor, "on_train_batch_end", stop)
+        patched.setattr(MusicMonitor, "on_train_batch_end", stop)
         with pytest.raises(SystemExit, match="killed"):
             fit(folder)
     assert Path("runs/smoke/config.yaml").is_file()
@@ -148,7 +150,7 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, 
 
 
 def test_the_progress_of_a_run_that_goes_on_has_an_end():
-    progress = train.StepProgress()
+    progress = StepProgress()
     trainer = SimpleNamespace(max_steps=9, accumulate_grad_batches=2, global_step=4)
     progress._trainer = trainer
     progress.on_train_start(trainer)
@@ -203,7 +205,7 @@ def test_a_context_shorter_than_what_is_shown_is_shown_whole(folder):
 )
 def test_a_processor_computes_in_bf16_where_that_is_faster(monkeypatch, capabilities, precision):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    assert train.fast_precision("cpu") == precision
+    assert fast_precision("cpu") == precision
 
 
 def test_the_classic_decoder_trains_and_generates(folder):

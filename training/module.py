@@ -20,6 +20,7 @@ from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormP
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
+from training.arguments import NO_END
 from training.checks import RunError, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.metrics import gradient_norms, learning_rates
@@ -250,7 +251,7 @@ class MusicModule(LightningModule):
         """
         settings, total = self.hparams, self.trainer.max_steps
         if total < 1:
-            raise RunError("the run has no end: give --config FILE.yaml, or --trainer.max_steps")
+            raise RunError(NO_END)
         optimizer = MuonAdamW(
             self.decoder,
             settings["learning_rate"],

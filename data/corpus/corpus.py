@@ -19,15 +19,13 @@ from typing import Self
 
 from common.files import replace_folder
 from common.text import printable
-from data.corpus.find_files import find_midi_files
+from data.corpus.find_files import EMBEDDED, find_midi_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import FORMAT, Split, SplitCounts
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary
 
 __all__ = ["SPLITS", "Corpus", "CorpusError", "CorpusOptions", "open_corpus"]
-
-EMBEDDED = ("bach", "folk")  # the paths that mean embedded corpora
 
 
 @dataclass(frozen=True)

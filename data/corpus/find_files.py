@@ -12,6 +12,22 @@ from collections import deque
 from pathlib import Path
 
 SUFFIXES = (".mid", ".midi")
+EMBEDDED = ("bach", "folk")  # the paths that mean embedded corpora
+
+
+def check_folder(folder: str | Path) -> None:
+    """Check that a folder can be listed.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError, PermissionError: it cannot.
+    """
+    try:
+        os.scandir(folder).close()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{folder}: no such folder") from None
+    except NotADirectoryError:
+        message = f"{folder}: a file, where a folder of MIDI files is needed"
+        raise NotADirectoryError(message) from None
 
 
 def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:
@@ -27,13 +43,7 @@ def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]
     Raises:
         FileNotFoundError, NotADirectoryError, PermissionError: the folder itself cannot be listed.
     """
-    try:
-        os.scandir(folder).close()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{folder}: no such folder") from None
-    except NotADirectoryError:
-        message = f"{folder}: a file, where a folder of MIDI files is needed"
-        raise NotADirectoryError(message) from None
+    check_folder(folder)
     found: list[str] = []
     left_out: list[tuple[str, str]] = []
     root = os.path.join(folder, "")

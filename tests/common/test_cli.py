@@ -14,6 +14,7 @@ from common.cli import (
     Parser,
     check_file,
     ended_by_ctrl_c,
+    explained,
     fail,
     file_name,
     number,
@@ -79,6 +80,20 @@ def test_what_no_option_takes_is_told_with_what_may_be_meant(words, meant, capsy
         parser.parse_args(words if words[0] == "play" else ["play", *words])
     (line,) = capsys.readouterr().err.splitlines()
     assert meant in line
+
+
+@pytest.mark.parametrize(
+    ("stray", "hint"),
+    [
+        ("tset --run x", "; is test meant?"),
+        ("fit", "; name one"),  # once more: a word that is known does not explain itself
+        ("--rnu x", "; is --run meant?"),
+        ("--tests", ""),  # a command is no option
+    ],
+)
+def test_a_word_is_told_with_the_command_or_option_that_it_resembles(stray, hint):
+    message = f"unrecognized arguments: {stray}"
+    assert explained(message, ["fit", "test", "--run"], "name one") == f"{message}{hint}"
 
 
 def test_a_command_may_stand_after_options():
@@ -150,6 +165,7 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_word(command, tmp_path)
     """Libraries would turn it into errors of their own, or lose it: numpy and torch do."""
     (tmp_path / "numpy.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
     here = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    words = [sys.executable, *command.split(), *(["fit"] if command == "train.py" else [])]
+    options = ["--config", "configs/smoke.yaml"] if command == "train.py" else []
+    words = [sys.executable, *command.split(), *options]
     ran = subprocess.run(words, cwd=ROOT, env=os.environ | here, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")

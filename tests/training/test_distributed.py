@@ -11,6 +11,7 @@ import torch
 
 import train
 from tests.folders import write_tunes
+from training.module import MusicModule
 
 CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 TUNES = ("--config", CONFIG, "--data.path", "tunes", "--trainer.enable_progress_bar", "false")
@@ -35,8 +36,9 @@ noted(training.checkpoints, "save_model_file", "model")
 """
 STEP = """
 import numpy, torch
+from training import command
 
-class Noting(train.MusicModule):
+class Noting(command.MusicModule):
     def training_step(self, batch, batch_idx):
         if self.global_step == 0:
             numpy.save(f"windows{rank}.npy", batch["ids"].numpy())
@@ -47,22 +49,24 @@ class Noting(train.MusicModule):
             gradients = [weight.grad.flatten() for weight in self.parameters()]
             numpy.save(f"gradients{rank}.npy", torch.cat(gradients).numpy())
 
-train.MusicModule = Noting
+command.MusicModule = Noting
 """
 # Ends both in the middle of a run.
 STOPS = """
+from training.tensorboard import MusicMonitor
 def stop(self, trainer, *_):
     if trainer.global_step == 15:
         raise SystemExit(7)
-train.MusicMonitor.on_train_batch_end = stop
+MusicMonitor.on_train_batch_end = stop
 """
 # Tells the second process to stop after its third step.
 TERMINATES = """
 import os, signal
+from training.tensorboard import MusicMonitor
 def stop(self, trainer, *_):
     if rank and trainer.global_step == 3:
         os.kill(os.getpid(), signal.SIGTERM)
-train.MusicMonitor.on_train_batch_end = stop
+MusicMonitor.on_train_batch_end = stop
 """
 
 
@@ -97,8 +101,9 @@ def test_two_processes_make_the_step_of_one_with_their_windows(trained, monkeypa
     mine = [np.load(trained / f"windows{rank}.npy") for rank in (0, 1)]
     assert not np.array_equal(*mine)
     monkeypatch.chdir(trained)
-    monkeypatch.setattr(train, "MusicModule", train.MusicModule)  # STEP puts another in its place
-    exec(STEP, {"rank": "one", "train": train})
+    # STEP puts another in its place
+    monkeypatch.setattr("training.command.MusicModule", MusicModule)
+    exec(STEP, {"rank": "one"})
     twice = ("--data.batch_size", 4, "--trainer.max_steps", 1, "--run", "runs/one")
     train.main(list(map(str, ("fit", *CPU, *twice))))
     whole = np.load("windowsone.npy")
@@ -141,11 +146,12 @@ def test_a_run_of_two_goes_on_to_the_same_bits(ranks, trained):
     ("options", "first", "words"),
     [
         (("--data.path", "empty"), "", "no .mid"),  # in one process, that builds the corpus
-        (("--trainer.max_steps", -1), "", "no end"),  # in both
+        (("--model.begin_with", "none.safetensors"), "", "none.safetensors"),  # in both
         (
             (),
-            "def fail(*_): raise train.RunError('broken')\n"
-            "if rank: train.MusicModule.on_train_batch_start = fail",
+            "from training.module import MusicModule, RunError\n"
+            "def fail(*_): raise RunError('broken')\n"
+            "if rank: MusicModule.on_train_batch_start = fail",
             "broken",  # in the other
         ),
     ],

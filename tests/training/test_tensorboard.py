@@ -7,12 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import train
 from tests.folders import enter_same_tunes, run_of_tunes
 from training import tensorboard
+from training.checkpoints import StopError
+from training.module import MusicModule
+from training.tensorboard import MusicMonitor
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
@@ -147,8 +151,8 @@ def test_a_path_that_is_no_text_is_shown_escaped():
 
 
 def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
-    monkeypatch.setattr(train.MusicMonitor, "on_train_start", lambda *_: None)
-    monkeypatch.setattr(train.MusicMonitor, "on_train_batch_end", lambda *_: None)
+    monkeypatch.setattr(MusicMonitor, "on_train_start", lambda *_: None)
+    monkeypatch.setattr(MusicMonitor, "on_train_batch_end", lambda *_: None)
     fit("--run", "bare")
     assert not EventAccumulator("bare").Reload().Tags()["images"]
     with_pictures, without = weights(whole / "run"), weights(folder / "bare")
@@ -190,11 +194,9 @@ def test_a_model_that_cannot_be_copied_is_reported_and_the_run_goes_on(folder, m
     assert (folder / "run" / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize(
-    "stop", [KeyboardInterrupt(), train.SIGTERMException(), train.StopError(15, 4)]
-)
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SIGTERMException(), StopError(15, 4)])
 def test_what_stops_a_run_is_not_passed_over(folder, stop):
-    monitor = train.MusicMonitor()
+    monitor = MusicMonitor()
     with pytest.raises(type(stop)), monitor._guarded("a picture", torch.device("cpu")):
         raise stop
     assert not monitor.failed
@@ -204,7 +206,7 @@ def test_random_numbers_are_as_if_nothing_had_been_shown():
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    with train.MusicMonitor()._guarded("a picture", torch.device("cpu")):
+    with MusicMonitor()._guarded("a picture", torch.device("cpu")):
         torch.rand(100)
     assert torch.equal(torch.rand(2), expected)
 
@@ -213,7 +215,7 @@ def test_a_run_that_goes_on_shows_no_point_twice(whole, shown, folder, monkeypat
     class Killed(BaseException):
         pass
 
-    begin = train.MusicModule.on_train_batch_start
+    begin = MusicModule.on_train_batch_start
 
     def killed(self, batch, batch_idx):
         if self.global_step == 6:  # past the first point and a validation
@@ -221,7 +223,7 @@ def test_a_run_that_goes_on_shows_no_point_twice(whole, shown, folder, monkeypat
         begin(self, batch, batch_idx)
 
     with monkeypatch.context() as patch:
-        patch.setattr(train.MusicModule, "on_train_batch_start", killed)
+        patch.setattr(MusicModule, "on_train_batch_start", killed)
         with pytest.raises(Killed):
             fit("--run", "run", "--ckpt_path", "last")
     fit("--run", "run", "--ckpt_path", "last")
