@@ -39,10 +39,7 @@ CLASSES = {  # group of options: module and class
 }
 OF_THE_CLI = {"model", "datamodule", "dataloaders", "train_dataloaders", "val_dataloaders"}
 # jsonargparse's words of settings in a file that are none; real ones have no group.
-UNKNOWN = re.compile(
-    r"(?:Group '(\S+)'|Subcommand '\w+') does not accept option '(\S+)'"
-    r"|Option '(\S+)' is not accepted"
-)
+UNKNOWN = re.compile(r"(?:Group '(\S+)'|Subcommand '\w+')?(?: does not accept o|O)ption '(\S+)'")
 # Help, --print_config, options of a class that is chosen by name, and addresses.
 LEFT_TO_LIGHTNING = re.compile(r"-h$|--help|--print_config|--\w+\.\w+\.|.*://", re.DOTALL)
 
@@ -115,7 +112,7 @@ def _parser(subcommand: str) -> ArgumentParser:
     stand_ins = {group: _stand_in(*name) for group, name in CLASSES.items()}
     for group, stand_in in stand_ins.items():
         parser.add_class_arguments(stand_in, group, fail_untyped=False, sub_configs=True)
-    parser.add_argument("--run", default="runs/music")
+    parser.add_argument("--run", type=str, default="runs/music")
     parser.link_arguments("model.context_length", "data.context_length")
     method = getattr(stand_ins["trainer"], subcommand)
     skipped: set[str | int] = {name for name in signature(method).parameters if name in OF_THE_CLI}
@@ -128,14 +125,12 @@ def _stand_in(module: str, name: str) -> type:
     package, *rest = module.split(".")
     (folder,) = find_spec(package).submodule_search_locations  # type: ignore[union-attr, misc]
     source = Path(folder, *rest).with_suffix(".py").read_text(encoding="utf-8")
-    found = next(
-        n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == name
-    )
-    methods = [n for n in found.body if isinstance(n, ast.FunctionDef)]
-    kept = [n for n in methods if n.name in ("__init__", *SUBCOMMANDS)]
-    for method in kept:
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    (found,) = [node for node in classes if node.name == name]
+    methods = [node for node in found.body if isinstance(node, ast.FunctionDef)]
+    found.bases, found.body = [], [m for m in methods if m.name in ("__init__", *SUBCOMMANDS)]
+    for method in methods:
         method.body, method.decorator_list = [ast.Pass()], []
-    found.bases, found.body = [], [*kept]
     unknown = dict.fromkeys((n.id for n in ast.walk(found) if isinstance(n, ast.Name)), Any)
     names = unknown | vars(builtins) | vars(typing) | vars(model.config)
     exec(ast.unparse(found), names)

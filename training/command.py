@@ -116,7 +116,7 @@ class EtudeCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the options that Lightning does not have, and our defaults for its own."""
-        parser.add_argument("--run", default="runs/music", help="the folder of this run")
+        parser.add_argument("--run", type=str, default="runs/music", help="the folder of this run")
         parser.link_arguments("model.context_length", "data.context_length")
         parser.add_lightning_class_args(MusicMonitor, "monitor")
         parser.add_lightning_class_args(Checkpoints, "checkpoint")

@@ -49,10 +49,11 @@ def workplace(tmp_path, monkeypatch):
     for name, text in {
         "model.yaml": "n_layer: 3\n",
         "callbacks.yaml": "- class_path: LearningRateMonitor\n",
-        "nested.yaml": "model: model.yaml\ntrainer: {max_steps: 3, callbacks+: {class_path: Timer}}",
+        "nested.yaml": "model: model.yaml\ntrainer: {callbacks+: {class_path: Timer}}\n",
         "wrong.yaml": "model:\n  n_layers: 3\n",
         "misspelt.yaml": "modle:\n  n_layer: 3\n",
         "broken.yaml": "model: [1",
+        "number.yaml": "run: 5\n",
     }.items():
         Path(name).write_text(text)
     Path("noise.bin").write_bytes(b"\xe0")
@@ -138,6 +139,7 @@ def test_a_value_is_refused_only_where_the_full_parser_refuses_it(full_parsers, 
         ("--config wrong.yaml", "setting: model.n_layers; is --model.n_layer meant?"),
         ("--config misspelt.yaml", "setting: modle.n_layer; is --model.n_layer meant?"),
         ("--config broken.yaml", "line 1, column 8"),
+        ("--config number.yaml", "--run: Expected a str. Got value: 5"),
         ("--config noise.bin", "--config takes a .yaml"),
         ("--model.n_layer --run x", "argument --model.n_layer: expected one argument"),
         ("--model.n_layer four", "--model.n_layer: Expected a int. Got value: four"),
