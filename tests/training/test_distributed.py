@@ -17,6 +17,7 @@ CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 TUNES = ("--config", CONFIG, "--data.path", "tunes", "--trainer.enable_progress_bar", "false")
 CPU = (*TUNES, "--trainer.accelerator", "cpu", "--trainer.precision", "32-true")
 TWO = (*CPU, "--trainer.devices", 2, "--trainer.strategy", "ddp")
+UNREAD = ("fit", *CPU, "--data.path", "bach")  # what is embedded is there, and not yet read
 
 # What a process notes: what it builds and writes; its first windows and gradients.
 WRITES = """
@@ -206,7 +207,7 @@ def test_what_cannot_train_is_refused_before_anything_is_read(
 ):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, ("fit", *CPU, f"--trainer.{option}", value))))
+        train.main(list(map(str, (*UNREAD, f"--trainer.{option}", value))))
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words)
@@ -218,7 +219,7 @@ def test_the_variables_of_nodes_are_numbers(tmp_path, monkeypatch, capsys, name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, "295oo")
     with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, ("fit", *CPU, "--trainer.num_nodes", 2))))
+        train.main(list(map(str, (*UNREAD, "--trainer.num_nodes", 2))))
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{name} must be a whole number, not '295oo'" in line
@@ -238,7 +239,7 @@ def test_the_variables_of_nodes_are_numbers(tmp_path, monkeypatch, capsys, name)
 def test_strategies_that_shard_are_refused(tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, ("fit", *CPU, "--trainer.strategy", name))))
+        train.main(list(map(str, (*UNREAD, "--trainer.strategy", name))))
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in (name, "Muon", "ddp"))
