@@ -262,8 +262,8 @@ def test_a_run_is_kept_between_validations_too(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("content", ["half", "nothing", "zip", "code"])
-def test_what_is_no_whole_checkpoint_is_refused_in_a_line(whole, tmp_path, capsys, content):
-    path = tmp_path / "given.ckpt"
+def test_what_is_no_whole_checkpoint_is_refused_in_a_line(whole, folder, capsys, content):
+    path = folder / "given.ckpt"
     file = (whole / "run" / "checkpoints" / "last.ckpt").read_bytes()
     if content == "half":
         path.write_bytes(file[: len(file) // 2])
