@@ -1,4 +1,4 @@
-"""How often pieces end as pieces do: chorales that a model samples, beside those of its corpus.
+"""How often pieces and phrases end as they do: chorales that a model samples, beside those of its corpus.
 
     python -m benchmarks.endings
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
@@ -16,6 +16,10 @@ told of the end. Then it only stops where the bars are full.
     quarter    the whole final chord sounds for a quarter note or longer
     quarters   how long it sounds, in quarter notes
     onsets     points in time, in the last bar, at which notes begin
+    phrases    spans of two bars that end with a triad that all hold for a quarter or longer, and
+               leave together (`phrase_regularity` in evaluation/cadences.py)
+    anywhere   the same with each of these chords in either bar of its span, at random: how
+               regular they are by chance
 
 Shares are in percent; after each figure its standard error.
 """
@@ -33,26 +37,31 @@ import torch
 from common.cli import Parser, fail, positive_integer, random_seed
 from data.corpus.corpus import CorpusError
 from data.score import Score
-from evaluation.cadences import ending_figures
+from evaluation.cadences import ending_figures, phrase_ends, phrase_regularity, two_bars
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
 from generation.defaults import newest_model
 from generation.model import Model, corpus_of, load
 from model.serialization import ModelFileError
 
-DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2}  # after the point
+# Digits after the point.
+DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2, "phrases": 1, "anywhere": 1}
 
 
 def features(score: Score) -> dict[str, float]:
     """Return the figures of one piece, by name; shares are 0 or 100."""
     triad, tonic, quarters = ending_figures(score)
     onsets = score.notes["onset"]
+    ends, span = phrase_ends(score), two_bars(score)
+    apart = np.random.default_rng(0).integers(0, 2, len(ends)) * (span // 2)
     return {
         "tonic": 100 * tonic,
         "triad": 100 * triad,
         "quarter": 100 * (quarters >= 1),
         "quarters": quarters,
         "onsets": len(np.unique(onsets[onsets >= score.bar_starts[-2]])),
+        "phrases": 100 * phrase_regularity(ends, score),
+        "anywhere": 100 * phrase_regularity(ends + apart, score),
     }
 
 

@@ -14,8 +14,11 @@ from evaluation.cadences import (
     ends_on_tonic,
     final_chord,
     final_positions,
+    phrase_ends,
+    phrase_regularity,
     root_of_triad,
     sounding_notes,
+    two_bars,
 )
 from tests.music import EMPTY, chord, line, piece
 
@@ -106,6 +109,35 @@ def test_where_pieces_end_is_counted_by_meter():
     bars = [(4, 4, 12), (4, 4, 48), (4, 4, 36)]
     upbeat = piece([(0, 12, 60, 80, 0), (84, 12, 62, 80, 0)], bars)
     assert final_positions([waltz, upbeat, upbeat, EMPTY]) == {"3/4": {"0": 1}, "4/4": {"24": 2}}
+
+
+BASS, TOP = 43, 40  # programs
+
+
+@pytest.mark.parametrize(
+    ("notes", "is_end"),
+    [
+        ([(36, 12, 48, 80, BASS), (36, 12, 64, 80, TOP)], True),
+        ([(0, 48, 48, 80, BASS), (36, 12, 64, 80, TOP)], True),
+        ([(0, 48, 48, 80, BASS), (42, 6, 64, 80, TOP)], False),  # the top moves in eighths
+        ([(36, 24, 48, 80, BASS), (36, 12, 64, 80, TOP)], False),  # the bass holds on
+        ([(36, 12, 52, 80, BASS), (36, 12, 60, 80, TOP)], False),  # the third in the bass
+        ([(36, 12, 48, 80, BASS), (36, 12, 64, 80, BASS)], False),  # the top rests
+    ],
+)
+def test_a_phrase_ends_with_a_long_chord_that_all_leave(notes, is_end):
+    later = [(72, 12, 50, 80, BASS), (72, 12, 52, 80, TOP)]
+    score = piece([*notes, *later], [(4, 4, 48)] * 2)
+    assert (48 in phrase_ends(score)) == is_end
+    assert len(phrase_ends(EMPTY)) == 0
+
+
+def test_how_regularly_phrases_end():
+    score = piece([(383, 1, 60, 80, 0)], [(4, 4, 12)] + [(4, 4, 48)] * 8)
+    assert two_bars(score) == 96  # the upbeat does not count
+    assert phrase_regularity(np.array([60, 156, 252, 348]), score) == 1
+    assert phrase_regularity(np.array([60, 108, 252, 300]), score) == 0.5
+    assert phrase_regularity(np.array([], dtype=np.int64), score) == 0
 
 
 @pytest.mark.parametrize(
