@@ -133,8 +133,12 @@ class Model:
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """The forms of pieces of the training set; none where it has said nothing."""
-        return tuple(map(Form.from_json, self.summary.get("forms") or ()))
+        """The forms of pieces of the training set; none where it has said nothing.
+
+        Nor of music in one voice, which comes to repeat itself as often without.
+        """
+        forms = self.summary.get("forms") or () if self.voices > 1 else ()
+        return tuple(map(Form.from_json, forms))
 
     def draw_repeats(self, form: Form, rng: np.random.Generator) -> tuple[Repeat, ...]:
         """Draw the repeats of a training piece with the same first bar and about as many bars."""

@@ -381,6 +381,7 @@ def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(mod
 def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_whole):
     forms = [[4, 4, 48, 4, [[48, 96, 48, is_whole]]]]
     formed = replace(model, summary={"forms": forms})
+    assert not replace(model, summary={"forms": forms, "voices": 1}).forms  # repeats itself anyway
     how = {"samples": 8, "random_seed": 5, "constraints": Constraints(time_signature=(4, 4))}
     pieces = compose(formed, None, Length(bars=4), **how)
     before = compose(model, None, Length(bars=4), **how)
