@@ -10,17 +10,18 @@ import common  # noqa: F401  # before torch: it settles how threads wait
 
 import torch
 
-from evaluation import classifier
+from evaluation import classifier, samples
 from tests.ranks import Ranks
 
 torch.set_num_threads(1)  # tiny tensors: more threads cost more than they bring
 
 
 @pytest.fixture(scope="session", autouse=True)
-def small_forests():
-    """Lets classifiers have a fifth of their trees, which are as sure of what is tested here."""
+def small_judgments():
+    """Lets models be judged by fewer trees and melodies, which are as sure of what is tested."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "TREES", classifier.TREES // 5)
+        patch.setattr(samples, "MELODIES", {"C4 E4 G4 C5": "C4 E4 G4 C5"})
         yield
 
 
