@@ -4,11 +4,14 @@ import multiprocessing
 import os
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 
 import train
 import training.command  # noqa: F401  # all that a run imports
+
+ROOT = Path(__file__).parents[1]
 
 
 def run_apart(folder, words, prepare):
@@ -20,7 +23,8 @@ def run_apart(folder, words, prepare):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     process = context.Process(target=_live, args=(folder, words, prepare))
-    process.start()
+    with patch.dict(os.environ, PYTHONPATH=str(ROOT)):  # or the server could not import this, silently
+        process.start()
     process.join(300)  # one that waits for a worker would wait for ever
     return process.exitcode, Path(folder, "errors").read_text().strip().splitlines()
 
