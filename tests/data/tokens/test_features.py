@@ -240,7 +240,7 @@ ANY_NUMBER = settings(
 
 
 @given(windows())
-@settings(ANY_NUMBER, max_examples=15)  # the definition is slow, and each run draws others
+@settings(ANY_NUMBER, max_examples=8)  # the definition is slow, and each run draws others
 def test_they_say_what_the_decoded_notes_say(few, drawn):
     score, vocabulary, rows = drawn
     for bar, window in rows:

@@ -88,14 +88,16 @@ def test_scores_come_back_from_ids_and_the_grammar_admits_each_token(score):
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_thousands_of_walks_through_the_grammar_are_spellings(vocabulary):
-    walks = random_walks(vocabulary, np.random.default_rng(0), batch=1500, steps=120)
-    assert len(walks) > 500
+    reaches_all = vocabulary in (SMALL, SMALL_SECONDS)
+    batch = 1500 if reaches_all else 500
+    walks = random_walks(vocabulary, np.random.default_rng(0), batch, steps=120)
+    assert len(walks) > batch / 3
     for ids in walks:
         score = decode(ids, vocabulary)  # raises where encode(score) is not ids
         canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
         assert canon == score
         assert (losses.merged, losses.cut) == (0, 0)
-    if vocabulary in (SMALL, SMALL_SECONDS):
+    if reaches_all:
         seen = np.unique(np.concatenate(walks))
         assert len(seen) == vocabulary.size - 1, "every id but Pad is reached"
 
