@@ -23,7 +23,7 @@ def run_apart(folder, words, prepare):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     process = context.Process(target=_live, args=(folder, words, prepare))
-    with patch.dict(os.environ, PYTHONPATH=str(ROOT)):  # or the server could not import this, silently
+    with patch.dict(os.environ, PYTHONPATH=str(ROOT)):  # else it imports nothing, silently
         process.start()
     process.join(300)  # one that waits for a worker would wait for ever
     return process.exitcode, Path(folder, "errors").read_text().strip().splitlines()
