@@ -1,4 +1,4 @@
-"""How often pieces and phrases end as they do: chorales that a model samples, beside those of its corpus.
+"""How often pieces and phrases end as they do: chorales that a model samples, beside real ones.
 
     python -m benchmarks.endings
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
@@ -44,8 +44,8 @@ from generation.defaults import newest_model
 from generation.model import Model, corpus_of, load
 from model.serialization import ModelFileError
 
-# Digits after the point.
-DIGITS = {"tonic": 1, "triad": 1, "quarter": 1, "quarters": 2, "onsets": 2, "phrases": 1, "anywhere": 1}
+DIGITS = dict.fromkeys(("tonic", "triad", "quarter", "phrases", "anywhere"), 1)  # after the point
+DIGITS |= {"quarters": 2, "onsets": 2}
 
 
 def features(score: Score) -> dict[str, float]:
