@@ -51,6 +51,8 @@ class DecoderConfig:
     first_note: int = 0  # id of the first of these P N notes
 
     def __post_init__(self) -> None:
+        if not isinstance(self.side_blocks, list | tuple):
+            raise ValueError(f"side_blocks must be a list, not {self.side_blocks!r}")
         object.__setattr__(self, "side_blocks", tuple(self.side_blocks))  # JSON has lists
         for name in ("n_programs", "n_pitches", "first_note"):
             self._check_integer(name, 0)

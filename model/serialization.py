@@ -6,7 +6,7 @@ loaded can run code.
 
 import json
 import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -102,17 +102,28 @@ def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
             f"{VERSION!r}: train it anew with `python train.py fit --config configs/bach.yaml`"
         )
     try:
-        config = DecoderConfig(**json.loads(metadata["config"]))
-        summary = json.loads(metadata["summary"])
+        shape, summary = json.loads(metadata["config"]), json.loads(metadata["summary"])
         vocabulary_json = metadata["vocabulary"]
     except KeyError as error:
         raise ModelFileError(f"{path} lacks its {error}; {_ADVICE}") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ModelFileError(f"{path} has an unreadable header ({error}); {_ADVICE}") from None
-    if not isinstance(summary, dict):
-        raise ModelFileError(f"{path} has an unreadable summary; {_ADVICE}")
-    decoder = _fit(config, weights, path)
+    except (ValueError, RecursionError):
+        raise ModelFileError(f"{path} has an unreadable header; {_ADVICE}") from None
+    if not (isinstance(shape, dict) and isinstance(summary, dict)):
+        raise ModelFileError(f"{path}: config or summary is no JSON object; {_ADVICE}")
+    decoder = _fit(_config(shape, path), weights, path)
     return decoder.eval(), vocabulary_json, summary
+
+
+def _config(shape: dict[str, Any], path: Path) -> DecoderConfig:
+    """Return the shape of a decoder, or refuse it with what is wrong."""
+    if "vocabulary_size" not in shape:
+        raise ModelFileError(f"{path}: its config lacks vocabulary_size; {_ADVICE}")
+    if unknown := sorted(shape.keys() - {field.name for field in fields(DecoderConfig)}):
+        raise ModelFileError(f"{path}: unknown in its config: {', '.join(unknown)}; {_ADVICE}")
+    try:
+        return DecoderConfig(**shape)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path}: no decoder has its config: {error}; {_ADVICE}") from None
 
 
 def _of_checkpoint(path: Path) -> str:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pretty_midi
@@ -207,23 +209,35 @@ class Vocabulary:
         """
         try:
             fields = json.loads(text)
-            if "ids" in fields:
-                raise VocabularyError("its tokens are not music")
-            vocabulary = cls(
-                meters=tuple((int(n), int(d)) for n, d in fields["meters"]),
-                tempos=tuple(map(int, fields["tempos"])),
-                programs=tuple(map(int, fields["programs"])),
-                lowest_pitch=int(fields["lowest_pitch"]),
-                highest_pitch=int(fields["highest_pitch"]),
-                velocities=tuple(map(int, fields["velocities"])),
-                grid=Grid.from_json(fields["grid"]),
-            )
-            check_values(**vars(vocabulary))
-            return vocabulary
-        except VocabularyError:
-            raise
-        except (
-            *(ValueError, KeyError, TypeError, AttributeError),
-            *(RecursionError, OverflowError),
-        ) as error:
-            raise VocabularyError(f"not a vocabulary: {error!r}") from None
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise VocabularyError("not a vocabulary: no JSON object")
+        if "ids" in fields:
+            raise VocabularyError("its tokens are not music")
+        values: dict[str, Any] = {}
+        for name, read in _READERS.items():
+            try:
+                values[name] = read(fields[name])
+            except (
+                *(ValueError, TypeError, LookupError),
+                *(AttributeError, OverflowError, RecursionError),
+            ):
+                raise VocabularyError(f"not a vocabulary: {name!r} is missing or wrong") from None
+        try:
+            check_values(**values)
+        except (ValueError, OverflowError) as error:
+            raise VocabularyError(f"not a vocabulary: {error}") from None
+        return cls(**values)
+
+
+def _integers(values: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(map(int, values))
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {  # of a vocabulary's fields, as JSON has them
+    "meters": lambda pairs: tuple((int(n), int(d)) for n, d in pairs),
+    **dict.fromkeys(("tempos", "programs", "velocities"), _integers),
+    **dict.fromkeys(("lowest_pitch", "highest_pitch"), int),
+    "grid": Grid.from_json,
+}

@@ -82,18 +82,23 @@ def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "reason"),
     [
-        ("[[2, 4]", "[[2, 0]"),
-        ("[72,", "[17,"),
-        ("[0, 40", "[40, 0"),
-        ("63", "130"),
-        ('"grid": {', '"grid": [], "x": {'),
-        ("{", "[" * 10**5),
+        ("[[2, 4]", "[[2, 0]", "there is no meter 2/0"),
+        ("[[2, 4]", "[2, [2, 4]", "'meters' is missing or wrong"),
+        ("[72,", "[17,", "there is no tempo 17"),
+        ("[72,", "[NaN,", "'tempos' is missing or wrong"),
+        ("[0, 40", "[40, 0", "programs must rise"),
+        ("63", "130", "there are no pitches from"),
+        ("highest_pitch", "highest", "'highest_pitch' is missing or wrong"),
+        ('"grid": {', '"grid": [], "x": {', "'grid' is missing or wrong"),
+        ("{", "[" * 10**5, "no JSON object"),
+        ("{", "[", "no JSON object"),
     ],
 )
-def test_a_vocabulary_that_lies_is_refused(tmp_path, old, new):
+def test_a_vocabulary_that_lies_is_refused_in_plain_words(tmp_path, old, new, reason):
     path = saved(tmp_path / "m.safetensors", vocabulary=TRUE.replace(old, new, 1))
-    with pytest.raises(ModelFileError, match="not a vocabulary") as error:
+    with pytest.raises(ModelFileError) as error:
         load(path)
+    assert f"not a vocabulary: {reason}" in str(error.value)
     assert "\n" not in str(error.value)
