@@ -61,7 +61,7 @@ ENDLESS = Length(endless=True)
 PROGRESS_EVERY = 16  # tokens
 MOST_GIVEN_HOURS = 1
 MOST_GIVEN_TOKENS = 100_000
-SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128
+SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128, guided twice that
 
 
 @dataclass(frozen=True)
@@ -563,6 +563,7 @@ def _sample(
         rebase=model.rebase,
         step=model.step,
         groups=model.choices,
+        guidance=grammar.guidance,
     )
     while True:
         with one_thread():

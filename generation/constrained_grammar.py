@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.interface import SideInput
 from data.keys import Key
 from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
@@ -36,6 +37,7 @@ from generation.seeds import Seed, no_seed
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
+KEY_GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
 
 # The kinds of the latest id after which a rule has something to mask; after others it is skipped.
 _BAR_HEAD = {Kind.BAR, Kind.LENGTH}
@@ -67,6 +69,8 @@ class ConstrainedGrammar:
         grammar: the grammar that is narrowed.
         given: what is given, as tokens.
         plan: where the piece may end.
+        guidance: with which `sample` leads the model to the key where it joins given voices and
+            goes on after them; else 0.
 
     Raises:
         ConstraintError: no piece can be as it is asked for.
@@ -94,6 +98,10 @@ class ConstrainedGrammar:
         self.given = GivenTokens(seed, vocabulary)
         self._of_given = self.features.of_given(self.given.notes)
         self._key = constraints.parsed_key or self.given.key
+        is_open = self.given.notes.is_open
+        is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
+        goes_on = self.length.bars != self.given.bars
+        self.guidance = KEY_GUIDANCE if self._key and is_joined and goes_on else 0.0
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None
@@ -286,6 +294,9 @@ class ConstrainedGrammar:
         Args:
             state: after the last of the ids.
             ids: (B, T) the latest ids of each row, Pad at the left end.
+
+        Returns:
+            Of B rows; with guidance of 2 B, the second half of which is not told the key.
         """
         ids = np.asarray(ids)
         follow = self.plan.bars_to_follow(state)[:, None]
@@ -303,11 +314,13 @@ class ConstrainedGrammar:
         onset = self.plan.final_onset(state)[:, None]
         due = np.where((ids == 0) | (onset < 0), -1, np.maximum(onset - now, -1))
         self.features.set_final(side, due, state.final_position)
+        sides = [side, side.map(np.copy)] if self.guidance else [side]
         self.features.set_key(side, ids != 0, state.keys)
         if self.given.is_told:
             note = state.note[:, None] if ids.shape[1] == 1 else latest_notes(ids, self.vocabulary)
-            self._of_given.set(side, now, note, ids != 0)
-        return side
+            for each in sides:
+                self._of_given.set(each, now, note, ids != 0)
+        return SideInput(*map(np.concatenate, zip(*sides, strict=True))) if self.guidance else side
 
     def _check_given(self, constraints: Constraints) -> None:
         """Refuse given notes with which no piece can be as it is asked for."""

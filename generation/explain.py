@@ -64,7 +64,7 @@ def explain_note(
     for token in ids[len(grammar.given.prompt) : place]:
         grammar.advance(state, [token])
     read = ids[:place] if place <= decoder.config.context_length else model.rebase(ids[:place])
-    side = grammar.side(state, read[None]) if decoder.config.side_blocks else None
+    side = grammar.side(state, read[None]).window(0) if decoder.config.side_blocks else None
     column, beside = torch.from_numpy(read)[None], side_tensors(side, torch.device("cpu"))
     logits = decoder(column, side=beside)[:, -1].float().numpy()
     weight = weights(keep_allowed(logits, grammar.allowed(state)), temperature=1.0)[0]

@@ -16,7 +16,7 @@ class Reader:
     """What a decoder has read of B rows, and what it has yet to read.
 
     Args:
-        decoder, prompts, rebase, step: as in `sample`.
+        decoder, prompts, rebase, step, guidance: as in `sample`.
         side: from the latest ids (B, T) to the side input beside them; None: the decoder has none.
     """
 
@@ -27,8 +27,11 @@ class Reader:
         side: Callable[[Ids], SideArrays] | None,
         rebase: Rebase | None,
         step: Step,
+        guidance: float = 0.0,
     ) -> None:
         self._decoder, self._side, self._rebase, self._step = decoder, side, rebase, step
+        self._guidance = guidance if side else 0.0
+        self._times = 2 if self._guidance else 1  # that each row is read
         self._histories = [[int(i) for i in prompt] for prompt in prompts]
         self._latest: Ids = np.zeros(len(prompts), dtype=np.int64)
         self._cache: KVCache | None = None
@@ -55,17 +58,21 @@ class Reader:
         if self._cache is not None or max(map(len, self._histories)) > context:
             self._shorten(ended, context)
         rows = [np.array(history) for history in self._histories]
-        self._logits, self._cache = prefill(self._decoder, rows, self._beside(right_aligned(rows)))
+        side = self._beside(right_aligned(rows))
+        self._logits, self._cache = prefill(self._decoder, rows * self._times, side)
         self._unread = []
 
     def logits(self) -> NDArray[np.float32]:
         """Return the logits (B, V) of the next ids; what was kept is read."""
         assert self._cache is not None  # `read` comes first
         for ids, side in self._unread:
-            self._logits = self._step(ids, self._cache, side)
+            self._logits = self._step(np.tile(ids, self._times), self._cache, side)
         self._unread = []
         logits: NDArray[np.float32] = self._logits.float().cpu().numpy()
-        return logits
+        if not self._guidance:
+            return logits
+        told, untold = np.split(logits, 2)
+        return np.asarray(told + self._guidance * (told - untold))
 
     def _beside(self, ids: Ids) -> SideArrays | None:
         return None if self._side is None else self._side(ids)

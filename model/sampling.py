@@ -36,7 +36,8 @@ class Grammar(Protocol[State]):
         """Return the side input beside ids (B, T) that end where the rows stand.
 
         Asked only for decoders that have one, and once for all that they read: for prompts, Pad
-        at their left, with which rows begin or begin anew, then for each id that follows.
+        at their left, with which rows begin or begin anew, then for each id that follows. With
+        guidance it has 2 B rows: those that are told, then the same as they are not told.
         """
 
 
@@ -128,6 +129,7 @@ def sample(
     rebase: Rebase | None = None,
     step: Step | None = None,
     groups: Ids | None = None,
+    guidance: float = 0.0,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -147,6 +149,8 @@ def sample(
             fewer than the context length, about half of it. None = a full context is an error.
         step: `decode_one` of this decoder; None = without anything that makes it faster.
         groups: as in `choose`.
+        guidance: how far logits go beyond those of rows that are told, away from the untold
+            (classifier-free guidance, Ho & Salimans 2022). 0 = not, and no row is read twice.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -158,7 +162,7 @@ def sample(
     sampling = SamplingOptions() if sampling is None else sampling
     step = partial(decode_one, decoder) if step is None else step
     side = partial(grammar.side, state) if decoder.config.side_blocks else None
-    reader = Reader(decoder, prompts, side, rebase, step)
+    reader = Reader(decoder, prompts, side, rebase, step, guidance)
     allowed = grammar.allowed(state)  # (B, V)
     while not (ended := _only_pad(allowed)).all():
         reader.read(ended)

@@ -456,6 +456,24 @@ def test_others_make_room_for_the_notes_of_the_tune():
     )
 
 
+def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_not():
+    tune = tune_of([60, 64, 67, 72])
+    seed, length = harmonized(tune)
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=2), None, seed)
+    blocks = grammar.features.blocks
+    for ids in (grammar.given.prompt[None], grammar.given.prompt[None, -1:]):
+        side = grammar.side(grammar.start(1), ids)
+        told, untold = side.bits[..., blocks["key"]]
+        assert told.any(axis=-1).all()
+        assert not untold.any()
+        told, untold = side.bits[..., blocks["given"]]
+        assert told.any() and untold.any()
+    alone = ConstrainedGrammar(QUARTET, Length(bars=2), None, continued(tune, QUARTET))
+    for other in (alone, ConstrainedGrammar(QUARTET, length, None, seed)):
+        assert not other.guidance
+        assert len(other.side(other.start(1), other.given.prompt[None]).bits) == 1
+
+
 def test_a_tune_takes_the_tempo_asked_for():
     seed, length = harmonized(tune_of([60, 62, 64]))
     (score,) = pieces(Constraints(tempo_bpm=96), length, seed, count=1)

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.interface import SideInput
 from model.config import DecoderConfig, SamplingOptions
 from model.cpu import speed_up
 from model.decoder import Decoder
@@ -332,6 +333,30 @@ def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar):
     slow = np.array(list(slow_sample(decoder, PROMPTS, grammar, generator, sampling, 60)))
     assert np.array_equal(fast, slow)
     assert grammar.most == 8 or len(fast) > C  # the longer ones went past the context
+
+
+class TellingGrammar(CountGrammar):
+    """A grammar that says beside each id which it is, and then nothing beside the same rows."""
+
+    def side(self, state: CountState, ids: np.ndarray) -> SideInput:
+        bits = (ids[..., None] >> np.arange(3)) % 2
+        return side_input(np.concatenate([bits, 0 * bits]).astype(np.int16))
+
+
+def test_guidance_leads_away_from_what_the_untold_rows_do():
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
+    decoder, grammar = opinionated(config, seed=3, std=0.3), TellingGrammar(20, 40)
+
+    def guided(ids):
+        side = grammar.side(None, ids.numpy()).map(torch.from_numpy)
+        told, untold = decoder(ids.repeat(2, 1), side=side)
+        return (told + 1.5 * (told - untold))[None]
+
+    fast = np.array(list(sampled(decoder, PROMPTS, grammar, rebase=a_few, guidance=1.5)))
+    generator = torch.Generator().manual_seed(0)
+    slow = slow_sample(guided, PROMPTS, grammar, generator, SamplingOptions(), 60)
+    assert np.array_equal(fast, np.array(list(slow)))
+    assert len(fast) > C  # past the context
 
 
 class MostlyForced(CountGrammar):
