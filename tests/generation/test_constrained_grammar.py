@@ -467,7 +467,8 @@ def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_
         assert told.any(axis=-1).all()
         assert not untold.any()
         told, untold = side.bits[..., blocks["given"]]
-        assert told.any() and untold.any()
+        assert told.any()
+        assert untold.any()
     alone = ConstrainedGrammar(QUARTET, Length(bars=2), None, continued(tune, QUARTET))
     for other in (alone, ConstrainedGrammar(QUARTET, length, None, seed)):
         assert not other.guidance
