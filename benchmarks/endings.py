@@ -14,12 +14,12 @@ told of the end. Then it only stops where the bars are full.
                of the music before the last bar (data/keys.py), and the key finder errs
     triad      ends on any major or minor triad in root position
     quarter    the whole final chord sounds for a quarter note or longer
-    quarters   how long it sounds, in quarter notes
-    onsets     points in time, in the last bar, at which notes begin
     phrases    spans of two bars that end with a triad that all hold for a quarter or longer, and
                leave together (`phrase_regularity` in evaluation/cadences.py)
     anywhere   the same with each of these chords in either bar of its span, at random: how
                regular they are by chance
+    quarters   how long it sounds, in quarter notes
+    onsets     points in time, in the last bar, at which notes begin
 
 Shares are in percent; after each figure its standard error.
 """
