@@ -562,7 +562,7 @@ def _sample(
         sampling=sampling,
         rebase=model.rebase,
         step=model.step,
-        groups=model.choices,
+        group=model.choices,
         guidance=grammar.guidance,
     )
     while True:

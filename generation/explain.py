@@ -14,7 +14,7 @@ from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.model import Model
 from model.decoding import side_tensors
-from model.sampling import keep_allowed
+from model.sampling import allowed_alone
 from model.temperature import weights
 
 ALTERNATIVES = 6  # that are told
@@ -67,8 +67,10 @@ def explain_note(
     side = grammar.side(state, read[None]).window(0) if decoder.config.side_blocks else None
     column, beside = torch.from_numpy(read)[None], side_tensors(side, torch.device("cpu"))
     logits = decoder(column, side=beside)[:, -1].float().numpy()
-    weight = weights(keep_allowed(logits, grammar.allowed(state)), temperature=1.0)[0]
-    probability = weight / weight.sum()
+    few, its_ids = allowed_alone(logits, grammar.allowed(state))
+    weight = weights(few, temperature=1.0)[0]
+    probability = np.zeros(vocabulary.size)
+    probability[its_ids[0]] = weight / weight.sum()
     notes = probability[vocabulary.ids(Kind.NOTE)]
     likeliest = np.argsort(-notes, kind="stable")[:ALTERNATIVES].tolist()
     its = int(ids[place]) - vocabulary.first(Kind.NOTE)

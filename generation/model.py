@@ -81,14 +81,14 @@ class Model:
 
     @cached_property
     def choices(self) -> Ids:
-        """(G,) the first id of each choice of rhythm: of all pitches of a program, or of one id.
+        """(V,) the number of each id's choice of rhythm: all pitches of a program are one.
 
         So it is chosen when notes begin and who plays them, how long they are, bars and so on.
         """
         notes = self.vocabulary.ids(Kind.NOTE)
-        programs = np.arange(notes.start, notes.stop, self.vocabulary.pitch_count)
-        others = np.setdiff1d(np.arange(self.vocabulary.size), np.arange(notes.start, notes.stop))
-        return np.union1d(others, programs)
+        choice = np.arange(self.vocabulary.size)
+        choice[notes] -= (choice[notes] - notes.start) % self.vocabulary.pitch_count
+        return choice
 
     def side(self, ids: Ids, rows: object = ()) -> SideArrays:
         """Return the side input of windows of ids (B, T), the piece's end unknown."""

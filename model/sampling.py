@@ -41,20 +41,29 @@ class Grammar(Protocol[State]):
         """
 
 
-def keep_allowed(logits: Logits, allowed: NDArray[np.bool_]) -> Logits:
-    """Return logits (B, V), -inf where `allowed`, bool (B, V), is False.
+def allowed_alone(logits: Logits, allowed: NDArray[np.bool_]) -> tuple[Logits, NDArray[np.int64]]:
+    """Return the logits of the ids that `allowed`, bool (B, V), admits, and these ids.
+
+    Returns:
+        Two arrays (B, A), as wide as the most ids that a row is allowed; at the right of rows
+        with fewer stands the logit -inf.
 
     Raises:
         ValueError: a row in which nothing is allowed, or whose logits are no numbers.
     """
-    any_allowed = allowed.any(axis=1)
-    if not any_allowed.all():
-        raise ValueError(f"nothing is allowed to come next in row {any_allowed.argmin()}")
-    masked: Logits = np.where(allowed, logits, -math.inf)
-    is_finite = np.isfinite(masked.max(axis=1))
+    row, its = np.nonzero(allowed)
+    counts = np.bincount(row, minlength=len(allowed))
+    if not counts.all():
+        raise ValueError(f"nothing is allowed to come next in row {counts.argmin()}")
+    place = np.arange(len(row)) - np.repeat(counts.cumsum() - counts, counts)
+    few = np.full((len(allowed), counts.max()), -math.inf, dtype=logits.dtype)
+    few[row, place] = logits[row, its]
+    ids = np.zeros(few.shape, dtype=np.int64)
+    ids[row, place] = its
+    is_finite = np.isfinite(few.max(axis=1))
     if not is_finite.all():
         raise ValueError(f"the logits of row {is_finite.argmin()} are not finite")
-    return masked
+    return few, ids
 
 
 # Filters: weights (B, V) -> weights (B, V), 0 where an id is out. None touches the likeliest.
@@ -86,7 +95,7 @@ def _at_least(weight: Weights, least: Weights) -> Weights:
 
 
 def choose(
-    logits: Logits, sampling: SamplingOptions, uniform: Weights, groups: Ids | None = None
+    logits: Logits, sampling: SamplingOptions, uniform: Weights, group: Ids | None = None
 ) -> NDArray[np.int64]:
     """Choose one id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
 
@@ -94,17 +103,17 @@ def choose(
         logits: float (B, V), -inf where an id is not allowed.
         sampling: temperature and filters.
         uniform: float64 (B,) in [0, 1): row b depends on uniform[b] and logits[b] alone.
-        groups: (G,) the first id of each group, for `rhythm_temperature`.
+        group: (B, V) or (V,), the number of each id's group, for `rhythm_temperature`.
 
     Returns:
         int64 (B,), never an id whose logit is -inf.
     """
     if sampling.temperature == 0:
         return np.asarray(logits.argmax(axis=1))
-    if sampling.rhythm_temperature is None or groups is None:
+    if sampling.rhythm_temperature is None or group is None:
         weight = weights(logits, sampling.temperature)
     else:
-        weight = group_weights(logits, sampling.temperature, sampling.rhythm_temperature, groups)
+        weight = group_weights(logits, sampling.temperature, sampling.rhythm_temperature, group)
     if sampling.top_k is not None:
         weight = keep_top_k(weight, sampling.top_k)
     if sampling.top_p < 1:
@@ -128,7 +137,7 @@ def sample(
     sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
     step: Step | None = None,
-    groups: Ids | None = None,
+    group: Ids | None = None,
     guidance: float = 0.0,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
@@ -148,7 +157,7 @@ def sample(
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
         step: `decode_one` of this decoder; None = without anything that makes it faster.
-        groups: as in `choose`.
+        group: (V,) as in `choose`.
         guidance: how far logits go beyond those of rows that are told, away from the untold
             (classifier-free guidance, Ho & Salimans 2022). 0 = not, and no row is read twice.
 
@@ -170,7 +179,9 @@ def sample(
         if np.count_nonzero(allowed) == len(allowed):  # one id a row
             ids = allowed.argmax(axis=1)
         else:
-            ids = choose(keep_allowed(reader.logits(), allowed), sampling, uniform, groups)
+            few, their_ids = allowed_alone(reader.logits(), allowed)  # (B, A)
+            chosen = choose(few, sampling, uniform, None if group is None else group[their_ids])
+            ids = their_ids[np.arange(len(chosen)), chosen]
         grammar.advance(state, ids)
         reader.add(ids, ended)
         allowed = grammar.allowed(state)

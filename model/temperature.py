@@ -22,7 +22,7 @@ def weights(logits: Logits, temperature: float) -> Weights:
 
 
 def group_weights(
-    logits: Logits, temperature: float, group_temperature: float, groups: NDArray[np.integer[Any]]
+    logits: Logits, temperature: float, group_temperature: float, group: NDArray[np.integer[Any]]
 ) -> Weights:
     """Return weights by two temperatures: which group an id is of, and which of its group it is.
 
@@ -32,19 +32,25 @@ def group_weights(
         logits: (B, V), -inf where an id is not allowed.
         temperature: within a group, above 0.
         group_temperature: among the groups, above 0.
-        groups: (G,) the first id of each group, rising from 0.
+        group: (B, V) or (V,), the number of each id's group; those of a group stand side by side.
 
     Returns:
         (B, V), which add up to 1.
     """
     exact = np.asarray(logits, dtype=np.float64)
-    sizes = np.diff(np.append(groups, exact.shape[1]))
-    highest = np.maximum.reduceat(exact, groups, axis=1)  # (B, G)
+    begins = np.ones(exact.shape, dtype=bool)  # where a group does
+    begins[:, 1:] = np.diff(np.broadcast_to(group, exact.shape), axis=1) != 0
+    start = np.flatnonzero(begins)  # (G,) of all rows
+    of_id, of_row = begins.ravel().cumsum() - 1, start // exact.shape[1]  # (B * V,), (G,)
+    highest = np.maximum.reduceat(exact.ravel(), start)  # (G,)
     is_there = np.isfinite(highest)
-    below = exact - np.repeat(np.where(is_there, highest, 0), sizes, axis=1)
-    total = np.where(is_there, np.add.reduceat(np.exp(below), groups, axis=1), 1)
+    below = exact.ravel() - np.where(is_there, highest, 0)[of_id]
+    total = np.where(is_there, np.add.reduceat(np.exp(below), start), 1)
     weight = np.exp(below / temperature)
-    share = np.where(is_there, np.add.reduceat(weight, groups, axis=1), 1)
-    group = weights(highest + np.log(total), group_temperature) / share
-    group /= (group * share).sum(axis=1, keepdims=True)
-    return np.asarray(weight * np.repeat(group, sizes, axis=1))
+    share = np.where(is_there, np.add.reduceat(weight, start), 1)
+    first = np.searchsorted(of_row, np.arange(len(exact)))  # (B,) group of each row
+    logit = highest + np.log(total)
+    logit -= np.maximum.reduceat(logit, first)[of_row]
+    chance = np.exp(logit / group_temperature)
+    chance /= np.add.reduceat(chance, first)[of_row]
+    return np.asarray((weight * (chance / share)[of_id]).reshape(exact.shape))

@@ -18,8 +18,8 @@ from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import decode_one, prefill, right_aligned
 from model.sampling import (
+    allowed_alone,
     choose,
-    keep_allowed,
     keep_min_p,
     keep_top_k,
     keep_top_p,
@@ -113,7 +113,7 @@ def test_min_p_keeps_what_is_near_the_likeliest():
 def test_a_row_without_a_way_on_is_named():
     allowed = np.array([[True, False], [False, False]])
     with pytest.raises(ValueError, match="nothing is allowed to come next in row 1"):
-        keep_allowed(np.zeros((2, 2)), allowed)
+        allowed_alone(np.zeros((2, 2)), allowed)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -121,9 +121,11 @@ def test_logits_that_are_no_numbers_choose_nothing(bad):
     allowed = np.array([[True, True, True], [False, True, True]])
     logits = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, bad]])
     with pytest.raises(ValueError, match="the logits of row 1 are not finite"):
-        keep_allowed(logits, allowed)
+        allowed_alone(logits, allowed)
     logits[1] = bad, 1.0, 0.0  # what is not allowed may be anything
-    assert keep_allowed(logits, allowed)[1].tolist() == [OUT, 1.0, 0.0]
+    few, ids = allowed_alone(logits, allowed)
+    assert few.tolist() == [[0.0, 1.0, 2.0], [1.0, 0.0, OUT]]
+    assert ids.tolist() == [[0, 1, 2], [1, 2, 0]]
 
 
 def test_the_inverse_of_the_distribution():
@@ -145,9 +147,9 @@ def test_the_inverse_of_the_distribution():
     st.sampled_from([0, 0.1, 1]),
 )
 def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k, p, min_p):
-    masked = keep_allowed(np.array([logits], dtype=np.float32), np.array([allowed]))
+    few, (ids,) = allowed_alone(np.array([logits], dtype=np.float32), np.array([allowed]))
     sampling = SamplingOptions(temperature, k, p, min_p)
-    assert allowed[choose(masked, sampling, np.array([u]))[0]]
+    assert allowed[ids[choose(few, sampling, np.array([u]))[0]]]
 
 
 @pytest.mark.parametrize(
