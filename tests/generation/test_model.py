@@ -2,11 +2,13 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
 from data.keys import Key
 from data.tokens.features import SideFeatures
+from data.tokens.vocabulary import Kind
 from generation.model import load
 from model.config import DecoderConfig
 from model.decoder import Decoder
@@ -53,6 +55,14 @@ def test_a_summary_that_lies_is_refused(tmp_path, summary):
     with pytest.raises(ModelFileError, match=next(iter(summary))) as error:
         load(path)
     assert "\n" not in str(error.value)
+
+
+def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
+    model = load(saved(tmp_path / "m.safetensors"))
+    pitches = SMALL.pitch_count
+    of_notes = model.choices[SMALL.ids(Kind.NOTE)].reshape(-1, pitches)
+    assert (of_notes == of_notes[:, :1]).all()
+    assert len(np.unique(model.choices)) == SMALL.size - len(of_notes) * (pitches - 1)
 
 
 def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp_path):
