@@ -10,8 +10,10 @@ harmonized in ten.
     accompany   typed melodies and the first four bars of held-out sopranos are joined by the other
                 voices, and go on for eight bars. four voices: the least share, of all samples, of
                 the time from the first note on in which four instruments sound; key: the key found
-                is the melody's; triad, tonic: the last chord is a triad in root position, on the
-                tonic (benchmarks/endings.py), of the samples and of the best of eight
+                is the melody's, as `melody_key` finds it in what is given; whole: it is that of the
+                whole chorale; triad, tonic: the last chord is a triad in root position, on the
+                tonic (benchmarks/endings.py), of the samples and of the best of eight; Bach: the
+                chorales themselves
     harmonize   the same melodies, and whole held-out sopranos. opens, closes: all notes of the
                 first and the last chord are of the key, or the last is a major triad on the tonic,
                 as in most of Bach's minor chorales; tonic: it is the tonic's triad in root
@@ -31,7 +33,7 @@ import torch
 
 from common.cli import Parser, fail
 from data.corpus.corpus import Corpus, CorpusError
-from data.keys import Key, estimate_key, key_pitch_classes
+from data.keys import Key, estimate_key, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.tokenizer import encode
 from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad, sounding_notes
@@ -61,11 +63,17 @@ MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
 
 @dataclass(frozen=True)
 class Melody:
-    """A melody as a seed that others do not join yet, and the key that its music is in."""
+    """A melody as a seed that others do not join yet, the key that its music is in, and Bach's."""
 
     name: str
     seed: Seed
     key: Key
+    score: Score | None = None
+
+    @property
+    def own_key(self) -> Key:
+        """The key that its notes alone suggest."""
+        return melody_key(pitched_notes(self.seed.score)) or self.key
 
 
 def typed_melodies(model: Model) -> list[Melody]:
@@ -83,7 +91,7 @@ def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list
     for number, score in enumerate(split_scores(corpus, "test")[:count], start=1):
         part = score.excerpt(0, bars + score.has_upbeat) if bars else score
         seed = continued(voices_of(part, model.vocabulary).score, model.vocabulary)
-        melodies.append(Melody(f"chorale {number}", seed, estimate_key(score)))
+        melodies.append(Melody(f"chorale {number}", seed, estimate_key(score), score))
     return melodies
 
 
@@ -114,11 +122,6 @@ def closes(score: Score, key: Key) -> bool:
 def closes_on_tonic(score: Score, key: Key) -> bool:
     """Return whether a piece ends with a triad in root position on the tonic of a key."""
     return root_of_triad(final_chord(score)) == key.tonic
-
-
-def has_key(score: Score, key: Key) -> bool:
-    """Return whether the key found in a piece is this one."""
-    return estimate_key(score) == key
 
 
 def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score], list[Score]]:
@@ -153,25 +156,31 @@ def is_triad(score: Score) -> bool:
 
 def accompaniments(model: Model, corpus: Corpus) -> None:
     """Print how melodies are accompanied and go on."""
-    head("seed", "four voices", "key", "triad", "of 8", "tonic", "of 8")
+    head("seed", "four voices", "key", "whole", "triad", "of 8", "tonic", "of 8")
     everything: list[tuple[list[Score], list[Score], Melody]] = []
-    for melody in typed_melodies(model) + sopranos(model, corpus, OPENINGS, OPENING_BARS):
+    openings = sopranos(model, corpus, OPENINGS, OPENING_BARS)
+    for melody in typed_melodies(model) + openings:
         samples, best = written(model, accompany(model, melody.seed), DEFAULT_LENGTH)
         everything.append((samples, best, melody))
         print_accompaniment(melody.name, [everything[-1]])
     print_accompaniment("all", everything)
+    print_accompaniment("Bach", [([m.score], [m.score], m) for m in openings if m.score])
 
 
 def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score], Melody]]) -> None:
     """Print a row of figures over melodies."""
     samples = [score for scores, _, _ in results for score in scores]
     best = [score for _, scores, _ in results for score in scores]
-    keys = sum(has_key(score, melody.key) for scores, _, melody in results for score in scores)
+    found = [(estimate_key(score), its) for scores, _, its in results for score in scores]
+    own, whole = (
+        f"{sum(key == getattr(its, name) for key, its in found)}/{len(found)}"
+        for name in ("own_key", "key")
+    )
     four = min((np.count_nonzero(sounding_notes(s), axis=0) >= 4).mean() for s in samples)
     cells = (
         share(scores, test) for test in (is_triad, ends_on_tonic) for scores in (samples, best)
     )
-    row(name, f"{four:.1%}", f"{keys}/{len(samples)}", *cells)
+    row(name, f"{four:.1%}", own, whole, *cells)
 
 
 CHORDS = (opens, closes, closes_on_tonic)
