@@ -106,7 +106,9 @@ sys.meta_path.insert(0, Watch())
 """
 
 
-@pytest.mark.parametrize("modules", ["generate", "evaluate, evaluation.command", "train"])
+@pytest.mark.parametrize(
+    "modules", ["generate", "evaluate, evaluation.command", "training.command"]
+)
 @pytest.mark.parametrize("own", [None, "ACTIVE"])
 def test_threads_wait_passively_unless_the_user_says_otherwise(modules, own):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}

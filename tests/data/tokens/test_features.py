@@ -515,12 +515,13 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
         guide = ConstrainedGrammar(QUARTET, Length(endless=True), seed=seed)
         assert guide.given.is_told
+        guide.guidance = 0.0  # which samples otherwise than the model says
     seen, masks = [], []
     choose, allowed_next = model.sampling.choose, guide.allowed
 
-    def watch(masked, sampling, uniform, groups):
-        seen.append(masked[0].copy())
-        return choose(masked, sampling, uniform, groups)
+    def watch(logits, *how):
+        seen.append(logits[0].copy())
+        return choose(logits, *how)
 
     def watch_masks(state):
         masks.append(allowed_next(state))
@@ -543,7 +544,8 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
     is_choice = admitted.sum(axis=1) > 1  # nothing is asked where one id may come
     masked = torch.zeros(admitted.shape, dtype=torch.float64)
     masked[~torch.from_numpy(admitted)] = -torch.inf
-    masked[torch.from_numpy(is_choice)] = torch.from_numpy(np.array(seen)).double()
+    is_asked = torch.from_numpy(admitted & is_choice[:, None])
+    masked[is_asked] = torch.from_numpy(np.concatenate(seen)).double()
     chosen = torch.from_numpy(ids[len(start) :, None])
     sampled = -masked.log_softmax(dim=1).gather(1, chosen)[:, 0].numpy()
 
