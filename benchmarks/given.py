@@ -172,15 +172,14 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
     samples = [score for scores, _, _ in results for score in scores]
     best = [score for _, scores, _ in results for score in scores]
     found = [(estimate_key(score), its) for scores, _, its in results for score in scores]
-    own, whole = (
-        f"{sum(key == getattr(its, name) for key, its in found)}/{len(found)}"
-        for name in ("own_key", "key")
-    )
+    own = sum(key == its.own_key for key, its in found)
+    whole = sum(key == its.key for key, its in found)
     four = min((np.count_nonzero(sounding_notes(s), axis=0) >= 4).mean() for s in samples)
     cells = (
         share(scores, test) for test in (is_triad, ends_on_tonic) for scores in (samples, best)
     )
-    row(name, f"{four:.1%}", own, whole, *cells)
+    of_all = len(found)
+    row(name, f"{four:.1%}", f"{own}/{of_all}", f"{whole}/{of_all}", *cells)
 
 
 CHORDS = (opens, closes, closes_on_tonic)

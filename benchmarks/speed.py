@@ -123,6 +123,7 @@ class Timed:
 
     def __init__(self, grammar: ConstrainedGrammar) -> None:
         self.grammar = grammar
+        self.guidance = grammar.guidance
         self.seconds = 0.0
 
     def start(self, batch: int) -> ConstrainedState:

@@ -90,8 +90,9 @@ def phrase_regularity(ends: NDArray[np.int64], score: Score) -> float:
         score: the piece, with one bar or more. Its spans begin where most phrases end in them, and
             all are as long as two of its bars, which are the median of all.
     """
-    counts = Counter((ends % two_bars(score)).tolist())
-    spans = max(1, round(int(score.bar_starts[-1]) / two_bars(score)))
+    span = two_bars(score)
+    counts = Counter((ends % span).tolist())
+    spans = max(1, round(int(score.bar_starts[-1]) / span))
     return max(counts.values(), default=0) / spans
 
 

@@ -563,7 +563,6 @@ def _sample(
         rebase=model.rebase,
         step=model.step,
         group=model.choices,
-        guidance=grammar.guidance,
     )
     while True:
         with one_thread():

@@ -16,8 +16,9 @@ class Reader:
     """What a decoder has read of B rows, and what it has yet to read.
 
     Args:
-        decoder, prompts, rebase, step, guidance: as in `sample`.
+        decoder, prompts, rebase, step: as in `sample`.
         side: from the latest ids (B, T) to the side input beside them; None: the decoder has none.
+        guidance: as a `Grammar` has it; without side input there is none.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class Reader:
         side: Callable[[Ids], SideArrays] | None,
         rebase: Rebase | None,
         step: Step,
-        guidance: float = 0.0,
+        guidance: float,
     ) -> None:
         self._decoder, self._side, self._rebase, self._step = decoder, side, rebase, step
         self._guidance = guidance if side else 0.0

@@ -24,7 +24,14 @@ State = TypeVar("State", contravariant=True)  # of a grammar
 
 
 class Grammar(Protocol[State]):
-    """Which ids may come next, row by row; the state is the grammar's own affair."""
+    """Which ids may come next, row by row; the state is the grammar's own affair.
+
+    Attributes:
+        guidance: how far logits go beyond those of rows that are told, away from the untold
+            (classifier-free guidance, Ho & Salimans 2022). 0 = not, and no row is read twice.
+    """
+
+    guidance: float
 
     def allowed(self, state: State) -> NDArray[np.bool_]:
         """Return bool (B, V), at least one True a row; after the last token of a row only Pad."""
@@ -138,7 +145,6 @@ def sample(
     rebase: Rebase | None = None,
     step: Step | None = None,
     group: Ids | None = None,
-    guidance: float = 0.0,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -158,8 +164,6 @@ def sample(
             fewer than the context length, about half of it. None = a full context is an error.
         step: `decode_one` of this decoder; None = without anything that makes it faster.
         group: (V,) as in `choose`.
-        guidance: how far logits go beyond those of rows that are told, away from the untold
-            (classifier-free guidance, Ho & Salimans 2022). 0 = not, and no row is read twice.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -171,7 +175,7 @@ def sample(
     sampling = SamplingOptions() if sampling is None else sampling
     step = partial(decode_one, decoder) if step is None else step
     side = partial(grammar.side, state) if decoder.config.side_blocks else None
-    reader = Reader(decoder, prompts, side, rebase, step, guidance)
+    reader = Reader(decoder, prompts, side, rebase, step, grammar.guidance)
     allowed = grammar.allowed(state)  # (B, V)
     while not (ended := _only_pad(allowed)).all():
         reader.read(ended)

@@ -10,8 +10,7 @@ import torch
 
 import train
 import training.command  # noqa: F401  # all that a run imports
-
-ROOT = Path(__file__).parents[1]
+from tests.ranks import ROOT
 
 
 def run_apart(folder, words, prepare):

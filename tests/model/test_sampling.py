@@ -40,6 +40,8 @@ class CountState:
 class CountGrammar:
     """Start, then ids of 3..8, never the same twice running, End from `least` to `most` on."""
 
+    guidance = 0.0
+
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
 
@@ -340,6 +342,8 @@ def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar):
 class TellingGrammar(CountGrammar):
     """A grammar that says beside each id which it is, and then nothing beside the same rows."""
 
+    guidance = 1.5
+
     def side(self, state: CountState, ids: np.ndarray) -> SideInput:
         bits = (ids[..., None] >> np.arange(3)) % 2
         return side_input(np.concatenate([bits, 0 * bits]).astype(np.int16))
@@ -354,7 +358,7 @@ def test_guidance_leads_away_from_what_the_untold_rows_do():
         told, untold = decoder(ids.repeat(2, 1), side=side)
         return (told + 1.5 * (told - untold))[None]
 
-    fast = np.array(list(sampled(decoder, PROMPTS, grammar, rebase=a_few, guidance=1.5)))
+    fast = np.array(list(sampled(decoder, PROMPTS, grammar, rebase=a_few)))
     generator = torch.Generator().manual_seed(0)
     slow = slow_sample(guided, PROMPTS, grammar, generator, SamplingOptions(), 60)
     assert np.array_equal(fast, np.array(list(slow)))

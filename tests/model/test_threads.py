@@ -107,7 +107,7 @@ sys.meta_path.insert(0, Watch())
 
 
 @pytest.mark.parametrize(
-    "modules", ["generate", "evaluate, evaluation.command", "training.command"]
+    "modules", ["generate", "evaluate, evaluation.command", "train, training.command"]
 )
 @pytest.mark.parametrize("own", [None, "ACTIVE"])
 def test_threads_wait_passively_unless_the_user_says_otherwise(modules, own):
