@@ -154,8 +154,9 @@ def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
     for number, model in enumerate(models):
         mine = bars[number :: len(models)]
+        plain = replace(model, summary=model.summary | {"forms": []})  # no repeats from Bach
         yield from sample_pieces(
-            model, mine, number * count, "Writing pieces", constraints, WRITING
+            plain, mine, number * count, "Writing pieces", constraints, WRITING
         )
 
 

@@ -4,11 +4,11 @@
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
 
 Pieces are sampled from nothing, with the sampling options that are generate.py's defaults, each as
-many bars long as a training piece drawn at random. The side input says how many bars follow, and
-when the final chord begins (blocks `follow` and `final` in data/tokens/features.py). Each model is
-sampled three times: as by default, which for chorales is strict counterpoint, whose final chord is
-a triad (`FinalTriad` in generation/counterpoint.py); with free counterpoint; and so without being
-told of the end. Then it only stops where the bars are full.
+many bars long as a training piece drawn at random. The side input says how many bars follow, when
+the final chord begins and when phrases end (blocks `follow`, `final` and `phrase` in
+data/tokens/features.py). Each model is sampled three times: as by default, which for chorales is
+strict counterpoint, with triads where phrases end (`Cadences` in generation/counterpoint.py); with
+free counterpoint; and so without being told of any end. Then it only stops where bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
                of the music before the last bar (data/keys.py), and the key finder errs
@@ -35,9 +35,10 @@ import numpy as np
 import torch
 
 from common.cli import Parser, fail, positive_integer, random_seed
+from data.cadences import phrase_ends
 from data.corpus.corpus import CorpusError
 from data.score import Score
-from evaluation.cadences import ending_figures, phrase_ends, phrase_regularity, two_bars
+from evaluation.cadences import ending_figures, phrase_regularity, two_bars
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
 from generation.defaults import newest_model
@@ -69,7 +70,7 @@ def with_unknown_end(model: Model) -> Model:
     """Return the model, with the end of a piece unknown to it."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.side is not None
-    for block in ("follow", "final"):
+    for block in ("follow", "final", "phrase"):
         decoder.side.weight.data[:, model.features.blocks[block]] = 0
     return replace(model, decoder=decoder)
 

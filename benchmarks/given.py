@@ -32,11 +32,12 @@ import numpy as np
 import torch
 
 from common.cli import Parser, fail
+from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import Corpus, CorpusError
 from data.keys import Key, estimate_key, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.tokenizer import encode
-from evaluation.cadences import ends_on_tonic, final_chord, root_of_triad, sounding_notes
+from evaluation.cadences import ends_on_tonic, sounding_notes
 from evaluation.likelihood import GIVEN, free_nats, with_gap
 from evaluation.samples import MELODIES, sample_pieces, split_scores
 from evaluation.voice_leading import (

@@ -1,6 +1,6 @@
 """How many notes and instruments sound in pieces, and how phrases and pieces end."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from data.cadences import final_chord, root_of_triad
 from data.keys import estimate_key, pitched_notes
-from data.score import NOTE, Score
+from data.score import Score
 
 
 @dataclass(frozen=True)
@@ -60,28 +61,6 @@ def ending_figures(score: Score) -> tuple[float, float, float]:
     return float(is_triad), float(ends_on_tonic(score)), sounds / score.grid.steps_per_beat
 
 
-def phrase_ends(score: Score) -> NDArray[np.int64]:
-    """Return the steps (N,) at which chords end as those at the end of Bach's phrases do.
-
-    All instruments but drums sound, each for a quarter note or longer, in a triad in root position,
-    and all stop at once. So end 97% of the phrases that have a fermata in 136 chorales, and so do
-    as many chords inside of phrases.
-    """
-    notes = pitched_notes(score)
-    onset, end = notes["onset"].astype(np.int64), notes["onset"] + notes["duration"]
-    instruments = len(np.unique(notes["program"]))
-    long = score.grid.steps_per_beat
-    found = []
-    for step in np.unique(end):
-        chord = notes[(onset < step) & (end >= step)]
-        is_whole = len(np.unique(chord["program"])) == instruments
-        is_long = (chord["onset"] + long <= step).all()
-        stops = (chord["onset"] + chord["duration"] == step).all()
-        if is_whole and is_long and stops and root_of_triad(chord) is not None:
-            found.append(step)
-    return np.array(found, dtype=np.int64)
-
-
 def phrase_regularity(ends: NDArray[np.int64], score: Score) -> float:
     """Return the share of a piece's spans of two bars that end where a phrase does.
 
@@ -99,46 +78,6 @@ def phrase_regularity(ends: NDArray[np.int64], score: Score) -> float:
 def two_bars(score: Score) -> int:
     """Return how many steps two bars of a piece have, which are the median of all."""
     return 2 * int(np.median(score.bars["length"]))
-
-
-def final_chord(score: Score) -> NDArray[np.void]:
-    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
-    notes = pitched_notes(score)
-    if not len(notes):
-        return np.empty(0, NOTE)
-    last = notes["onset"].max()
-    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
-
-
-def final_positions(scores: Sequence[Score]) -> dict[str, dict[str, int]]:
-    """Count where in its bar the last onset of pieces stands.
-
-    Returns:
-        By time signature, as "4/4", and by steps from the bar line, as "24": how many pieces.
-    """
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for score in scores:
-        if len(score.notes):
-            last = score.bars[-1]
-            position = int(score.notes["onset"].max() - score.bar_starts[-2])
-            counts[f"{last['numerator']}/{last['denominator']}"][str(position)] += 1
-    return {meter: dict(of_meter) for meter, of_meter in counts.items()}
-
-
-def root_of_triad(chord: NDArray[np.void]) -> int | None:
-    """Return the pitch class of the bass of a major or minor triad in root position, else None.
-
-    Pitch classes may be doubled and the fifth may be missing, the third may not.
-
-    Args:
-        chord: (N,) of NOTE.
-    """
-    if not len(chord):
-        return None
-    bass = int(chord["pitch"].min())
-    above = set(((chord["pitch"] - bass) % 12).tolist())
-    is_triad = any({0, third} <= above <= {0, third, 7} for third in (3, 4))
-    return bass % 12 if is_triad else None
 
 
 def ends_on_tonic(score: Score) -> bool:

@@ -575,10 +575,10 @@ def _sample(
 def _start(
     model: Model, grammar: ConstrainedGrammar, samples: int, generator: torch.Generator
 ) -> ConstrainedState:
-    """Return the state in which pieces begin, with endings, and from nothing keys, at random."""
-    finals = model.draw_finals(samples, generator, grammar.meter)
+    """Return the state in which pieces begin: endings, and from nothing keys, are drawn."""
+    finals, phrases = model.draw_endings(samples, generator, grammar.meter, grammar.length.bars)
     keys = [] if grammar.given.bars else model.draw_keys(samples, generator)
-    return grammar.start(samples, finals, keys)
+    return grammar.start(samples, finals, keys, phrases)
 
 
 def _write(

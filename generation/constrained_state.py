@@ -77,6 +77,8 @@ class ConstrainedState(GrammarState):
         upbeat: (B,) length of the first bar, where it is shorter than a whole one; else 0.
         final_position: (B,) steps from the last bar line to where the final chord shall begin; -1:
             the model decides.
+        phrases: (B, M, K) for each bar length of the vocabulary's meters, how many steps before the
+            final chord begins phrases shall end; NEVER: none.
         keys: of each row the key that the model knows it to be in; None: it knows of none.
         limit: (B,) no note begins from this step on; NEVER: there is no limit, or not yet.
         new_notes: (B,) notes begun after the seed.
@@ -94,6 +96,7 @@ class ConstrainedState(GrammarState):
     whole_bar: NDArray[np.int64]
     upbeat: NDArray[np.int64]
     final_position: NDArray[np.int64]
+    phrases: NDArray[np.int64]
     keys: Sequence[Key | None]
     limit: NDArray[np.int64]
     new_notes: NDArray[np.int64]

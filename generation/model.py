@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,13 +14,14 @@ from numpy.typing import NDArray
 
 from common.interface import OCTAVE
 from data.batches.windows import masks_of_pieces, unpacked
+from data.cadences import Phrases
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
 from data.keys import PROFILES, Key
 from data.repeats import Form, Repeat
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
-from data.tokens.spans import Ints, SideArrays
+from data.tokens.spans import NEVER, Ints, SideArrays
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import model_path, newest_model
@@ -98,29 +98,46 @@ class Model:
         """Return the shorter prompt with which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
 
-    def draw_finals(
-        self, count: int, generator: torch.Generator, meter: tuple[int, int] | None = None
-    ) -> Ints:
-        """Draw where in their last bars the final chords of pieces begin, as in the training set.
+    def draw_endings(
+        self,
+        count: int,
+        generator: torch.Generator,
+        meter: tuple[int, int] | None = None,
+        bars: int | None = None,
+    ) -> tuple[Ints, Ints]:
+        """Draw where the final chords of pieces begin, and phrases end, as in training pieces.
 
         Args:
             count: how many, B.
             generator: of the random choice.
             meter: the time signature; None: any.
+            bars: the length, to which that of the training pieces comes near; None: any.
 
         Returns:
-            (B,) steps from the last bar line; -1 where there is nothing to draw from.
+            (B,) steps from the last bar line to the final chord; -1 where there is nothing to draw
+            from. And (B, M, K) for each of the vocabulary's meters, how many steps before that
+            chord phrases end; NEVER: none.
         """
-        positions: Counter[int] = Counter()
-        for its, of_meter in (self.summary.get("finals") or {}).items():
-            if meter is None or its == "{}/{}".format(*meter):
-                positions.update({int(position): n for position, n in of_meter.items()})
-        if not positions:
-            return np.full(count, -1)
-        shares = torch.tensor([*positions.values()], dtype=torch.float64)
-        drawn = torch.multinomial(shares, count, replacement=True, generator=generator)
-        values: Ints = np.array([*positions])[drawn.numpy()]
-        return values
+        plans = [Phrases.from_json(its) for its in self.summary.get("phrases") or ()]
+        of_meter = [its for its in plans if meter is None or its.meter == meter]
+        whole_bars, longest = self.vocabulary.whole_bars.tolist(), 1
+        if not of_meter:
+            return np.full(count, -1), np.full((count, len(whole_bars), longest), NEVER)
+        first = torch.randint(len(of_meter), (count,), generator=generator)
+        finals = np.array([of_meter[number].final_position for number in first.tolist()])
+        longest = max(longest, *(len(its.before_final) for its in plans))
+        drawn = np.full((count, len(whole_bars), longest), NEVER)
+        grid = self.vocabulary.grid
+        for row, position in enumerate(finals.tolist()):
+            for number, whole in enumerate(whole_bars):
+                alike = [its for its in plans if its.final_position == position]
+                alike = [its for its in alike if grid.bar_steps(*its.meter) == whole]
+                alike = [its for its in alike if its.bars >= (bars or 0)] or alike
+                if alike:
+                    chosen = int(torch.randint(len(alike), (), generator=generator))
+                    before = alike[chosen].before_final
+                    drawn[row, number, : len(before)] = before
+        return finals, drawn
 
     def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
         """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""
@@ -214,16 +231,6 @@ def load(path: str | Path | None = None) -> Model:
     return model
 
 
-def _are_finals(finals: dict[str, Any]) -> bool:
-    """Return whether a summary's `finals` are what `final_positions` counts."""
-    return all(
-        isinstance(of_meter, dict)
-        and all(map(_is_number, of_meter))
-        and all(isinstance(count, int) and 0 < count < 2**31 for count in of_meter.values())
-        for of_meter in finals.values()
-    )
-
-
 def _are_keys(keys: dict[str, Any]) -> bool:
     """Return whether a summary's `keys` are what `count_keys` counts, or empty."""
     return not keys or (
@@ -238,6 +245,16 @@ def _are_ranges(ranges: dict[str, Any]) -> bool:
         _is_number(program) and _are_integers(ends, 2, 127) and ends[0] <= ends[1]
         for program, ends in ranges.items()
     )
+
+
+def _are_phrases(phrases: list[Any]) -> bool:
+    """Return whether a summary's `phrases` are what `phrases_of` finds."""
+    try:
+        for its in phrases:
+            Phrases.from_json(its)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_forms(forms: list[Any]) -> bool:
@@ -275,7 +292,7 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
     "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
     "rests": (int | float, _is_not_negative, "share of the time"),
     "data": (dict, lambda _: True, "settings"),
-    "finals": (dict, _are_finals, "counts of positions"),
+    "phrases": (list, _are_phrases, "phrases of pieces"),
     "keys": (dict, _are_keys, "counts of keys"),
     "forms": (list, _are_forms, "forms of pieces"),
     "ranges": (dict, _are_ranges, "ranges of pitches"),

@@ -303,7 +303,7 @@ LAYER_PIECES: dict[str, Callable[[nn.Module], None]] = {
     "activation": _swap_activation,
     "dropout": _swap_dropout,
 }
-STEP_PIECES = ("recording", "step norms")
+STEP_PIECES = ("recording", "step norms", "step bits")
 
 
 # Steps of sampling
@@ -409,9 +409,32 @@ class FewRowsRMSNorm(nn.Module):
         return x / norm.hypot(self.least) * self.gain  # sqrt(D) x / sqrt(|x|^2 + D eps)
 
 
+class FewBitsLinear(nn.Module):
+    """A product with a vector of zeros and few ones: the sum of the columns where it has ones.
+
+    Args:
+        layer: that it stands for, without a bias.
+    """
+
+    columns: Tensor
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.register_buffer("columns", layer.weight.data.T.contiguous())  # (S, D)
+
+    def forward(self, bits: Tensor) -> Tensor:
+        """Multiply zeros and ones, (B, 1, S) -> (B, 1, D)."""
+        row, column = bits[:, 0].nonzero().unbind(dim=1)
+        begin = torch.searchsorted(row, torch.arange(len(bits)))
+        summed: Tensor = torch.embedding_bag(self.columns, column.contiguous(), begin)[0]
+        return summed[:, None]
+
+
 def _for_few(decoder: Decoder, without: Collection[str]) -> Decoder:
     """Return a copy whose layers are fast on a few rows of one token."""
     decoder = copy.deepcopy(decoder).requires_grad_(False)
+    if decoder.side is not None and "step bits" not in without:
+        decoder.side = FewBitsLinear(decoder.side)  # type: ignore[assignment]
     for parent in list(decoder.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, nn.Dropout):

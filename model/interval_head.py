@@ -6,8 +6,10 @@ from torch import Tensor, nn
 from common.interface import OCTAVE, SHARED_REFERENCES
 
 REACH = 24  # semitones; notes further away are as far as that
-# of each reference: a program's own, its echo, then the shared ones
-_PERIODS = (None, None, None, *[OCTAVE] * 3)
+# Each program counts from three references by steps, which are its own, its echo and the latest
+# note; and from three by pitch classes: the lowest, the lowest before and the tonic.
+THREE = 3
+STEPS, CLASSES = 2 * REACH + 2, OCTAVE + 1  # distances of each, and one of no reference
 
 
 class IntervalHead(nn.Module):
@@ -27,18 +29,26 @@ class IntervalHead(nn.Module):
         n_pitches: N, pitches a program.
     """
 
-    # of each table: a row a distance, and one for a reference that is not there
-    rows = tuple(1 + (period or 2 * REACH + 1) for period in _PERIODS)
+    step: Tensor
+    pitch_class: Tensor
 
     def __init__(self, n_embd: int, n_programs: int, n_pitches: int) -> None:
         super().__init__()
         self.n_programs, self.n_pitches = n_programs, n_pitches
-        self.tables = nn.ModuleList(
-            nn.Linear(n_embd, n_programs * count, bias=False) for count in self.rows
-        )
-        self.parallel = nn.Linear(n_embd, n_programs * OCTAVE, bias=False)
-        for number, period in enumerate(_PERIODS):
-            self.register_buffer(f"row_{number}", _rows(n_pitches, period), persistent=False)
+        self.table = nn.Linear(n_embd, self.rows(n_programs), bias=False)
+        notes = torch.arange(1, n_pitches + 1)
+        reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
+        step = (notes - reference).clamp(-REACH, REACH) + REACH
+        step = step.masked_fill(reference == 0, STEPS - 1)
+        pitch_class = (notes[:OCTAVE] - reference) % OCTAVE
+        pitch_class = pitch_class.masked_fill(reference == 0, CLASSES - 1)
+        self.register_buffer("step", step, persistent=False)  # (1 + N, N) by reference and note
+        self.register_buffer("pitch_class", pitch_class, persistent=False)  # (1 + N, 12)
+
+    @staticmethod
+    def rows(n_programs: int) -> int:
+        """Return how many rows the table has: of steps, of pitch classes, and of parallels."""
+        return n_programs * (THREE * (STEPS + CLASSES) + OCTAVE)
 
     def forward(self, x: Tensor, references: Tensor, moves: Tensor) -> Tensor:
         """Return logits of the notes of all programs, program by program.
@@ -54,50 +64,45 @@ class IntervalHead(nn.Module):
             float (B, T, P N).
         """
         P, N = self.n_programs, self.n_pitches
-        kinds = torch.split_with_sizes(references, (P, P, *[1] * SHARED_REFERENCES), dim=-1)
-        by_table = [self._by_interval(n, x, reference) for n, reference in enumerate(kinds)]
-        own, echo, latest, lowest, lowest_before, tonic = by_table
-        octave = lowest + lowest_before + tonic  # (B, T, P, 12)
-        octaves = octave.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]  # (B, T, P, N)
-        total = own + echo + latest + octaves + self._parallels(x, kinds[0], moves)
+        sizes = (THREE * P * STEPS, THREE * P * CLASSES, P * OCTAVE)
+        steps, classes, parallels = torch.split_with_sizes(self.table(x), sizes, dim=-1)
+        sizes = (2 * P, 1, SHARED_REFERENCES - 1)
+        mine, latest, others = torch.split_with_sizes(references, sizes, dim=-1)
+        mine = torch.cat([mine, latest.expand(-1, -1, P)], dim=-1)  # (B, T, 3 P)
+        others = others.repeat_interleave(P, dim=-1)  # (B, T, 3 P)
+        total = self._by_interval(steps, mine, self.step)  # (B, T, P, N)
+        within = self._by_interval(classes, others, self.pitch_class)  # (B, T, P, 12)
+        total = total + within.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]
+        total = total + self._parallels(parallels, references[..., :P], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
 
-    def _by_interval(self, number: int, x: Tensor, reference: Tensor) -> Tensor:
-        """Return logits (B, T, P, M) by one table, of the M = N notes, or of the octave's M = 12.
+    def _by_interval(self, by_row: Tensor, references: Tensor, row: Tensor) -> Tensor:
+        """Return logits (B, T, P, M) of M notes, summed over three references of each program.
 
         Args:
-            number: of the table.
-            x: float (B, T, D).
-            reference: int64 (B, T, P), or (B, T, 1) for all programs.
+            by_row: float (B, T, 3 P R), of R distances.
+            references: int64 (B, T, 3 P).
+            row: int64 (1 + N, M), the distance of each note from each reference.
         """
-        B, T, _ = x.shape
-        rows = self.get_buffer(f"row_{number}")  # (1 + N, M)
-        row = rows.index_select(0, reference.flatten()).view(B, T, -1, rows.shape[1])
-        by_row: Tensor = self.tables[number](x).view(B, T, self.n_programs, -1)
-        return by_row.gather(-1, row.expand(B, T, self.n_programs, -1))
+        B, T, count = references.shape
+        rows = row.index_select(0, references.flatten()).view(B, T, count, -1)
+        logits = by_row.view(B, T, count, -1).gather(-1, rows)  # (B, T, 3 P, M)
+        return logits.view(B, T, THREE, -1, row.shape[1]).sum(dim=2)
 
-    def _parallels(self, x: Tensor, own: Tensor, moves: Tensor) -> Tensor:
+    def _parallels(self, by_row: Tensor, own: Tensor, moves: Tensor) -> Tensor:
         """Return logits (B, T, P, N), nearly all 0, of where programs would move in parallel.
 
         Args:
-            x: float (B, T, D).
+            by_row: float (B, T, 12 P), by interval.
             own: int64 (B, T, P), what each program had before.
             moves: int64 (B, T, P), by how much each has moved, plus N.
         """
         B, T, P = own.shape
         N = self.n_pitches
         mine, other, move = own[..., None], own[..., None, :], moves[..., None, :]
-        by_interval = self.parallel(x).view(B, T, P, OCTAVE)  # (B, T, P 12) -> (B, T, P, 12)
+        by_interval = by_row.view(B, T, P, OCTAVE)  # (B, T, 12 P) -> (B, T, P, 12)
         logits = by_interval.gather(-1, (mine - other) % OCTAVE)  # (B, T, P, P), beside each other
         # notes from 1 up; what is none, or beyond the vocabulary, goes to either side of them
         place = (mine + move - N).clamp(0, N + 1) * (mine * move > 0)
         around: Tensor = logits.new_zeros(B, T, P, N + 2).scatter_add(-1, place, logits)
         return around[..., 1:-1]
-
-
-def _rows(n_pitches: int, period: int | None) -> Tensor:
-    """Return int64 (1 + N, N): each note's row by reference; (1 + N, period) of the first notes."""
-    reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
-    distance = torch.arange(1, (period or n_pitches) + 1) - reference
-    row = distance % period if period else distance.clamp(-REACH, REACH) + REACH
-    return row.masked_fill(reference == 0, period or 2 * REACH + 1)

@@ -16,13 +16,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from common.files import write_atomically
-from common.interface import OCTAVE
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.interval_head import IntervalHead
 
 FORMAT = "etude"
-VERSION = "10"
+VERSION = "11"
 _ADVICE = "use a model.safetensors that train.py wrote"
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite
@@ -154,10 +153,9 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         "embedding.weight": (config.vocabulary_size, config.n_embd),
         "side.weight": (config.n_embd, config.n_bits) if config.n_bits else None,
     }
-    for number, rows in enumerate(IntervalHead.rows if config.has_interval_head else ()):
-        tables[f"interval_head.tables.{number}.weight"] = (config.n_programs * rows, config.n_embd)
     if config.has_interval_head:
-        tables["interval_head.parallel.weight"] = (config.n_programs * OCTAVE, config.n_embd)
+        rows = IntervalHead.rows(config.n_programs)
+        tables["interval_head.table.weight"] = (rows, config.n_embd)
     if config.positions == "learned":
         tables["positions.table"] = (config.context_length, config.n_embd)
     for name, table in tables.items():

@@ -33,7 +33,7 @@ from data.tokens.spans import (
 from data.tokens.vocabulary import Kind, Vocabulary
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
-FINAL_HALVES = 16  # half beats, or half seconds, that the final chord is told in; more likewise
+MOST_HALVES = 16  # half beats, or half seconds, in which endings are told; more count as so many
 HORIZON_BEATS = 3  # beats, or seconds, for which a given note is told before it is due
 FEW = 16  # programs; a note of more has no column of its own
 # Blocks of intervals, within the octave: which notes, above which root.
@@ -55,6 +55,7 @@ class SideFeatures:
         follow      so many bars follow the id's own
         final       in how many half beats (of a grid of seconds: half seconds) the final chord
                     begins, and as how many from its bar line
+        phrase      in how many half beats the phrase ends that the id is in
         silent      programs that were made silent in this window
         moved       semitones up, then semitones down, by which it was moved, to an octave
 
@@ -154,7 +155,8 @@ class SideFeatures:
         notes = self._own_width() + pitches + OCTAVE
         return {
             "follow": MAX_BARS_TO_FOLLOW + 1,
-            "final": 2 * (FINAL_HALVES + 1),
+            "final": 2 * (MOST_HALVES + 1),
+            "phrase": MOST_HALVES + 1,
             "silent": programs,
             "moved": 2 * OCTAVE,
             "position": vocabulary.longest_bar,
@@ -214,7 +216,7 @@ class SideFeatures:
     def compute(self, ids: ArrayLike) -> SideArrays:
         """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.
 
-        What only the caller can know (the first four blocks) is left 0.
+        What only the caller can know (the first five blocks) is left 0.
         """
         ids = np.asarray(ids, dtype=np.int64)
         side = self.empty(*ids.shape)
@@ -374,12 +376,21 @@ class SideFeatures:
             due: (B, T) steps until then; below 0 where that is not known.
             position: (B,) its steps from the bar line.
         """
-        rows, places = np.nonzero(due >= 0)
-        first, half = self.blocks["final"].start, self.vocabulary.grid.steps_per_beat / 2
-        for steps in (due[rows, places], position[rows]):
-            halves = np.ceil(steps / half).astype(np.int64)
-            side.bits[rows, places, first + np.minimum(halves, FINAL_HALVES)] = 1
-            first += FINAL_HALVES + 1
+        first = self.blocks["final"].start
+        self._set_halves(side, first, due)
+        position = np.where(due >= 0, position[:, None], -1)
+        self._set_halves(side, first + MOST_HALVES + 1, position)
+
+    def set_phrase(self, side: SideArrays, due: Ints) -> None:
+        """Set in how many steps (B, T) the phrase ends; below 0 where that is not known."""
+        self._set_halves(side, self.blocks["phrase"].start, due)
+
+    def _set_halves(self, side: SideArrays, first: int, steps: Ints) -> None:
+        """Set the column, from the first on, of steps (B, T) in half beats; none below 0."""
+        rows, places = np.nonzero(steps >= 0)
+        half = self.vocabulary.grid.steps_per_beat / 2
+        halves = np.ceil(steps[rows, places] / half).astype(np.int64)
+        side.bits[rows, places, first + np.minimum(halves, MOST_HALVES)] = 1
 
     def set_key(
         self, side: SideArrays, is_token: NDArray[np.bool_], keys: Sequence[Key | None]

@@ -7,16 +7,12 @@ import pytest
 
 from data.corpus import bach
 from data.keys import Key, estimate_key
-from data.score import DRUMS, NOTE, Grid
+from data.score import DRUMS, Grid
 from evaluation.cadences import (
     VoicesAndEndings,
     ending_figures,
     ends_on_tonic,
-    final_chord,
-    final_positions,
-    phrase_ends,
     phrase_regularity,
-    root_of_triad,
     sounding_notes,
     two_bars,
 )
@@ -47,33 +43,6 @@ def test_a_set_of_pieces_is_described_by_its_means():
     assert math.isnan(VoicesAndEndings.of([EMPTY], instruments=2).voices)
 
 
-def test_the_final_chord_is_what_sounds_at_the_last_onset():
-    notes = [(0, 24, 48, 80, 0), (0, 12, 64, 80, 0), (12, 6, 62, 80, 0), (18, 30, 60, 80, 0)]
-    drum = (24, 12, 36, 80, DRUMS)  # later, but no pitch
-    assert final_chord(piece([*notes, drum]))["pitch"].tolist() == [48, 60]
-    assert len(final_chord(EMPTY)) == 0
-
-
-@pytest.mark.parametrize(
-    ("pitches", "root"),
-    [
-        ((48, 55, 64, 72), 0),  # C E G
-        ((48, 63, 67), 0),  # C Eb G
-        ((48, 64, 60), 0),  # no fifth
-        ((43, 59, 62, 67), 7),
-        ((52, 60, 67), None),  # E in the bass
-        ((48, 55, 60), None),  # no third
-        ((48, 63, 64, 67), None),  # both thirds
-        ((48, 64, 67, 70), None),  # a seventh
-        ((48, 60), None),
-        ((), None),
-    ],
-)
-def test_a_triad_in_root_position(pitches, root):
-    notes = np.array(chord(*pitches), dtype=NOTE)
-    assert root_of_triad(notes) == root
-
-
 def test_an_ending_on_the_tonic():
     before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)  # three bars of C major
     endings = {
@@ -102,34 +71,6 @@ def test_the_figures_of_an_ending_by_hand():
     assert ending_figures(away) == (1, 0, 0.5)
     assert ending_figures(piece(chord(43, 60, 62, start=0)))[:2] == (0, 0)
     assert all(map(math.isnan, ending_figures(EMPTY)))
-
-
-def test_where_pieces_end_is_counted_by_meter():
-    waltz = piece(line((60, 62, 64, 65)), [(3, 4, 36)] * 2)
-    bars = [(4, 4, 12), (4, 4, 48), (4, 4, 36)]
-    upbeat = piece([(0, 12, 60, 80, 0), (84, 12, 62, 80, 0)], bars)
-    assert final_positions([waltz, upbeat, upbeat, EMPTY]) == {"3/4": {"0": 1}, "4/4": {"24": 2}}
-
-
-BASS, TOP = 43, 40  # programs
-
-
-@pytest.mark.parametrize(
-    ("notes", "is_end"),
-    [
-        ([(36, 12, 48, 80, BASS), (36, 12, 64, 80, TOP)], True),
-        ([(0, 48, 48, 80, BASS), (36, 12, 64, 80, TOP)], True),
-        ([(0, 48, 48, 80, BASS), (42, 6, 64, 80, TOP)], False),  # the top moves in eighths
-        ([(36, 24, 48, 80, BASS), (36, 12, 64, 80, TOP)], False),  # the bass holds on
-        ([(36, 12, 52, 80, BASS), (36, 12, 60, 80, TOP)], False),  # the third in the bass
-        ([(36, 12, 48, 80, BASS), (36, 12, 64, 80, BASS)], False),  # the top rests
-    ],
-)
-def test_a_phrase_ends_with_a_long_chord_that_all_leave(notes, is_end):
-    later = [(72, 12, 50, 80, BASS), (72, 12, 52, 80, TOP)]
-    score = piece([*notes, *later], [(4, 4, 48)] * 2)
-    assert (48 in phrase_ends(score)) == is_end
-    assert len(phrase_ends(EMPTY)) == 0
 
 
 def test_how_regularly_phrases_end():

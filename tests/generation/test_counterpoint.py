@@ -12,7 +12,7 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import continued, rewritten, voices_of
-from tests.generation.test_final_triad import piece_of
+from tests.generation.test_cadences import piece_of
 from tests.models import QUARTET
 from tests.music import GRID
 

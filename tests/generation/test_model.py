@@ -8,6 +8,7 @@ import torch
 
 from data.keys import Key
 from data.tokens.features import SideFeatures
+from data.tokens.spans import NEVER
 from data.tokens.vocabulary import Kind
 from generation.model import load
 from model.config import DecoderConfig
@@ -42,8 +43,8 @@ def test_what_a_summary_says_is_read(tmp_path):
     [
         *({"voices": "many"}, {"voices": [4]}, {"voices": -1}, {"step": {}}),
         *({"parallels_per_100_bars": "none"}, {"data": "bach"}, {"data": [1]}),
-        *({"finals": [24]}, {"finals": {"4/4": 24}}, {"finals": {"4/4": {"-1": 2}}}),
-        *({"finals": {"4/4": {"24": 0}}}, {"finals": {"4/4": {"24": "many"}}}),
+        *({"phrases": [24]}, {"phrases": {"4/4": 24}}, {"phrases": [[4, 4, 8, -1, []]]}),
+        *({"phrases": [[4, 4, 8, 24, 48]]}, {"phrases": [[4, 4, 8, 24, ["many"]]]}),
         *({"keys": {"major": [1] * 12}}, {"keys": {"major": [0] * 12, "minor": [0] * 11}}),
         *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
         *({"ranges": {"40": [60, 128]}}, {"ranges": {"40": 60}}, {"ranges": {"violin": [60, 79]}}),
@@ -66,20 +67,38 @@ def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
 
 
 def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp_path):
-    finals = {"4/4": {"24": 3, "0": 1}, "3/4": {"12": 4}}
+    phrases = [[4, 4, 8, 24, []]] * 3 + [[4, 4, 8, 0, []]] + [[3, 4, 8, 12, []]] * 4
     keys = {"major": [0] * 7 + [3] + [0] * 4, "minor": [0] * 9 + [1] + [0] * 2}
-    model = load(saved(tmp_path / "m.safetensors", {"finals": finals, "keys": keys}))
+    model = load(saved(tmp_path / "m.safetensors", {"phrases": phrases, "keys": keys}))
     generator = torch.Generator().manual_seed(0)
-    drawn = model.draw_finals(2000, generator)
+    drawn, _ = model.draw_endings(2000, generator)
     assert {*drawn.tolist()} == {0, 12, 24}
     assert abs((drawn == 12).mean() - 0.5) < 0.05
-    of_meter = model.draw_finals(2000, generator, (4, 4))
+    of_meter, _ = model.draw_endings(2000, generator, (4, 4))
     assert {*of_meter.tolist()} == {0, 24}
     assert abs((of_meter == 24).mean() - 0.75) < 0.05
-    assert model.draw_finals(2, generator, (2, 4)).tolist() == [-1, -1]
+    assert model.draw_endings(2, generator, (2, 4))[0].tolist() == [-1, -1]
     drawn_keys = Counter(model.draw_keys(2000, generator))
     assert {*drawn_keys} == {Key(7, "major"), Key(9, "minor")}
     assert abs(drawn_keys[Key(7, "major")] / 2000 - 0.75) < 0.05
+
+
+def test_phrases_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars(tmp_path):
+    phrases = [[4, 4, 8, 24, [72, -24]], [4, 4, 16, 24, [120, 72, -24]], [4, 4, 16, 0, [48]]]
+    phrases += [[3, 8, 8, 24, [36]]]
+    model = load(saved(tmp_path / "m.safetensors", {"phrases": phrases}))
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(bars):
+        finals, before = model.draw_endings(200, generator, (4, 4), bars)
+        whole = model.vocabulary.meters.index((4, 4))
+        plans = [tuple(b for b in its if b < NEVER) for its in before[:, whole].tolist()]
+        return {*zip(finals.tolist(), plans, strict=True)}
+
+    long, short, other = (24, (120, 72, -24)), (24, (72, -24)), (0, (48,))
+    assert drawn(4) == {long, short, other}
+    assert drawn(9) == {long, other}
+    assert drawn(99) == {long, short, other}  # none is as long
 
 
 def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
@@ -87,7 +106,7 @@ def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
     no_keys = {"keys": {"major": [0] * 12, "minor": [0] * 12}}  # no piece follows one
     for summary in ({}, no_keys):
         model = load(saved(tmp_path / "m.safetensors", summary))
-        assert model.draw_finals(2, generator).tolist() == [-1, -1]
+        assert model.draw_endings(2, generator)[0].tolist() == [-1, -1]
         assert model.draw_keys(2, generator) == [None, None]
 
 

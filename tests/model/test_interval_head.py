@@ -9,7 +9,7 @@ from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.interval_head import REACH, IntervalHead
+from model.interval_head import CLASSES, REACH, STEPS, IntervalHead
 from tests.models import QUARTET
 
 P, N, D = 2, 60, 3
@@ -25,14 +25,16 @@ def by_hand(head, x, references, moves):
     """(P N,) the logits of one token, note by note."""
     logits = np.zeros((P, N))
     own, echo, shared = references[:P], references[P : 2 * P], references[2 * P :]
-    parallel = head.parallel(x).view(P, OCTAVE).detach().numpy()
+    rows = head.table(x).detach().numpy()
+    steps, classes, parallel = np.split(rows, np.cumsum([3 * P * STEPS, 3 * P * CLASSES]))
+    parallel = parallel.reshape(P, OCTAVE)
     for program, other in np.ndindex(P, P):
         target = own[program] + moves[other] - N
         if own[program] and moves[other] and 1 <= target <= N:
             interval = (own[program] - own[other]) % OCTAVE
             logits[program, target - 1] += parallel[program, interval]
-    tables = [table(x).view(P, -1).detach().numpy() for table in head.tables]
-    before, again, latest, *others = tables
+    before, again, latest = steps.reshape(3, P, STEPS)
+    others = classes.reshape(3, P, CLASSES)
     for program in range(P):
         for pitch in range(1, N + 1):
             counted = ((before, own[program]), (again, echo[program]), (latest, shared[0]))
@@ -72,7 +74,7 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     shape = SideFeatures(QUARTET).shape
     config = DecoderConfig(QUARTET.size, n_layer=1, n_head=2, n_embd=16, context_length=8, **shape)
     decoder = Decoder(config).eval()
-    assert not any(table.weight.any() for table in decoder.interval_head.tables)
+    assert not decoder.interval_head.table.weight.any()
     ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
     side = SideFeatures(QUARTET).compute(ids.numpy()).map(torch.from_numpy)
     count = 3 * config.n_programs + SHARED_REFERENCES
@@ -81,8 +83,7 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     with torch.no_grad():
         decoder.head.weight.normal_()
         plain = decoder(ids, side=side)
-        for table in decoder.interval_head.tables:
-            table.weight.normal_()
+        decoder.interval_head.table.weight.normal_()
         full = decoder(ids, side=side)
     notes = QUARTET.ids(Kind.NOTE)
     changed = (full != plain).flatten(0, 1).any(dim=0).numpy()
