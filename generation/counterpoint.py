@@ -261,9 +261,9 @@ class Cadences:
 
     Until such a chord is over it masks onsets after that of the chord, and ends of notes between
     that and the chord's; and of the chord the notes with which it would be no triad. A phrase's
-    chord begins a beat before the phrase ends, or earlier. The final chord is where that is told;
-    where the key is known, it is the tonic's, if it can be. The rule yields where nothing else is
-    left.
+    chord begins a beat before the phrase ends, or earlier, and no part gets there past another.
+    The final chord is where that is told; where the key is known, it is the tonic's, if it can
+    be. The rule yields where nothing else is left.
 
     Args:
         given: what is given.
@@ -300,6 +300,7 @@ class Cadences:
         if len(at):
             notes = kept[at, self._vocabulary.ids(Kind.NOTE)]
             asked = self._roots_of_keys(state, rows[at]) | ~is_final[at]
+            notes &= self._passing_none(state, rows[at]) | is_final[at]
             on_tonic = notes & self._fits(state, rows[at], asked)
             on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))
             is_possible = on_tonic.any(axis=1, keepdims=True)
@@ -320,6 +321,19 @@ class Cadences:
         end = np.where(is_next, ends, NEVER).min(axis=1)
         begin = np.where(end < NEVER, end - beat, -1)
         return np.where(is_final, final, begin), np.where(is_final, bar_end, end), is_final
+
+    def _passing_none(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
+        """Return (R, N), the notes to which programs get without passing one that now sounds."""
+        before, now = state.latest.pitch[rows], state.now[rows]
+        sounds = state.note_ends[rows] > now[:, None]
+        sounds = sounds.reshape(*before.shape, -1)  # (R, P, K)
+        pitch = np.where(sounds.any(axis=2), sounds.argmax(axis=2), -1)[:, None]  # (R, 1, P)
+        is_above = (before[:, None] > before[..., None]) & (pitch >= 0)  # (R, P, P)
+        is_below = (before[:, None] < before[..., None]) & (pitch >= 0)
+        most = np.where(is_above, pitch, NEVER).min(axis=2)[..., None]  # (R, P, 1)
+        least = np.where(is_below, pitch, -1).max(axis=2)[..., None]
+        k = np.arange(self._vocabulary.pitch_count)
+        return np.asarray((k <= most) & (k >= least)).reshape(len(rows), -1)
 
     def _roots_of_keys(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
         """Return (R, T) which triads end the pieces: on the tonic, or any where no key is known."""

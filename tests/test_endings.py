@@ -46,7 +46,7 @@ def model():
     )
     decoder = Decoder(config)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
-    for step in range(300):
+    for step in range(450):
         *arrays, side = windows.batch(0, step, 16)
         ids, targets = map(torch.from_numpy, arrays)
         logits = decoder(ids, side=side.map(torch.from_numpy))

@@ -112,6 +112,22 @@ def test_phrases_end_on_triads_that_all_leave_where_it_is_told():
             assert ending >= PIECES - 2 if most == PIECES else ending <= most
 
 
+def test_voices_hardly_pass_each_other_where_a_phrase_ends():
+    """Random voices, one after the other, keep on their side of those that have come before."""
+    passed = {}
+    for how in (STRICT, FREE):
+        passed[how] = 0
+        for piece in written(how, bars=3, phrases=before_final(72, 24)):
+            onset, pitch = piece.notes["onset"], piece.notes["pitch"].astype(int)
+            for chord in (36, 84):
+                before, there = (pitch[onset == step] for step in (chord - 12, chord))
+                for first, then in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
+                    if len(before) == len(there) == 4:
+                        sides = (its[then] - there[first] for its in (before, there))
+                        passed[how] += np.prod([*sides]) < 0
+    assert passed[STRICT] < passed[FREE] / 4
+
+
 def test_what_is_given_has_phrases_of_its_own():
     notes = np.array([(12 * n, 12, p, 80, 40) for n, p in enumerate([67, 72, 71, 64])], NOTE)
     tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
