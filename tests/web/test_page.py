@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import uvicorn
 
 from data.midi.io import midi_bytes, read_midi
+from generation.compose import stream_pieces
 from tests.folders import tune as a_tune
 from tests.models import BAND, untrained
 from tests.music import GRID
@@ -162,7 +164,18 @@ def test_a_person_plays_and_the_shipped_model_answers_in_four_voices(tab, tmp_pa
     assert notes(tab) == rewritten
 
 
-def test_notes_sound_while_they_are_written_and_the_cursor_moves(tab):
+def test_notes_sound_while_they_are_written_and_the_cursor_moves(tab, monkeypatch):
+    def slowly(*arguments, **options):
+        writing = stream_pieces(*arguments, **options)
+        while True:
+            try:
+                notes = next(writing)
+            except StopIteration as end:
+                return end.value
+            time.sleep(0.02)  # a slow browser sounds before all is written, too
+            yield notes
+
+    monkeypatch.setattr("web.tasks.stream_pieces", slowly)
     tab.until("etude.isReady")
     type_in(tab, "C4 E4 G4")
     tab.choose("#s-bars", "32")
