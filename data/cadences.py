@@ -45,10 +45,8 @@ def phrase_ends(score: Score) -> NDArray[np.int64]:
     as many chords inside of phrases.
     """
     notes = pitched_notes(score)
-    onset, end = (
-        notes["onset"].astype(np.int64),
-        notes["onset"] + notes["duration"].astype(np.int64),
-    )
+    onset = notes["onset"].astype(np.int64)
+    end = onset + notes["duration"]
     instruments = len(np.unique(notes["program"]))
     steps, stopping = np.unique(end, return_counts=True)
     begun_before = np.searchsorted(np.sort(onset), steps)
@@ -94,9 +92,8 @@ class Phrases:
         if not (isinstance(data, list) and len(data) == 5 and isinstance(data[4], list)):
             raise ValueError("not phrases")
         numbers = [*data[:4], *data[4]]
-        if not all(isinstance(n, int) and -(2**31) <= n < 2**31 for n in numbers):
-            raise ValueError("not phrases")
-        if min(data[:4]) < 0:
+        are_integers = all(isinstance(n, int) and -(2**31) <= n < 2**31 for n in numbers)
+        if not are_integers or min(data[:4]) < 0:
             raise ValueError("not phrases")
         return cls((data[0], data[1]), data[2], data[3], tuple(data[4]))
 

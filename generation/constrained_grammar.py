@@ -317,10 +317,12 @@ class ConstrainedGrammar:
             side = self._stepper.compute(state.step_state)
         self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
         now = side.time + (state.now - side.time[:, -1])[:, None]
-        onset = self.plan.final_onset(state)[:, None]
+        final = self.plan.final_onset(state)
+        onset = final[:, None]
         due = np.where((ids == 0) | (onset < 0), -1, np.maximum(onset - now, -1))
         self.features.set_final(side, due, state.final_position)
-        self.features.set_phrase(side, self._phrase_due(state, ids, now))
+        ends = self.plan.phrase_ends(state, final)
+        self.features.set_phrase(side, np.where(ids == 0, -1, self._phrase_due(ends, now)))
         sides = [side, side.map(np.copy)] if self.guidance else [side]
         self.features.set_key(side, ids != 0, state.keys)
         if self.given.is_told:
@@ -329,15 +331,14 @@ class ConstrainedGrammar:
                 self._of_given.set(each, now, note, ids != 0)
         return SideInput(*map(np.concatenate, zip(*sides, strict=True))) if self.guidance else side
 
-    def _phrase_due(self, state: ConstrainedState, ids: Ints, now: Ints) -> Ints:
-        """Return in how many steps phrases end beside ids (B, T) at their times; -1: not known.
+    def _phrase_due(self, ends: Ints, now: Ints) -> Ints:
+        """Return in how many steps the next of ends (B, K) is, at times (B, T); -1: not known.
 
         What is given has phrases of its own.
         """
-        ends = self.plan.phrase_ends(state)[:, None]  # (B, 1, K)
-        due = np.where(ends > now[..., None], ends - now[..., None], NEVER).min(axis=2)
-        is_known = (ids != 0) & (now >= self.given.end) & (due < NEVER)
-        return np.where(is_known, due, -1)
+        due = ends[:, None] - now[..., None]  # (B, T, K)
+        due = np.where(due > 0, due, NEVER).min(axis=2)
+        return np.where((now >= self.given.end) & (due < NEVER), due, -1)
 
     def _check_given(self, constraints: Constraints) -> None:
         """Refuse given notes with which no piece can be as it is asked for."""

@@ -314,7 +314,7 @@ class Cadences:
         """
         final, bar_end = self._plan.final_onset(state), state.bar_start + state.bar_length
         is_final = self._plan.is_last_bar(state) & (final >= 0)
-        ends = self._plan.phrase_ends(state)  # (B, K)
+        ends = self._plan.phrase_ends(state, final)  # (B, K)
         beat = self._vocabulary.grid.steps_per_beat
         is_next = (ends > state.now[:, None]) & (ends <= final[:, None])
         is_next &= ends - beat >= self._given.end
@@ -322,11 +322,14 @@ class Cadences:
         begin = np.where(end < NEVER, end - beat, -1)
         return np.where(is_final, final, begin), np.where(is_final, bar_end, end), is_final
 
+    def _sounding(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
+        """Return (R, P, K), which pitches of each program sound."""
+        sounds = state.note_ends[rows] > state.now[rows, None]
+        return np.asarray(sounds.reshape(len(rows), len(self._plays), -1))
+
     def _passing_none(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
         """Return (R, N), the notes to which programs get without passing one that now sounds."""
-        before, now = state.latest.pitch[rows], state.now[rows]
-        sounds = state.note_ends[rows] > now[:, None]
-        sounds = sounds.reshape(*before.shape, -1)  # (R, P, K)
+        before, sounds = state.latest.pitch[rows], self._sounding(state, rows)
         pitch = np.where(sounds.any(axis=2), sounds.argmax(axis=2), -1)[:, None]  # (R, 1, P)
         is_above = (before[:, None] > before[..., None]) & (pitch >= 0)  # (R, P, P)
         is_below = (before[:, None] < before[..., None]) & (pitch >= 0)
@@ -345,8 +348,7 @@ class Cadences:
     ) -> NDArray[np.bool_]:
         """Return (R, N), with which notes chords can become triads that may end, (R, T)."""
         now, number = state.now[rows], np.arange(len(self._plays))
-        sounds = state.note_ends[rows] > now[:, None]
-        sounds = sounds.reshape(len(rows), len(number), -1) & self._is_pitched[:, None]  # (R, P, K)
+        sounds = self._sounding(state, rows) & self._is_pitched[:, None]  # (R, P, K)
         is_heard = (sounds.any(axis=1)[..., None] & (self._class_of[:, None] == _CLASS)).any(axis=1)
         is_known = sounds.any(axis=2)  # (R, P)
         latest = np.where(state.latest.pitch[rows] >= 0, state.latest.pitch[rows], NEVER)

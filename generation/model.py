@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -111,26 +111,24 @@ class Model:
             count: how many, B.
             generator: of the random choice.
             meter: the time signature; None: any.
-            bars: the length, to which that of the training pieces comes near; None: any.
+            bars: the length; phrases are those of training pieces as long or longer, if there are.
 
         Returns:
             (B,) steps from the last bar line to the final chord; -1 where there is nothing to draw
             from. And (B, M, K) for each of the vocabulary's meters, how many steps before that
             chord phrases end; NEVER: none.
         """
-        plans = [Phrases.from_json(its) for its in self.summary.get("phrases") or ()]
-        of_meter = [its for its in plans if meter is None or its.meter == meter]
-        whole_bars, longest = self.vocabulary.whole_bars.tolist(), 1
+        of_meter = [its for its in self.phrases if meter is None or its.meter == meter]
+        whole_bars, grid = self.vocabulary.whole_bars.tolist(), self.vocabulary.grid
+        longest = max((len(its.before_final) for its in self.phrases), default=0)
+        drawn = np.full((count, len(whole_bars), longest + 1), NEVER)
         if not of_meter:
-            return np.full(count, -1), np.full((count, len(whole_bars), longest), NEVER)
+            return np.full(count, -1), drawn
         first = torch.randint(len(of_meter), (count,), generator=generator)
         finals = np.array([of_meter[number].final_position for number in first.tolist()])
-        longest = max(longest, *(len(its.before_final) for its in plans))
-        drawn = np.full((count, len(whole_bars), longest), NEVER)
-        grid = self.vocabulary.grid
         for row, position in enumerate(finals.tolist()):
             for number, whole in enumerate(whole_bars):
-                alike = [its for its in plans if its.final_position == position]
+                alike = [its for its in self.phrases if its.final_position == position]
                 alike = [its for its in alike if grid.bar_steps(*its.meter) == whole]
                 alike = [its for its in alike if its.bars >= (bars or 0)] or alike
                 if alike:
@@ -147,6 +145,11 @@ class Model:
         shares = torch.tensor([counts[mode] for mode in PROFILES], dtype=torch.float64)
         drawn = torch.multinomial(shares.flatten(), count, replacement=True, generator=generator)
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn.tolist()]
+
+    @cached_property
+    def phrases(self) -> tuple[Phrases, ...]:
+        """The phrases of pieces of the training set; none where it has said nothing."""
+        return tuple(map(Phrases.from_json, self.summary.get("phrases") or ()))
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
@@ -247,21 +250,11 @@ def _are_ranges(ranges: dict[str, Any]) -> bool:
     )
 
 
-def _are_phrases(phrases: list[Any]) -> bool:
-    """Return whether a summary's `phrases` are what `phrases_of` finds."""
+def _are_read_by(read: Callable[[Any], object], values: list[Any]) -> bool:
+    """Return whether a function reads each of a summary's values."""
     try:
-        for its in phrases:
-            Phrases.from_json(its)
-    except ValueError:
-        return False
-    return True
-
-
-def _are_forms(forms: list[Any]) -> bool:
-    """Return whether a summary's `forms` are what `form_of` finds."""
-    try:
-        for form in forms:
-            Form.from_json(form)
+        for value in values:
+            read(value)
     except ValueError:
         return False
     return True
@@ -292,9 +285,9 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
     "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
     "rests": (int | float, _is_not_negative, "share of the time"),
     "data": (dict, lambda _: True, "settings"),
-    "phrases": (list, _are_phrases, "phrases of pieces"),
+    "phrases": (list, partial(_are_read_by, Phrases.from_json), "phrases of pieces"),
     "keys": (dict, _are_keys, "counts of keys"),
-    "forms": (list, _are_forms, "forms of pieces"),
+    "forms": (list, partial(_are_read_by, Form.from_json), "forms of pieces"),
     "ranges": (dict, _are_ranges, "ranges of pitches"),
 }
 

@@ -152,9 +152,10 @@ class TrainingWindows:
         slip *= has_slipped
         has_known_key = rng.random(size * ranks) < KNOWN_KEY_SHARE
         has_known_final = has_known_length & (rng.random(size * ranks) < KNOWN_FINAL_SHARE)
+        has_known_phrases = rng.random(size * ranks) < KNOWN_PHRASES_SHARE
         drawn = _Drawn(
             *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
-            *(has_known_key, rng.random(size * ranks) < KNOWN_PHRASES_SHARE),
+            *(has_known_key, has_known_phrases),
         )
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 

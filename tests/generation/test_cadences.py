@@ -53,6 +53,13 @@ def piece_of(constrained, rng, final, keys, phrases=None):
     return decode(constrained.whole(np.array(ids)), QUARTET)
 
 
+def tune_to_be_joined():
+    """A bar of melody whose last note is an E, with room for others."""
+    notes = np.array([(12 * n, 12, p, 80, 40) for n, p in enumerate([67, 72, 71, 64])], NOTE)
+    tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    return accompanied(continued(tune, QUARTET), QUARTET)
+
+
 def roots(pieces):
     return [root_of_triad(final_chord(piece)) for piece in pieces]
 
@@ -78,9 +85,7 @@ def test_where_the_key_is_known_the_triad_is_that_of_its_tonic():
 
 def test_the_chord_is_built_on_what_is_given():
     """The last of a given tune is an E, of which no chord of C is asked, but one that has it."""
-    notes = np.array([(12 * n, 12, p, 80, 40) for n, p in enumerate([67, 72, 71, 64])], NOTE)
-    tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
-    seed = accompanied(continued(tune, QUARTET), QUARTET)
+    seed = tune_to_be_joined()
     for piece in written(STRICT, seed=seed, bars=1):
         chord = final_chord(piece)
         assert 64 in chord["pitch"][chord["program"] == 40]
@@ -129,9 +134,7 @@ def test_voices_hardly_pass_each_other_where_a_phrase_ends():
 
 
 def test_what_is_given_has_phrases_of_its_own():
-    notes = np.array([(12 * n, 12, p, 80, 40) for n, p in enumerate([67, 72, 71, 64])], NOTE)
-    tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
-    seed = accompanied(continued(tune, QUARTET), QUARTET)
+    seed = tune_to_be_joined()
     plain, told = (
         written(STRICT, seed=seed, phrases=phrases) for phrases in (None, before_final(36))
     )  # in the given bar

@@ -174,7 +174,7 @@ def phrase(side, vocabulary):
 def test_when_phrases_end_is_counted_by_hand(monkeypatch):
     """A bar of melody that ends on a triad, a bar that does not, and one that ends early."""
     triad = [(24, 24, pitch, 80, 0) for pitch in (48, 52, 55)]
-    later = [(onset + by, its, *rest) for by in (72,) for onset, its, *rest in triad]
+    later = [(onset + 72, *rest) for onset, *rest in triad]
     notes = [(0, 24, 50, 80, 0), *triad, (48, 48, 50, 80, 0), *later, (120, 24, 50, 80, 0)]
     tune = piece(notes, bars=[(4, 4, 48)] * 3)
     vocabulary = vocabulary_for(tune)
