@@ -4,7 +4,7 @@
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c ONE -c OTHER    # their mean
-    ... --config configs/student.yaml --run runs/student --teacher ONE --teacher OTHER
+    ... --config configs/student.yaml --run runs/student --model.teachers "[ONE, OTHER]"
 
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
 and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
@@ -20,10 +20,9 @@ gives to other notes that fill the same cells is lost.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,30 +32,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import train
-from common.cli import Parser, fail, positive_integer
+from common.cli import Parser, fail
 from common.files import replace_folder
 from common.interface import SideInput
 from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus.corpus import Corpus, CorpusError
-from data.midi.io import midi_bytes, write_midi
+from data.midi.io import midi_bytes
 from data.score import BAR, NOTE, Grid, Score, canonical
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import EvaluationSet, measure_likelihood
-from evaluation.samples import sample_pieces
-from generation.constraints import Constraints
 from generation.model import Model, corpus_of, load
-from model.config import SamplingOptions
 from model.decoder import Decoder
 from model.serialization import ModelFileError
 from training.checkpoints import MODEL_NAME
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
-TAUGHT = "-taught-"  # in the name of a folder with pieces that teachers wrote
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
-WRITING = SamplingOptions(
-    temperature=0.8
-)  # at 1 a teacher strays: to the others that is no longer Bach
 REST, HIGHEST = -1, 127
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
@@ -115,14 +107,13 @@ def read_grids(source: Path) -> Grids:
     return grids
 
 
-def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score] = ()) -> None:
+def write_corpus(grids: Grids, folder: Path, strike: int) -> None:
     """Write the pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
 
     Args:
         grids: of the source.
         folder: to be written.
         strike: as in `score_of`.
-        others: to be learned from as well.
 
     Raises:
         CorpusError: the folder is there, and holds other pieces.
@@ -142,22 +133,6 @@ def write_corpus(grids: Grids, folder: Path, strike: int, others: Iterable[Score
         for name, content in files.items():
             (temporary / name).parent.mkdir(exist_ok=True)
             (temporary / name).write_bytes(content)
-        for number, score in enumerate(others):
-            write_midi(score, temporary / "train" / f"written-{number:04}.mid")
-
-
-def written(models: Sequence[Model], grids: Grids, count: int) -> Iterator[Score]:
-    """Sample pieces of all models in turn, as long and in the range of the training pieces."""
-    pitches = np.concatenate([grid[grid != REST] for grid in grids["train"]])
-    constraints = Constraints(pitch_range=(int(pitches.min()), int(pitches.max())))
-    lengths = [-(-len(grid) // GRID.bar_steps(4, 4)) for grid in grids["train"]]
-    bars = np.random.default_rng(0).choice(lengths, count).tolist()
-    for number, model in enumerate(models):
-        mine = bars[number :: len(models)]
-        plain = replace(model, summary=model.summary | {"forms": []})  # no repeats from Bach
-        yield from sample_pieces(
-            plain, mine, number * count, "Writing pieces", constraints, WRITING
-        )
 
 
 def check(grids: Grids, corpus: Corpus, strike: int) -> dict[str, int]:
@@ -242,23 +217,12 @@ def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> N
     """Refuse models of another folder, vocabulary or context length."""
     for path, model in zip(paths, models, strict=True):
         learned = model.summary["data"]["path"]
-        if learned.partition(TAUGHT)[0] != folder:
+        if learned != folder:
             fail(f"{path} learned {learned}, not {folder}: which --strike?")
         if model.vocabulary != models[0].vocabulary:  # --data.transpose widens it
             fail(f"{path} has another vocabulary than {paths[0]}")
         if model.decoder.config.context_length != models[0].decoder.config.context_length:
             fail(f"{path} has another context length than {paths[0]}")
-
-
-def taught_folder(grids: Grids, folder: str, strike: int, paths: Sequence[str], count: int) -> str:
-    """Make a folder of the source's pieces and of as many as are wanted that models wrote."""
-    models = [load(path) for path in paths]
-    check_alike(models, paths, folder)
-    content = b"".join(Path(path).read_bytes() for path in paths)
-    whose = hashlib.sha256(content + repr(WRITING).encode()).hexdigest()[:12]
-    taught = f"{folder}{TAUGHT}{whose}-{count}"
-    write_corpus(grids, Path(taught), strike, written(models, grids, count))
-    return taught
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -268,8 +232,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         grids = read_grids(arguments.source)
     except (OSError, ValueError) as error:
         fail(f"{arguments.source}: {error}; it is Jsb16thSeparated.json that is wanted")
-    if (others or arguments.teacher) and arguments.checkpoint:
-        fail(f"{' '.join(others) or '--teacher'}: options of a training run, but none is asked for")
+    if others and arguments.checkpoint:
+        fail(f"{' '.join(others)}: options of a training run, but none is asked for")
     if arguments.split not in grids:
         fail(f"--split {arguments.split}: {arguments.source} has {', '.join(grids)}")
     if path := next((option for option in others if option.startswith("--data.path")), None):
@@ -282,8 +246,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> None:
     """Train a model, or read some, and print the figures."""
-    strike, teachers = arguments.strike, arguments.teacher
-    folder = learned = FOLDER.format(strike)
+    strike = arguments.strike
+    folder = FOLDER.format(strike)
     write_corpus(grids, Path(folder), strike)
     if arguments.checkpoint:
         models = [load(path) for path in arguments.checkpoint]
@@ -291,10 +255,7 @@ def report(arguments: argparse.Namespace, others: list[str], grids: Grids) -> No
     else:
         if arguments.run.exists():
             fail(f"{arguments.run}: holds an earlier run; give another --run, or -c to score it")
-        if teachers:
-            learned = taught_folder(grids, folder, strike, teachers, arguments.written)
-            others = [f"--model.teachers={json.dumps(teachers)}", *others]
-        models = [trained(learned, arguments.run, arguments.config, others)]
+        models = [trained(folder, arguments.run, arguments.config, others)]
     corpus = corpus_of(models[0], folder, "datasets")
     print_scores(models, corpus, check(grids, corpus, strike), arguments.split)
 
@@ -313,18 +274,6 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
     parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
-    parser.add_argument(
-        "--teacher",
-        action="append",
-        default=[],
-        help="a trained model that is learned from, with pieces that it writes; as often as wanted",
-    )
-    parser.add_argument(
-        "--written",
-        type=positive_integer,
-        default=2048,
-        help="how many pieces the teachers write together",
-    )
     parser.add_argument(
         "-c",
         "--checkpoint",

@@ -10,9 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from pretty_midi import PrettyMIDI
 
-from benchmarks import chorales
+from benchmarks import chorales, written
 from benchmarks.chorales import GRID
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.tokens.features import SideFeatures
@@ -93,33 +92,25 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
     assert "not datasets/jsb/struck-2: which --strike?" in capsys.readouterr().err
 
 
-def test_teachers_write_pieces_to_learn_from_and_their_student_is_scored_on_the_source(
-    source, capsys
+def test_a_student_learns_what_teachers_wrote_and_is_scored_on_the_source(
+    source, capsys, monkeypatch
 ):
     options = ["--config", str(CONFIG), "--data.steps_per_beat", "4", "--trainer.max_steps", "2"]
     options += ["--trainer.val_check_interval", "2", "--model.context_length", "64"]
     chorales.main([str(source), "--run", "runs/teacher", *options])
-    teacher = ["--teacher", "runs/teacher/model.safetensors", "--written", "3"]
+    teacher, pieces = "runs/teacher/model.safetensors", "datasets/jsb/written"
+    monkeypatch.setattr("sys.argv", ["written.py", teacher, pieces, "--count", "3"])
+    written.main()
     capsys.readouterr()
-    chorales.main([str(source), "--run", "runs/student", *teacher, *options])
-    (folder,) = Path("datasets/jsb").glob("struck-4-taught-*-3")
-    given = Path(chorales.FOLDER.format(4))
-    for split, more in (("train", 3), ("valid", 0), ("test", 0)):
-        names = {path.name for path in (given / split).iterdir()}
-        all_names = {path.name for path in (folder / split).iterdir()}
-        assert names <= all_names
-        assert len(all_names) == len(names) + more
-    for path in (folder / "train").glob("written-*"):
-        pitches = [note.pitch for each in PrettyMIDI(str(path)).instruments for note in each.notes]
-        assert 60 <= min(pitches) <= max(pitches) < 72  # the range of the source
-    assert load("runs/student/model.safetensors").summary["data"]["path"] == str(folder)
+    taught = ["--model.teachers", f"[{teacher}]", "--data.written", pieces]
+    chorales.main([str(source), "--run", "runs/student", *taught, *options])
+    assert load("runs/student/model.safetensors").summary["data"]["written"] == pieces
     assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in capsys.readouterr().out
 
     with pytest.raises(SystemExit) as stop:
-        chorales.main([str(source), "--run", "runs/student", *teacher[:-1], "4", *options])
+        chorales.main([str(source), "--run", "runs/student", *taught, *options])
     assert stop.value.code == 2
     assert "runs/student: holds an earlier run" in capsys.readouterr().err
-    assert not [*Path("datasets/jsb").glob("struck-4-taught-*-4")]  # none was written for it
 
 
 def test_models_that_read_otherwise_have_no_mean(tmp_path, monkeypatch, capsys):
@@ -161,7 +152,6 @@ def test_a_folder_of_other_notes_is_not_taken_for_the_source(source):
     ("options", "words"),
     [
         (["--split", "vaild"], ["--split vaild", "train, valid, test"]),
-        (["--written", "0"], ["--written", "1 up", "'0'"]),
         (["--data.path=bach"], ["--data.path=bach", "leave it out"]),
         (["-c", "no.safetensors"], ["no such file", "no.safetensors"]),
         (["-c", "no.safetensors", "--model.n_layer", "2"], ["--model.n_layer 2", "training run"]),

@@ -98,6 +98,7 @@ def workplace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     (folder / "configs").symlink_to(ROOT / "configs")
     tunes = write_tunes(folder / "my_midi_files", 8)
+    write_tunes(folder / "datasets" / "written", 2)
     tune(folder / "tune.mid")
     tune(folder / "ode.mid")
     (folder / "steps.jsonl").write_text(

@@ -67,7 +67,7 @@ def check(words: Sequence[str]) -> None:
 
 
 def check_names(config: Namespace) -> None:
-    """Check the folder of a run, and that of its data; in both ~ becomes the home folder.
+    """Check the folder of a run, and those of its data; in all ~ becomes the home folder.
 
     Raises:
         OSError: the run cannot be written there, or there is no such data.
@@ -81,6 +81,9 @@ def check_names(config: Namespace) -> None:
     path = config.data.path
     if path and path not in EMBEDDED and not Path(path).suffix:  # sequences of ids have one
         check_folder(path)
+    if config.data.written is not None:
+        config.data.written = file_name(config.data.written)
+        check_folder(config.data.written)
 
 
 def in_plain_words(message: str, parser: ArgumentParser) -> str:

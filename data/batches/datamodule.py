@@ -24,6 +24,7 @@ from data.batches.id_sequences import (
 )
 from data.batches.interface import TrainingBatch
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
+from data.batches.written import read_written
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.score import Score
 from data.tokens.context import LEAST_CONTEXT
@@ -49,6 +50,7 @@ class MusicDataModule(LightningDataModule):
         silence: share of the training windows in which some instruments are silent, but not all.
         misreading: share of the notes that are moved by a few semitones in training windows.
         given: share of the training windows in which some notes are given: known in advance.
+        written: a folder of MIDI files that trained models wrote, to be learned from as well.
         seed: of the choice of training windows.
         num_workers: processes that prepare training windows; 0 means none beside training.
         vocabulary_size: how many ids there are in other sequences; music knows by itself.
@@ -74,6 +76,7 @@ class MusicDataModule(LightningDataModule):
         silence: float = 0.0,
         misreading: float = 0.0,
         given: float = 0.0,
+        written: str | None = None,
         seed: int = 0,
         num_workers: int = 0,
         vocabulary_size: int | None = None,
@@ -100,7 +103,9 @@ class MusicDataModule(LightningDataModule):
         if vocabulary_size is not None and not is_id_file(path):
             raise CorpusError(f"{path}: vocabulary_size is for .npy and .jsonl files alone")
         self.save_hyperparameters()
-        self.vocabulary_size = vocabulary_size
+        if written is not None and is_id_file(path):
+            raise CorpusError(f"{path}: written pieces are learned from beside MIDI files alone")
+        self.vocabulary_size, self.written = vocabulary_size, written
         self.path, self.datasets = path, datasets
         self.context_length, self.batch_size = context_length, batch_size
         self.seed, self.num_workers = seed, num_workers
@@ -136,7 +141,10 @@ class MusicDataModule(LightningDataModule):
         corpus = open_corpus(self.path, self.datasets, self.options, progress)
         reach = self.options.transpose
         shares = self.silence, self.misreading, self.given
-        return MusicBatches(corpus, self.context_length, reach, *shares)
+        written = self.written and partial(
+            read_written, self.written, corpus.vocabulary, self.options.kept_instruments
+        )
+        return MusicBatches(corpus, self.context_length, reach, *shares, written or None)
 
     @property
     def source(self) -> Batches:

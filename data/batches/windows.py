@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -375,6 +375,7 @@ class MusicBatches:
     Args:
         corpus: where the pieces are.
         context_length, reach, silence, misreading, given: as `TrainingWindows` takes them.
+        written: returns pieces that are learned from as well; None: there are none.
     """
 
     corpus: Corpus
@@ -383,6 +384,7 @@ class MusicBatches:
     silence: float
     misreading: float
     given: float
+    written: Callable[[], Split] | None = None
 
     @cached_property
     def features(self) -> SideFeatures:
@@ -402,10 +404,16 @@ class MusicBatches:
         """How many instruments half of some training pieces have, or more."""
         return int(np.median([len(np.unique(s.notes["program"])) for s in self.some_pieces]))
 
+    @cached_property
+    def learned(self) -> Split:
+        """The pieces that training windows come from."""
+        split = self.corpus.split("train")
+        return split.followed_by(self.written()) if self.written else split
+
     def training(self) -> TrainingWindows:
         """Return the training windows."""
         return TrainingWindows(
-            self.corpus.split("train"),
+            self.learned,
             self.corpus.vocabulary,
             self.context_length,
             self.reach,

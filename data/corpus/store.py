@@ -113,6 +113,19 @@ class Split:
         typed = {name: array.astype(ARRAYS[name].dtype) for name, array in arrays.items()}
         return cls(**typed, names=tuple(names))
 
+    def followed_by(self, other: "Split") -> "Split":
+        """Return the pieces of both, in memory."""
+        begin = len(self.tokens)
+        later = {
+            "piece_offsets": begin + other.piece_offsets[1:],
+            "bar_offsets": begin + other.bar_offsets,
+        }
+        arrays = {
+            name: np.concatenate([getattr(self, name), later.get(name, getattr(other, name))])
+            for name in ARRAYS
+        }
+        return Split(**arrays, names=self.names + other.names)
+
     def __len__(self) -> int:
         return len(self.names)
 

@@ -167,7 +167,8 @@ def test_every_shipped_config_passes(capsys, monkeypatch, config):
 
 def test_every_command_of_the_pages_passes(capsys):
     Path("configs").symlink_to(ROOT / "configs")
-    Path("my_midi_files").mkdir()
+    for folder in ("my_midi_files", "datasets/written"):
+        Path(folder).mkdir(parents=True)
     lines = [param.values[0] for param in all_commands() if "train.py" in param.values[0]]
     assert len(lines) > 10
     for line in lines:
