@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,48 +56,3 @@ def phrase_ends(score: Score) -> NDArray[np.int64]:
         if is_whole and is_long and root_of_triad(chord) is not None:
             found.append(step)
     return np.array(found, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Phrases:
-    """When the phrases of a piece end.
-
-    Attributes:
-        meter: the time signature of its last bar, numerator and denominator.
-        bars: how many it has.
-        final_position: steps from the last bar line to its final chord.
-        before_final: how many steps before that chord begins each phrase ends, from the first on;
-            the last ends after it has begun, so that its number may be below 0.
-    """
-
-    meter: tuple[int, int]
-    bars: int
-    final_position: int
-    before_final: tuple[int, ...] = ()
-
-    def to_json(self) -> list[Any]:
-        """Return it as lists of numbers."""
-        return [*self.meter, self.bars, self.final_position, [*self.before_final]]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Phrases:
-        """Return what `to_json` gave.
-
-        Raises:
-            ValueError: it gave something else.
-        """
-        if not (isinstance(data, list) and len(data) == 5 and isinstance(data[4], list)):
-            raise ValueError("not phrases")
-        numbers = [*data[:4], *data[4]]
-        are_integers = all(isinstance(n, int) and -(2**31) <= n < 2**31 for n in numbers)
-        if not are_integers or min(data[:4]) < 0:
-            raise ValueError("not phrases")
-        return cls((data[0], data[1]), data[2], data[3], tuple(data[4]))
-
-
-def phrases_of(score: Score) -> Phrases:
-    """Return the phrases of a piece of a note or more."""
-    last, final = score.bars[-1], int(score.notes["onset"].max())
-    meter = int(last["numerator"]), int(last["denominator"])
-    before_final = tuple((final - phrase_ends(score)).tolist())
-    return Phrases(meter, len(score.bars), final - int(score.bar_starts[-2]), before_final)

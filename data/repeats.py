@@ -1,10 +1,9 @@
-"""Which passages of a piece come again in it: its form, as far as it says what repeats what."""
+"""Which passages of a piece come again in it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,61 +31,11 @@ class Repeat:
     is_whole: bool
 
 
-@dataclass(frozen=True)
-class Form:
-    """What a piece repeats, and in which bars.
+def repeats_of(score: Score) -> list[Repeat]:
+    """Find the passages of a piece that come again, from the left, each as long as can be.
 
-    Attributes:
-        meter: the time signature, numerator and denominator, of its second bar.
-        first_bar_steps: the length of its first bar, which may be an upbeat.
-        bars: how many it has.
-        repeats: its passages that come again, in order.
+    None begins in its first bar.
     """
-
-    meter: tuple[int, int]
-    first_bar_steps: int
-    bars: int
-    repeats: tuple[Repeat, ...] = ()
-
-    def to_json(self) -> list[Any]:
-        """Return it as lists of numbers."""
-        return [*self.meter, self.first_bar_steps, self.bars, [[*astuple(r)] for r in self.repeats]]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Form:
-        """Return what `to_json` gave.
-
-        Raises:
-            ValueError: it gave something else.
-        """
-        if not (isinstance(data, list) and len(data) == 5 and isinstance(data[4], list)):
-            raise ValueError("not a form")
-        *head, repeats = data
-        numbers = [head, *repeats]
-        if not all(
-            isinstance(row, list)
-            and len(row) == 4
-            and all(isinstance(n, int) and 0 <= n < 2**31 for n in row)
-            for row in numbers
-        ):
-            raise ValueError("not a form")
-        found = tuple(Repeat(b, e, lag, bool(is_whole)) for b, e, lag, is_whole in repeats)
-        if not all(r.lag_steps <= r.begin_step < r.end_step for r in found):
-            raise ValueError("not a form")
-        return cls((head[0], head[1]), head[2], head[3], found)
-
-
-def form_of(score: Score) -> Form:
-    """Return the form of a piece of a bar or more; nothing repeats in its first bar."""
-    second = score.bars[min(1, len(score.bars) - 1)]
-    first_bar = int(score.bars["length"][0])
-    repeats = (repeat for repeat in _repeats(score) if repeat.begin_step >= first_bar)
-    meter = int(second["numerator"]), int(second["denominator"])
-    return Form(meter, first_bar, len(score.bars), tuple(repeats))
-
-
-def _repeats(score: Score) -> list[Repeat]:
-    """Find the passages, from the left, each as long as can be."""
     if not len(pitched_notes(score)):
         return []
     onset, pitch = _melody(score)
@@ -112,7 +61,7 @@ def _repeats(score: Score) -> list[Repeat]:
         end = min(end, begin + lag)
         found.append(Repeat(begin, end, lag, _is_whole(score, begin, end, lag)))
         place = after
-    return found
+    return [repeat for repeat in found if repeat.begin_step >= score.bars["length"][0]]
 
 
 def _melody(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from data.forms import Form
 from data.keys import parse_key
 from data.midi.io import to_pretty_midi, write_midi
-from data.repeats import Form, form_of
 from data.score import Score, canonical
 from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode
@@ -127,25 +127,40 @@ def compose(
         raise ValueError(f"samples must be 1 or more, not {samples}")
     generator = torch.Generator().manual_seed(random_seed)
     pieces: list[Piece] = []
+    forms: list[dict[int, Form]] = []
     while len(pieces) < samples:  # in turns, which take no more memory the more they are
         count = min(SIDE_BY_SIDE, samples - len(pieces))
-        pieces += _write(prepared, grammar, sampling, count, generator, progress)
-    if not _takes_form(model, grammar):
+        drawn = _draw_forms(prepared, grammar, count, generator)
+        pieces += _write(prepared, grammar, sampling, drawn, generator, progress)
+        forms += drawn
+    if not _takes_repeats(model, grammar):
         return pieces
     return [
-        _result(_with_repeats(model, piece, constraints, sampling, (random_seed, number)))
-        for number, piece in enumerate(pieces)
+        _result(_with_repeats(model, piece, its, constraints, sampling, (random_seed, number)))
+        for number, (piece, its) in enumerate(zip(pieces, forms, strict=True))
     ]
 
 
-def _takes_form(model: Model, grammar: ConstrainedGrammar) -> bool:
-    """Return whether pieces take their forms from the training set: from nothing, of some bars."""
-    return bool(model.forms and grammar.length.bars and not grammar.given.bars)
+def _draw_forms(
+    model: Model, grammar: ConstrainedGrammar, samples: int, generator: torch.Generator
+) -> list[dict[int, Form]]:
+    """Draw the forms of pieces."""
+    return model.draw_forms(samples, generator, grammar.meter, grammar.length.bars)
+
+
+def _takes_repeats(model: Model, grammar: ConstrainedGrammar) -> bool:
+    """Return whether pieces take repeats from the training set: from nothing, of some bars.
+
+    Music in one voice comes to repeat itself as often without.
+    """
+    is_from_nothing = bool(grammar.length.bars and not grammar.given.bars)
+    return is_from_nothing and model.voices > 1 and any(form.repeats for form in model.forms)
 
 
 def _with_repeats(
     model: Model,
     piece: Piece,
+    drawn: dict[int, Form],
     constraints: Constraints,
     sampling: SamplingOptions,
     random_seed: tuple[int, int],
@@ -155,11 +170,17 @@ def _with_repeats(
     Args:
         model, constraints, sampling: as in `compose`.
         piece: that the model wrote; what follows a repeat is written anew.
+        drawn: the forms that were drawn for it.
         random_seed: and the number of the piece.
     """
     rng = np.random.default_rng(random_seed)
     score, writing = piece.score, None
-    for repeat in model.draw_repeats(form_of(score), rng):
+    second, bars = score.bars[min(1, len(score.bars) - 1)], len(score.bars)
+    meter = int(second["numerator"]), int(second["denominator"])
+    form = model.form_for(drawn, meter, int(score.bars["length"][0]), bars, rng)
+    if not form:
+        return piece
+    for repeat in form.repeats:
         if writing:
             written = yield from writing.until(repeat.begin_step)
             score = _spliced(written.score, score)
@@ -167,9 +188,9 @@ def _with_repeats(
         if seed is None:
             continue
         length = Length(bars=len(score.bars) - len(seed.score.bars))
-        drawn = int(rng.integers(2**31))
+        again = int(rng.integers(2**31))
         with suppress(ConstraintError):  # what is asked for leaves no way to go on
-            writing = _Writing(*prepare(model, seed, length, constraints), sampling, drawn)
+            writing = _Writing(*prepare(model, seed, length, constraints), sampling, form, again)
     if writing:
         written = yield from writing.until(NEVER)
         piece = dataclasses.replace(written, given=piece.given)
@@ -181,15 +202,23 @@ class _Writing:
 
     Args:
         model, grammar: from `prepare`.
+        form: that the piece has.
         sampling, random_seed: as in `compose`.
     """
 
     def __init__(
-        self, model: Model, grammar: ConstrainedGrammar, sampling: SamplingOptions, random_seed: int
+        self,
+        model: Model,
+        grammar: ConstrainedGrammar,
+        sampling: SamplingOptions,
+        form: Form,
+        random_seed: int,
     ) -> None:
         self._grammar, self._columns = grammar, list[Ids]()
         self._row = NoteStream(model.vocabulary)
-        self._steps = _stream(model, grammar, sampling, [self._row], random_seed)
+        forms = [{model.vocabulary.grid.bar_steps(*form.meter): form}]
+        generator = torch.Generator().manual_seed(random_seed)
+        self._steps = _stream(model, grammar, sampling, [self._row], forms, generator)
 
     def until(self, step: int) -> Generator[Notes, None, Piece]:
         """Write to the end of the bar of a step, or of the piece, and return what there is."""
@@ -290,25 +319,27 @@ def stream_pieces(
         ConstraintError: something that can never be; before the first token.
     """
     prepared, grammar = prepare(model, seed, length, constraints)
-    takes_form, columns = _takes_form(model, grammar), []
+    takes_repeats, columns = _takes_repeats(model, grammar), []
     begins: dict[int, int] = {}  # when what is repeated first begins, by piece
     streams = [NoteStream(prepared.vocabulary) for _ in range(samples)]
-    for ids, notes in _stream(prepared, grammar, sampling, streams, random_seed):
+    generator = torch.Generator().manual_seed(random_seed)
+    forms = _draw_forms(prepared, grammar, samples, generator)
+    for ids, notes in _stream(prepared, grammar, sampling, streams, forms, generator):
         if not grammar.length.endless:
             columns.append(ids)
-        for number, row in enumerate(streams if takes_form else []):
+        for number, row in enumerate(streams if takes_repeats else []):
             if number not in begins and row.cursor.bar_count.item() == 2:
                 meter = model.vocabulary.meters[ids[number] - model.vocabulary.first(Kind.BAR)]
-                form = Form(meter, row.cursor.bar_start.item(), grammar.length.bars or 0)
-                repeats = model.draw_repeats(form, np.random.default_rng((random_seed, number)))
-                begins[number] = repeats[0].begin_step if repeats else NEVER
+                first_bar, bars = row.cursor.bar_start.item(), grammar.length.bars or 0
+                rng = np.random.default_rng((random_seed, number))
+                form = model.form_for(forms[number], meter, first_bar, bars, rng)
+                begins[number] = form.repeats[0].begin_step if form and form.repeats else NEVER
         yield [each for each in notes if each[1].onset_steps < begins.get(each[0], NEVER)]
     pieces = _pieces(grammar, columns)
     for number, begin in begins.items():
         if begin < NEVER:
-            again = _with_repeats(
-                model, pieces[number], constraints, sampling, (random_seed, number)
-            )
+            mine = pieces[number], forms[number]
+            again = _with_repeats(model, *mine, constraints, sampling, (random_seed, number))
             pieces[number] = yield from again
             row = NoteStream(prepared.vocabulary)
             added = [note for note in map(row.add, pieces[number].ids.tolist()) if note]
@@ -321,7 +352,8 @@ def _stream(
     grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
     streams: Sequence[NoteStream],
-    random_seed: int,
+    forms: Sequence[dict[int, Form]],
+    generator: torch.Generator,
 ) -> Iterator[tuple[Ids, Notes]]:
     """Yield the ids (B,) of each step, and the new notes that they complete, each with its row."""
     given = grammar.given
@@ -329,8 +361,7 @@ def _stream(
     for row in streams:
         for token in given.prompt.tolist():
             row.add(token)
-    generator = torch.Generator().manual_seed(random_seed)
-    state = _start(model, grammar, len(streams), generator)
+    state = _start(model, grammar, forms, generator)
     for ids in _sample(model, grammar, state, sampling, generator):
         notes = [row.add(token) for row, token in zip(streams, ids.tolist(), strict=True)]
         yield (
@@ -573,24 +604,27 @@ def _sample(
 
 
 def _start(
-    model: Model, grammar: ConstrainedGrammar, samples: int, generator: torch.Generator
+    model: Model,
+    grammar: ConstrainedGrammar,
+    forms: Sequence[dict[int, Form]],
+    generator: torch.Generator,
 ) -> ConstrainedState:
-    """Return the state in which pieces begin: endings, and from nothing keys, are drawn."""
-    finals, phrases = model.draw_endings(samples, generator, grammar.meter, grammar.length.bars)
-    keys = [] if grammar.given.bars else model.draw_keys(samples, generator)
-    return grammar.start(samples, finals, keys, phrases)
+    """Return the state in which pieces of these forms begin; from nothing, keys are drawn."""
+    finals, phrases = model.endings(forms)
+    keys = [] if grammar.given.bars else model.draw_keys(len(forms), generator)
+    return grammar.start(len(forms), finals, keys, phrases)
 
 
 def _write(
     model: Model,
     grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
-    samples: int,
+    forms: Sequence[dict[int, Form]],
     generator: torch.Generator,
     progress: bool,
 ) -> list[Piece]:
-    """Write pieces side by side."""
-    state = _start(model, grammar, samples, generator)
+    """Write pieces of these forms side by side."""
+    state = _start(model, grammar, forms, generator)
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(

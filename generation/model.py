@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from common.interface import OCTAVE
 from data.batches.windows import masks_of_pieces, unpacked
-from data.cadences import Phrases
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
+from data.forms import Form
 from data.keys import PROFILES, Key
-from data.repeats import Form, Repeat
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import NEVER, Ints, SideArrays
@@ -98,44 +97,90 @@ class Model:
         """Return the shorter prompt with which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
 
-    def draw_endings(
+    def draw_forms(
         self,
         count: int,
         generator: torch.Generator,
         meter: tuple[int, int] | None = None,
         bars: int | None = None,
-    ) -> tuple[Ints, Ints]:
-        """Draw where the final chords of pieces begin, and phrases end, as in training pieces.
+    ) -> list[dict[int, Form]]:
+        """Draw forms of training pieces for pieces whose meter and upbeat are yet to be written.
 
         Args:
-            count: how many, B.
+            count: how many pieces, B.
             generator: of the random choice.
             meter: the time signature; None: any.
-            bars: the length; phrases are those of training pieces as long or longer, if there are.
+            bars: the length; forms are those of training pieces of about as many.
 
         Returns:
-            (B,) steps from the last bar line to the final chord; -1 where there is nothing to draw
-            from. And (B, M, K) for each of the vocabulary's meters, how many steps before that
-            chord phrases end; NEVER: none.
+            For each piece, forms by the steps of a whole bar. In all of them the final chord has
+            the same position, that of a training piece drawn at random; {}: there is none.
         """
-        of_meter = [its for its in self.phrases if meter is None or its.meter == meter]
-        whole_bars, grid = self.vocabulary.whole_bars.tolist(), self.vocabulary.grid
-        longest = max((len(its.before_final) for its in self.phrases), default=0)
-        drawn = np.full((count, len(whole_bars), longest + 1), NEVER)
+        of_meter = [form for form in self.forms if meter in (None, form.meter)]
         if not of_meter:
-            return np.full(count, -1), drawn
-        first = torch.randint(len(of_meter), (count,), generator=generator)
-        finals = np.array([of_meter[number].final_position for number in first.tolist()])
-        for row, position in enumerate(finals.tolist()):
+            return [{} for _ in range(count)]
+        alike: dict[tuple[int, int], list[Form]] = {}
+        for form in self.forms:
+            whole = self.vocabulary.grid.bar_steps(*form.meter)
+            alike.setdefault((form.final_position, whole), []).append(form)
+        nearest = {key: _nearest(forms, bars) for key, forms in alike.items()}
+        drawn = []
+        for first in torch.randint(len(of_meter), (count,), generator=generator).tolist():
+            position = of_meter[first].final_position
+            drawn.append(
+                {
+                    whole: forms[int(torch.randint(len(forms), (), generator=generator))]
+                    for (final, whole), forms in nearest.items()
+                    if final == position
+                }
+            )
+        return drawn
+
+    def form_for(
+        self,
+        drawn: dict[int, Form],
+        meter: tuple[int, int],
+        first_bar_steps: int,
+        bars: int,
+        rng: np.random.Generator,
+    ) -> Form | None:
+        """Return the form of a piece whose first bar is written.
+
+        Args:
+            drawn: what `draw_forms` gave it; taken where it has this beginning and length.
+            meter, first_bar_steps, bars: of the piece.
+            rng: of the random choice of another training piece's.
+
+        Returns:
+            None where no training piece begins so.
+        """
+        alike = [f for f in self.forms if f.meter == meter and f.first_bar_steps == first_bar_steps]
+        nearest = _nearest(alike, bars)
+        own = drawn.get(self.vocabulary.grid.bar_steps(*meter))
+        if own in nearest:
+            return own
+        return nearest[rng.integers(len(nearest))] if nearest else None
+
+    def endings(self, drawn: Sequence[dict[int, Form]]) -> tuple[Ints, Ints]:
+        """Return where final chords begin, and phrases end, in pieces of these forms.
+
+        Args:
+            drawn: of each piece, (B,), forms by the steps of a whole bar.
+
+        Returns:
+            (B,) steps from the last bar line to the final chord; -1 where there is no form. And
+            (B, M, K) for each of the vocabulary's meters, how many steps before that chord phrases
+            end; NEVER: none.
+        """
+        whole_bars = self.vocabulary.whole_bars.tolist()
+        final_position = [next((f.final_position for f in of.values()), -1) for of in drawn]
+        most = max((len(f.before_final) for of in drawn for f in of.values()), default=0)
+        before = np.full((len(drawn), len(whole_bars), most + 1), NEVER)
+        for row, of in enumerate(drawn):
             for number, whole in enumerate(whole_bars):
-                alike = [its for its in self.phrases if its.final_position == position]
-                alike = [its for its in alike if grid.bar_steps(*its.meter) == whole]
-                alike = [its for its in alike if its.bars >= (bars or 0)] or alike
-                if alike:
-                    chosen = int(torch.randint(len(alike), (), generator=generator))
-                    before = alike[chosen].before_final
-                    drawn[row, number, : len(before)] = before
-        return finals, drawn
+                if form := of.get(whole):
+                    before[row, number, : len(form.before_final)] = form.before_final
+        return np.array(final_position), before
 
     def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
         """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""
@@ -147,27 +192,9 @@ class Model:
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn.tolist()]
 
     @cached_property
-    def phrases(self) -> tuple[Phrases, ...]:
-        """The phrases of pieces of the training set; none where it has said nothing."""
-        return tuple(map(Phrases.from_json, self.summary.get("phrases") or ()))
-
-    @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """The forms of pieces of the training set; none where it has said nothing.
-
-        Nor of music in one voice, which comes to repeat itself as often without.
-        """
-        forms = self.summary.get("forms") or () if self.voices > 1 else ()
-        return tuple(map(Form.from_json, forms))
-
-    def draw_repeats(self, form: Form, rng: np.random.Generator) -> tuple[Repeat, ...]:
-        """Draw the repeats of a training piece with the same first bar and about as many bars."""
-        alike = [f for f in self.forms if f.meter == form.meter]
-        alike = [f for f in alike if f.first_bar_steps == form.first_bar_steps]
-        apart = [abs(f.bars - form.bars) for f in alike]
-        near = max(min(apart, default=0), MORE_OR_FEWER_BARS)
-        nearest = [f for f, bars in zip(alike, apart, strict=True) if bars <= near]
-        return nearest[rng.integers(len(nearest))].repeats if nearest else ()
+        """The forms of pieces of the training set; none where it has said nothing."""
+        return tuple(map(Form.from_json, self.summary.get("forms") or ()))
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
@@ -234,6 +261,14 @@ def load(path: str | Path | None = None) -> Model:
     return model
 
 
+def _nearest(forms: Sequence[Form], bars: int | None) -> list[Form]:
+    """Return the forms of about so many bars; None: all."""
+    if bars is None:
+        return [*forms]
+    least = min((abs(form.bars - bars) for form in forms), default=0)
+    return [f for f in forms if abs(f.bars - bars) <= max(least, MORE_OR_FEWER_BARS)]
+
+
 def _are_keys(keys: dict[str, Any]) -> bool:
     """Return whether a summary's `keys` are what `count_keys` counts, or empty."""
     return not keys or (
@@ -285,7 +320,6 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
     "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
     "rests": (int | float, _is_not_negative, "share of the time"),
     "data": (dict, lambda _: True, "settings"),
-    "phrases": (list, partial(_are_read_by, Phrases.from_json), "phrases of pieces"),
     "keys": (dict, _are_keys, "counts of keys"),
     "forms": (list, partial(_are_read_by, Form.from_json), "forms of pieces"),
     "ranges": (dict, _are_ranges, "ranges of pitches"),

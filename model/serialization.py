@@ -21,7 +21,7 @@ from model.decoder import Decoder
 from model.interval_head import IntervalHead
 
 FORMAT = "etude"
-VERSION = "11"
+VERSION = "12"
 _ADVICE = "use a model.safetensors that train.py wrote"
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite

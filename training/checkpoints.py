@@ -34,9 +34,8 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
-from data.cadences import phrases_of
+from data.forms import form_of
 from data.keys import count_keys
-from data.repeats import form_of
 from evaluation.metrics import rests
 from evaluation.voice_leading import parallels, pitch_ranges
 from model.serialization import save_model_file
@@ -177,11 +176,8 @@ class Checkpoints(Checkpoint):
             "voices": pl_module.data.voices,
             "parallels_per_100_bars": parallels(pl_module.data.some_pieces),
             "keys": count_keys(pl_module.data.some_pieces),
-            "phrases": [
-                phrases_of(s).to_json() for s in pl_module.data.some_pieces if len(s.notes)
-            ],
             "ranges": pitch_ranges(pl_module.data.some_pieces),
-            "forms": [form_of(s).to_json() for s in pl_module.data.some_pieces if len(s.bars)],
+            "forms": [form_of(s).to_json() for s in pl_module.data.some_pieces if len(s.notes)],
             "rests": float(np.mean([rests(s) for s in pl_module.data.some_pieces] or [1.0])),
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),

@@ -1,12 +1,10 @@
 """Where music comes to rest."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 
-from data.cadences import Phrases, final_chord, phrase_ends, phrases_of, root_of_triad
+from data.cadences import final_chord, phrase_ends, root_of_triad
 from data.score import DRUMS, NOTE
 from tests.music import EMPTY, GRID, chord, piece, scores
 
@@ -56,32 +54,6 @@ def test_a_phrase_ends_with_a_long_chord_that_all_leave(notes, is_end):
     score = piece([*notes, *later], [(4, 4, 48)] * 2)
     assert (48 in phrase_ends(score)) == is_end
     assert len(phrase_ends(EMPTY)) == 0
-
-
-def test_the_phrases_of_a_piece_count_back_from_its_final_chord():
-    """An upbeat, a phrase of a bar and a half, and one to the end of the last bar."""
-    notes = [(onset, 12, pitch, 80, p) for onset in (0, 36) for p, pitch in ((BASS, 48), (TOP, 64))]
-    notes += [(48, 12, 50, 80, BASS), (48, 12, 64, 80, TOP)]  # not a triad
-    notes += [(84, 24, 48, 80, BASS), (84, 24, 64, 80, TOP)]
-    its = phrases_of(piece(notes, [(4, 4, 12), (4, 4, 48), (4, 4, 48)]))
-    assert its == Phrases((4, 4), bars=3, final_position=24, before_final=(72, 36, -24))
-    assert Phrases.from_json(json.loads(json.dumps(its.to_json()))) == its
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        [4, 4, 8, 24],
-        [4, 4, 8, 24, "48"],
-        [4, 4, 8, -1, []],
-        [4, 4, 8, 24, [0.5]],
-        [4, 4, 8, 24, [2**40]],
-    ],
-)
-def test_what_are_no_phrases_is_refused(data):
-    with pytest.raises(ValueError, match="not phrases"):
-        Phrases.from_json(data)
 
 
 @given(score=scores(GRID))

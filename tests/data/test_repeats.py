@@ -1,13 +1,10 @@
-"""Passages that come again, of pieces made by hand, of random ones, and as JSON."""
-
-import json
+"""Passages that come again, of pieces made by hand, and of random ones."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 
 from data.keys import high_to_low
-from data.repeats import RUN_NOTES, Form, Repeat, form_of
+from data.repeats import RUN_NOTES, Repeat, repeats_of
 from data.score import BAR, NOTE, canonical
 from tests.music import GRID, line, piece, scores
 
@@ -24,40 +21,34 @@ def quarters(pitches, bass=None, upbeat=False):
 
 
 def test_a_melody_that_comes_again():
-    assert form_of(quarters(TUNE + TUNE + OTHER)).repeats == (Repeat(96, 192, 96, True),)
-    assert form_of(quarters(TUNE + OTHER + TUNE)).repeats == (Repeat(192, 288, 192, True),)
-    assert form_of(quarters(TUNE + OTHER)).repeats == ()
+    assert repeats_of(quarters(TUNE + TUNE + OTHER)) == [Repeat(96, 192, 96, True)]
+    assert repeats_of(quarters(TUNE + OTHER + TUNE)) == [Repeat(192, 288, 192, True)]
+    assert repeats_of(quarters(TUNE + OTHER)) == []
     in_another_key = [pitch + 2 for pitch in TUNE]
-    assert form_of(quarters(TUNE + in_another_key)).repeats == ()
+    assert repeats_of(quarters(TUNE + in_another_key)) == []
 
 
 def test_each_passage_is_as_long_as_can_be_and_repeats_the_first_of_its_kind():
     twice = TUNE + OTHER
-    assert form_of(quarters(twice + twice)).repeats == (Repeat(192, 384, 192, True),)
-    thrice = form_of(quarters(TUNE * 3))
-    assert thrice.repeats == (Repeat(96, 192, 96, True), Repeat(192, 288, 192, True))
+    assert repeats_of(quarters(twice + twice)) == [Repeat(192, 384, 192, True)]
+    thrice = repeats_of(quarters(TUNE * 3))
+    assert thrice == [Repeat(96, 192, 96, True), Repeat(192, 288, 192, True)]
 
 
 def test_the_other_voices_come_again_or_do_not():
     same, other = [48, 50, 52, 53, 48, 50, 52, 53], [45, 43, 41, 40, 38, 40, 41, 43]
-    assert form_of(quarters(TUNE + TUNE, same + same)).repeats[0].is_whole
-    assert not form_of(quarters(TUNE + TUNE, same + other)).repeats[0].is_whole
+    assert repeats_of(quarters(TUNE + TUNE, same + same))[0].is_whole
+    assert not repeats_of(quarters(TUNE + TUNE, same + other))[0].is_whole
 
 
 def test_seven_notes_are_no_passage():
-    assert form_of(quarters(TUNE[:7] + OTHER + TUNE[:7] + [40])).repeats == ()
+    assert repeats_of(quarters(TUNE[:7] + OTHER + TUNE[:7] + [40])) == []
     assert len(TUNE) == RUN_NOTES
-
-
-def test_a_form_tells_its_bars():
-    upbeat = quarters([67, *TUNE, *TUNE, 67], upbeat=True)
-    assert form_of(upbeat) == Form((4, 4), 12, len(upbeat.bars), (Repeat(108, 204, 96, True),))
-    assert form_of(piece(line([60, 62]))) == Form((4, 4), 48, 1)
 
 
 def test_nothing_is_said_to_repeat_in_the_first_bar():
     eighths = piece(line(TUNE + TUNE, duration=3), bars=((4, 4, 48), (4, 4, 48)))
-    assert form_of(eighths).repeats == ()
+    assert repeats_of(eighths) == []
 
 
 @given(scores(GRID))
@@ -65,7 +56,7 @@ def test_a_passage_is_what_stood_before(score):
     if not len(score.bars):
         return
     end = 0
-    for repeat in form_of(score).repeats:
+    for repeat in repeats_of(score):
         assert end <= repeat.begin_step < repeat.end_step
         assert repeat.end_step <= repeat.begin_step + repeat.lag_steps
         end = repeat.end_step
@@ -74,21 +65,3 @@ def test_a_passage_is_what_stood_before(score):
         here = {t: p for t, p in melody.items() if repeat.begin_step <= t < end}
         assert len(here) >= RUN_NOTES
         assert all(melody.get(t - repeat.lag_steps) == p for t, p in here.items())
-
-
-def test_json_and_back():
-    form = form_of(quarters(TUNE * 3, upbeat=True))
-    assert Form.from_json(json.loads(json.dumps(form.to_json()))) == form
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(None, 3, "4/4", [], [4, 4, 48, 2], [4, 4, 48, 2, None], [4, 4, 48, 2.5, []]),
-        *([4, 4, 48, 2, [[0, 1, 2]]], [4, 4, 48, 2, [3]], [4, 4, 48, -2, []]),
-        *([4, 4, 48, 2, [[9, 9, 1, 1]]], [4, 4, 48, 2, [[9, 20, 10, 1]]], [4, 4, 2**31, 2, []]),
-    ],
-)
-def test_other_json_is_refused(data):
-    with pytest.raises(ValueError, match="not a form"):
-        Form.from_json(data)

@@ -379,21 +379,26 @@ def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(mod
 
 @pytest.mark.parametrize("is_whole", [0, 1])
 def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_whole):
-    forms = [[4, 4, 48, 4, [[48, 96, 48, is_whole]]]]
-    formed = replace(model, summary={"forms": forms})
-    assert not replace(model, summary={"forms": forms, "voices": 1}).forms  # repeats itself anyway
+    form = [[4, 4, 48, 4, 36], []]
+    formed, plain = (
+        replace(model, summary={"forms": [[*form, *repeats]]})
+        for repeats in ([[48, 96, 48, is_whole]], [])
+    )
     how = {"samples": 8, "random_seed": 5, "constraints": Constraints(time_signature=(4, 4))}
     pieces = compose(formed, None, Length(bars=4), **how)
-    before = compose(model, None, Length(bars=4), **how)
+    before = compose(plain, None, Length(bars=4), **how)
+    one_voice = replace(formed, summary=formed.summary | {"voices": 1})  # repeats itself anyway
+    alone = compose(one_voice, None, Length(bars=4), **how)
     repeated = 0
-    for piece, plain in zip(pieces, before, strict=True):
+    for piece, first, same in zip(pieces, before, alone, strict=True):
         assert not piece.is_given.any()
-        takes_form = plain.score.bars["length"][0] == 48 and plain.score.bar_starts[-2] >= 96
-        if not np.array_equal(piece.ids, plain.ids):  # else the melody was silent in bar 1
+        assert np.array_equal(first.ids, same.ids)
+        takes_form = first.score.bars["length"][0] == 48 and first.score.bar_starts[-2] >= 96
+        if not np.array_equal(piece.ids, first.ids):  # else the melody was silent in bar 1
             assert takes_form
             assert len(piece.score.bars) == 4
             assert passages(piece.score, 0, is_whole) & passages(piece.score, 48, is_whole)
-            assert passages(piece.score, 0, True) == passages(plain.score, 0, True)
+            assert passages(piece.score, 0, True) == passages(first.score, 0, True)
             repeated += 1
     assert repeated
     streamed, told = stream_pieces(formed, None, Length(bars=4), **how), []

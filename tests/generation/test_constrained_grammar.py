@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.batches.windows import TrainingWindows
-from data.cadences import Phrases, phrases_of
+from data.forms import form_of
 from data.keys import key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, canonical
 from data.tokens.context import rebase
@@ -540,7 +540,7 @@ def test_phrases_are_told_as_in_training(monkeypatch):
     tune = canonical(np.array(notes, NOTE), bars, [80] * 3, COARSE)[0]
     voices = replace(QUARTET, programs=(40,))
     ids = encode(tune, voices)
-    assert phrases_of(tune) == Phrases((4, 4), 3, 3, (15, -6))
+    assert form_of(tune).before_final == (15, -6)
     side = TrainingWindows(split_of([ids], voices), voices, len(ids) - 1, 0).batch(0, 0, 1)[2]
     expected = phrase(side, voices)[0, 1:].tolist()
     grammar = ConstrainedGrammar(voices, Length(bars=3))
@@ -662,6 +662,22 @@ def test_a_tune_that_cannot_be_kept_is_refused(tune, constraints, words):
     seed, length = harmonized(tune)
     with pytest.raises(ConstraintError, match=words):
         ConstrainedGrammar(QUARTET, length, Constraints(**constraints), seed)
+
+
+def test_a_region_in_which_the_only_note_to_play_sounds_already_is_refused():
+    held = tune_of([60], duration=22, bars=((4, 4, 12),) * 2)
+    is_open = np.zeros((len(QUARTET.programs), 24), dtype=bool)
+    is_open[QUARTET.programs.index(40), 12:] = True
+
+    def grammar(**constraints):
+        asked = Constraints(programs=(40,), **constraints)
+        return ConstrainedGrammar(QUARTET, Length(bars=2), asked, Seed(held, is_open))
+
+    assert grammar(pitch_range=(60, 61)).start(1)
+    assert grammar(pitch_range=(60, 60)).start(1)  # at its end it may begin anew
+    held.notes["duration"] = 24
+    with pytest.raises(ConstraintError, match="no room"):
+        grammar(pitch_range=(60, 60))
 
 
 @pytest.mark.parametrize(

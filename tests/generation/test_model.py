@@ -43,8 +43,8 @@ def test_what_a_summary_says_is_read(tmp_path):
     [
         *({"voices": "many"}, {"voices": [4]}, {"voices": -1}, {"step": {}}),
         *({"parallels_per_100_bars": "none"}, {"data": "bach"}, {"data": [1]}),
-        *({"phrases": [24]}, {"phrases": {"4/4": 24}}, {"phrases": [[4, 4, 8, -1, []]]}),
-        *({"phrases": [[4, 4, 8, 24, 48]]}, {"phrases": [[4, 4, 8, 24, ["many"]]]}),
+        *({"forms": [24]}, {"forms": {"4/4": 24}}, {"forms": [[[4, 4, 48, 8, -1], []]]}),
+        *({"forms": [[[4, 4, 48, 8, 24], 48]]}, {"forms": [[[4, 4, 48, 8, 24], ["many"]]]}),
         *({"keys": {"major": [1] * 12}}, {"keys": {"major": [0] * 12, "minor": [0] * 11}}),
         *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
         *({"ranges": {"40": [60, 128]}}, {"ranges": {"40": 60}}, {"ranges": {"violin": [60, 79]}}),
@@ -66,39 +66,65 @@ def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
     assert len(np.unique(model.choices)) == SMALL.size - len(of_notes) * (pitches - 1)
 
 
+def form(final_position, phrase_ends=(), *repeats, meter=(4, 4), first_bar=48, bars=8):
+    """A form as a summary has it."""
+    return [[*meter, first_bar, bars, final_position], [*phrase_ends], *repeats]
+
+
 def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp_path):
-    phrases = [[4, 4, 8, 24, []]] * 3 + [[4, 4, 8, 0, []]] + [[3, 4, 8, 12, []]] * 4
+    forms = [form(24)] * 3 + [form(0)] + [form(12, meter=(3, 8))] * 4
     keys = {"major": [0] * 7 + [3] + [0] * 4, "minor": [0] * 9 + [1] + [0] * 2}
-    model = load(saved(tmp_path / "m.safetensors", {"phrases": phrases, "keys": keys}))
+    model = load(saved(tmp_path / "m.safetensors", {"forms": forms, "keys": keys}))
     generator = torch.Generator().manual_seed(0)
-    drawn, _ = model.draw_endings(2000, generator)
+    drawn, _ = model.endings(model.draw_forms(2000, generator))
     assert {*drawn.tolist()} == {0, 12, 24}
     assert abs((drawn == 12).mean() - 0.5) < 0.05
-    of_meter, _ = model.draw_endings(2000, generator, (4, 4))
+    of_meter, _ = model.endings(model.draw_forms(2000, generator, (4, 4)))
     assert {*of_meter.tolist()} == {0, 24}
     assert abs((of_meter == 24).mean() - 0.75) < 0.05
-    assert model.draw_endings(2, generator, (2, 4))[0].tolist() == [-1, -1]
+    assert model.draw_forms(2, generator, (2, 4)) == [{}, {}]
     drawn_keys = Counter(model.draw_keys(2000, generator))
     assert {*drawn_keys} == {Key(7, "major"), Key(9, "minor")}
     assert abs(drawn_keys[Key(7, "major")] / 2000 - 0.75) < 0.05
 
 
 def test_phrases_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars(tmp_path):
-    phrases = [[4, 4, 8, 24, [72, -24]], [4, 4, 16, 24, [120, 72, -24]], [4, 4, 16, 0, [48]]]
-    phrases += [[3, 8, 8, 24, [36]]]
-    model = load(saved(tmp_path / "m.safetensors", {"phrases": phrases}))
+    forms = [form(24, (72, -24)), form(24, (120, 72, -24), bars=16), form(0, (48,), bars=16)]
+    forms += [form(24, (36,), meter=(3, 8))]
+    model = load(saved(tmp_path / "m.safetensors", {"forms": forms}))
     generator = torch.Generator().manual_seed(0)
 
     def drawn(bars):
-        finals, before = model.draw_endings(200, generator, (4, 4), bars)
+        finals, before = model.endings(model.draw_forms(200, generator, (4, 4), bars))
         whole = model.vocabulary.meters.index((4, 4))
-        plans = [tuple(b for b in its if b < NEVER) for its in before[:, whole].tolist()]
-        return {*zip(finals.tolist(), plans, strict=True)}
+        of_meter = [tuple(b for b in its if b < NEVER) for its in before[:, whole].tolist()]
+        return {*zip(finals.tolist(), of_meter, strict=True)}
 
     long, short, other = (24, (120, 72, -24)), (24, (72, -24)), (0, (48,))
-    assert drawn(4) == {long, short, other}
-    assert drawn(9) == {long, other}
-    assert drawn(99) == {long, short, other}  # none is as long
+    assert drawn(None) == {long, short, other}
+    assert drawn(9) == {short, other}
+    assert drawn(12) == {long, short, other}
+    assert drawn(99) == {long, other}
+
+
+def test_a_piece_has_the_form_that_was_drawn_if_it_begins_so(tmp_path):
+    again = [96, 144, 48, 1]
+    forms = [form(24, (), again), form(0, first_bar=12), form(36, bars=9), form(0, bars=16)]
+    model = load(saved(tmp_path / "m.safetensors", {"forms": forms}))
+    whole, upbeat, nine, long = model.forms
+    rng = np.random.default_rng(0)
+
+    def chosen(drawn, first_bar, bars, meter=(4, 4)):
+        found = (model.form_for({48: drawn}, meter, first_bar, bars, rng) for _ in range(20))
+        return {*found}
+
+    assert chosen(nine, 48, 8) == {nine}
+    assert chosen(upbeat, 12, 8) == {upbeat}
+    assert chosen(upbeat, 48, 8) == {whole, nine}  # the upbeat was not written
+    assert chosen(long, 48, 8) == {whole, nine}
+    assert chosen(whole, 48, 30) == {long}
+    assert chosen(whole, 12, 30) == {upbeat}
+    assert chosen(whole, 36, 8) == chosen(whole, 48, 8, (3, 8)) == {None}
 
 
 def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
@@ -106,7 +132,7 @@ def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
     no_keys = {"keys": {"major": [0] * 12, "minor": [0] * 12}}  # no piece follows one
     for summary in ({}, no_keys):
         model = load(saved(tmp_path / "m.safetensors", summary))
-        assert model.draw_endings(2, generator)[0].tolist() == [-1, -1]
+        assert model.endings(model.draw_forms(2, generator))[0].tolist() == [-1, -1]
         assert model.draw_keys(2, generator) == [None, None]
 
 
