@@ -372,7 +372,7 @@ class ConstrainedGrammar:
         is_last |= given.end >= limit
         step = np.arange(given.end)
         room = given.notes.may_begin(step)  # (S, P)
-        room &= np.isin(np.arange(room.shape[1]), self._program_of[~self._is_barred])
+        room &= given.leaves_free(~self._is_barred)
         sounding = np.pad(given.sounding, (0, given.end))[: given.end]
         room &= ((sounding < self._max_polyphony) & (step < limit))[:, None]
         if is_last and not room.any():

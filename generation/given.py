@@ -107,6 +107,20 @@ class GivenTokens:
         np.maximum.at(ends, self.notes.note, self._note_ends)
         return ends
 
+    def leaves_free(self, is_playable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether a playable note of each program is free at each step given, (S, P).
+
+        Args:
+            is_playable: (N,) the notes that may be played.
+        """
+        counted = np.flatnonzero(is_playable[self.notes.note])
+        program = self._program_of[self.notes.note[counted]]
+        playable = is_playable.reshape(-1, self.vocabulary.pitch_count).sum(axis=1)  # (P,)
+        sounding = np.zeros((self.end + 1, len(playable)), dtype=np.int64)
+        np.add.at(sounding, (np.minimum(self.notes.onset[counted], self.end), program), 1)
+        np.add.at(sounding, (np.minimum(self._note_ends[counted], self.end), program), -1)
+        return np.asarray(sounding.cumsum(axis=0)[:-1] < playable)
+
     @cached_property
     def sounding(self) -> NDArray[np.int16]:
         """(S,) how many given notes sound in each step; after these steps none does."""
