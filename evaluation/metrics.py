@@ -60,6 +60,24 @@ def rests(score: Score) -> float:
     return 1 - _covered(onset, end, program) / int(len(programs) * (end.max() - onset.min()))
 
 
+def has_regular_bars(score: Score) -> bool:
+    """Return whether all bars are of one meter, and those after a shortened one make it whole.
+
+    The first and the last may be shortened by themselves.
+    """
+    lengths = score.bars["length"].tolist()
+    meters = score.bars[["numerator", "denominator"]].tolist()
+    whole_bars = {score.grid.bar_steps(*meter) for meter in meters}
+    if len(whole_bars) > 1:
+        return False
+    owed, whole = 0, max(whole_bars, default=0)
+    for length in lengths[1:-1]:
+        owed = (owed or whole) - length
+        if owed < 0:
+            return False
+    return owed == 0
+
+
 def polyphony(score: Score) -> float:
     """Return the mean number of different pitches that sound while any does: as MusPy."""
     notes = pitched_notes(score)

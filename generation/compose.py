@@ -530,6 +530,9 @@ def prepare(
         constraints,
         counterpoint=constraints.counterpoint or model.counterpoint,
         rests=constraints.rests or model.rests,
+        regular_bars=(
+            model.has_regular_bars if constraints.regular_bars is None else constraints.regular_bars
+        ),
         ranges=constraints.ranges or model.ranges,
     )
     vocabulary = model.vocabulary

@@ -29,6 +29,7 @@ from generation.counterpoint import (
     Seams,
     StrictCounterpoint,
     VoiceRanges,
+    narrow_or_yield,
 )
 from generation.given import GivenTokens
 from generation.length import Length, LengthPlan
@@ -114,6 +115,7 @@ class ConstrainedGrammar:
             last_bar=self.length.bars or NEVER,
             meter=self._meter,
             given=self.given,
+            is_regular=bool(constraints.regular_bars and vocabulary.grid.has_meter),
         )
         self._last_rules = self._last_rules_in_force(constraints)
         self._numbers = np.arange(vocabulary.size)
@@ -163,6 +165,8 @@ class ConstrainedGrammar:
         rules: list[tuple[set[Kind], Rule]] = []
         by_program = self._is_barred.reshape(-1, self.vocabulary.pitch_count)
         plays = np.asarray(~by_program.all(axis=1))  # (P,)
+        if self.plan.is_regular:
+            rules.append((_BEFORE_POSITION, self._keep_bars_regular))
         if constraints.counterpoint == STRICT:
             one_note = OneNoteAtATime(self.given, plays)
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, one_note.narrow))
@@ -214,6 +218,7 @@ class ConstrainedGrammar:
             last_end=rows + given.last_ends.max(initial=0),
             whole_bar=rows.copy(),
             upbeat=rows.copy(),
+            owed=rows.copy(),
             final_position=rows + final_position,
             phrases=phrases,
             keys=[self._key] * batch if self._key or not keys else keys,
@@ -542,6 +547,26 @@ class ConstrainedGrammar:
         rows, rest = rows[mask[rows, rest]], rest[mask[rows, rest]]
         mask[rows] = False
         mask[rows, rest] = True
+
+    def _keep_bars_regular(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
+        """Mask bars of another length than the one before, and what leaves a bar shortened.
+
+        After a shortened bar inside of the piece come others that make a whole one with it.
+        """
+        kept, lengths = mask.copy(), self.vocabulary.ids(Kind.LENGTH)
+        if self._meter is None:
+            is_other = self.vocabulary.whole_bars != state.whole_bar[:, None]  # (B, M)
+            kept[:, self.vocabulary.ids(Kind.BAR)] &= ~is_other | (state.bar_count == 0)[:, None]
+        begins = (state.kind == Kind.BAR) & (state.bar_count > max(self.given.bars, 1))
+        begins &= state.bar_count < self.plan.last_bar
+        length = self._numbers[: lengths.stop - lengths.start] + 1
+        owed, has_one_more = state.owed[:, None], state.bar_count[:, None] == self.plan.last_bar - 1
+        pays = np.where(has_one_more, length == owed, length <= owed) & mask[:, lengths]
+        is_due = begins & (state.owed > 0)
+        kept[is_due] = False
+        kept[is_due, lengths] = pays[is_due]
+        kept[begins & ~is_due & has_one_more[:, 0], lengths] = False
+        narrow_or_yield(mask, kept, np.arange(len(mask)), self.given, state)
 
     def _mask_end_before_last_bar(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask End before the last bar; and there, while it has no note, End and another bar."""

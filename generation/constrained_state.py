@@ -75,6 +75,7 @@ class ConstrainedState(GrammarState):
         last_end: (B,) the latest of them.
         whole_bar: (B,) length of a whole bar of the meter in force.
         upbeat: (B,) length of the first bar, where it is shorter than a whole one; else 0.
+        owed: (B,) length of the bars that shall make the latest shortened one whole; 0: none.
         final_position: (B,) steps from the last bar line to where the final chord shall begin; -1:
             the model decides.
         phrases: (B, M, K) for each bar length of the vocabulary's meters, how many steps before the
@@ -95,6 +96,7 @@ class ConstrainedState(GrammarState):
     last_end: NDArray[np.int64]
     whole_bar: NDArray[np.int64]
     upbeat: NDArray[np.int64]
+    owed: NDArray[np.int64]
     final_position: NDArray[np.int64]
     phrases: NDArray[np.int64]
     keys: Sequence[Key | None]

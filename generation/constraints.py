@@ -48,6 +48,8 @@ class Constraints:
             `index_runs` gives them (data/corpus/runs.py).
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
             which plays a note at a time; FREE: as the model likes; None: as its music is.
+        regular_bars: all new bars are of one length, and those after a shortened one make it whole;
+            None: as its music is.
         rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
         ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
             that is not in it has none.
@@ -65,6 +67,7 @@ class Constraints:
     time_signature: tuple[int, int] | None = None
     counterpoint: str | None = None
     rests: str | None = None
+    regular_bars: bool | None = None
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
 

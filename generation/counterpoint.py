@@ -44,7 +44,7 @@ def _given_pitches(given: GivenTokens) -> Ints:
     return begins
 
 
-def _yielding(
+def narrow_or_yield(
     mask: NDArray[np.bool_],
     kept: NDArray[np.bool_],
     rows: Ints,
@@ -88,7 +88,7 @@ class OneNoteAtATime:
         soonest = np.where(self._plays, end, NEVER).min(axis=1)  # when one is free
         steps = state.bar_start[:, None] + self._steps
         kept[:, vocabulary.ids(Kind.POSITION)] &= steps >= soonest[:, None]
-        _yielding(mask, kept, np.arange(len(mask)), self._given, state)
+        narrow_or_yield(mask, kept, np.arange(len(mask)), self._given, state)
 
 
 class VoiceRanges:
@@ -119,7 +119,7 @@ class VoiceRanges:
         """Take notes away from a mask (B, V); never all of a row."""
         kept = mask.copy()
         kept[:, self._notes] &= self._is_within
-        _yielding(mask, kept, np.arange(len(mask)), self._given, state)
+        narrow_or_yield(mask, kept, np.arange(len(mask)), self._given, state)
 
 
 class StrictCounterpoint:
@@ -223,7 +223,7 @@ class Seams:
         is_too_long &= unfit[begun, program, pitch, None]
         kept[begun, self._vocabulary.ids(Kind.DURATION)] &= ~is_too_long
         kept[begun, self._vocabulary.first(Kind.EXTEND)] &= ~is_too_long[:, -1]
-        _yielding(mask, kept, rows, self._given, state)
+        narrow_or_yield(mask, kept, rows, self._given, state)
 
     def _is_unfit(self, state: ConstrainedState, rows: Ints, after: Ints) -> NDArray[np.bool_]:
         """Return (R, P, K) whether a note leads badly to the next given one of its program.
@@ -305,7 +305,7 @@ class Cadences:
             on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))
             is_possible = on_tonic.any(axis=1, keepdims=True)
             kept[at, self._vocabulary.ids(Kind.NOTE)] = np.where(is_possible, on_tonic, on_any)
-        _yielding(mask, kept, rows, self._given, state)
+        narrow_or_yield(mask, kept, rows, self._given, state)
 
     def _next_chord(self, state: ConstrainedState) -> tuple[Ints, Ints, NDArray[np.bool_]]:
         """Return when the next chord begins and is over, (B,), and whether it is the final one.

@@ -65,6 +65,7 @@ class LengthPlan:
         last_bar: number of the last bar, from 1; NEVER where it is not known.
         meter: number of the time signature that is asked for; None: any.
         given: what the piece is given, with its bars.
+        is_regular: whether bars after a shortened one make it whole.
     """
 
     vocabulary: Vocabulary
@@ -72,6 +73,7 @@ class LengthPlan:
     last_bar: int
     meter: int | None
     given: GivenTokens
+    is_regular: bool = False
 
     @cached_property
     def longest_bar(self) -> int:
@@ -94,6 +96,13 @@ class LengthPlan:
         if Kind.LENGTH in latest:
             is_first = (state.kind == Kind.LENGTH) & (state.bar_count == 1)
             state.upbeat[is_first] = state.bar_length[is_first]
+            if self.is_regular:
+                rows = np.flatnonzero((state.kind == Kind.LENGTH) & ~is_first)
+                owed = np.where(state.owed[rows] > 0, state.owed[rows], state.whole_bar[rows])
+                state.owed[rows] = np.maximum(owed - state.bar_length[rows], 0)
+        if state.owed.any() and latest & {Kind.TEMPO, Kind.POSITION}:
+            is_whole = (state.bar_length == state.whole_bar) & (state.kind != Kind.BAR)
+            state.owed[is_whole] = 0  # a whole bar has followed all the same
         if Kind.TEMPO in latest and self.length.seconds:
             rows = np.flatnonzero((state.kind == Kind.TEMPO) & (state.limit == NEVER))
             tempo = np.array(self.vocabulary.tempos)[state.tempo[rows]]
@@ -109,7 +118,8 @@ class LengthPlan:
             return np.full(len(bar_end), NEVER)
         whole = self._whole_bar(state)
         is_shortened = (bars_left > 0) & (state.upbeat < whole)  # the last bar, by the upbeat
-        return np.asarray(bar_end + bars_left * whole - state.upbeat * is_shortened)
+        end = bar_end + bars_left * whole - state.upbeat * is_shortened
+        return np.asarray(end - self._missing(state, bars_left))
 
     def latest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the last step (B,) that the piece can reach, if the longest bars follow."""
@@ -128,6 +138,10 @@ class LengthPlan:
         known = np.where(is_given, self.given.whole_bar, state.whole_bar)
         return known if self.meter is None else np.where(known > 0, self.longest_bar, 0)
 
+    def _missing(self, state: ConstrainedState, bars_left: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the steps (B,) by which the next bar is shorter than a whole one."""
+        return np.where((state.owed > 0) & (bars_left > 1), state.whole_bar - state.owed, 0)
+
     def final_onset(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the step (B,) at which the final chord is to begin, if the meter stays as it is.
 
@@ -136,7 +150,8 @@ class LengthPlan:
         bar_end, bars_left = self._known(state)
         here = self.given.last_bar_start if self.given.bars == self.last_bar else state.bar_start
         whole = self._whole_bar(state)
-        last_bar = np.where(bars_left > 0, bar_end + (bars_left - 1) * whole, here)
+        before_last = bar_end + (bars_left - 1) * whole - self._missing(state, bars_left)
+        last_bar = np.where(bars_left > 0, before_last, here)
         latest = np.maximum(state.bar_length - self.vocabulary.grid.steps_per_beat, 0)
         position = state.final_position
         position = np.where(bars_left > 0, position, np.minimum(position, latest))

@@ -33,6 +33,7 @@ from model.serialization import ModelFileError, load_model_file
 
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
+MOSTLY = 0.95  # a share of pieces whose bars are regular; Bach's chorales have 0.98
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
@@ -66,6 +67,11 @@ class Model:
         """Whether the instruments of its music hardly ever rest: NO_RESTS or FREE."""
         share = self.summary.get("rests")
         return NO_RESTS if share is not None and share < FEW_RESTS else FREE
+
+    @property
+    def has_regular_bars(self) -> bool:
+        """Whether nearly all pieces of its music have regular bars (evaluation/metrics.py)."""
+        return (self.summary.get("regular_bars") or 0) >= MOSTLY
 
     @property
     def ranges(self) -> dict[int, tuple[int, int]]:
@@ -319,6 +325,7 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
     "step": (int, _is_not_negative, "number of steps"),
     "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
     "rests": (int | float, _is_not_negative, "share of the time"),
+    "regular_bars": (int | float, _is_not_negative, "share of pieces"),
     "data": (dict, lambda _: True, "settings"),
     "keys": (dict, _are_keys, "counts of keys"),
     "forms": (list, partial(_are_read_by, Form.from_json), "forms of pieces"),

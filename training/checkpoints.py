@@ -36,7 +36,7 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 from common.files import write_atomically
 from data.forms import form_of
 from data.keys import count_keys
-from evaluation.metrics import rests
+from evaluation.metrics import has_regular_bars, rests
 from evaluation.voice_leading import parallels, pitch_ranges
 from model.serialization import save_model_file
 from training.checks import RunError
@@ -179,6 +179,9 @@ class Checkpoints(Checkpoint):
             "ranges": pitch_ranges(pl_module.data.some_pieces),
             "forms": [form_of(s).to_json() for s in pl_module.data.some_pieces if len(s.notes)],
             "rests": float(np.mean([rests(s) for s in pl_module.data.some_pieces] or [1.0])),
+            "regular_bars": float(
+                np.mean([has_regular_bars(s) for s in pl_module.data.some_pieces] or [False])
+            ),
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),
         }

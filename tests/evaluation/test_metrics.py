@@ -231,3 +231,27 @@ def test_rests_of_programs():
     assert metrics.rests(piece(tune)) == pytest.approx(3 / 6)
     assert metrics.rests(piece(tune[:1])) == 0
     assert np.isnan(metrics.rests(EMPTY))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "is_regular"),
+    [
+        ((48, 48, 48), True),
+        ((12, 48, 48, 36), True),  # an upbeat, and its rest at the end
+        ((48, 36, 12, 48, 48), True),
+        ((48, 12, 24, 12, 36, 12, 48), True),
+        ((48, 36, 48, 48), False),
+        ((48, 36, 24, 48, 48), False),
+        ((48, 48, 36, 12), False),  # the last is no part of it
+        ((), True),
+    ],
+)
+def test_bars_are_regular_if_shortened_ones_are_made_whole(lengths, is_regular):
+    in_last_bar = [(sum(lengths[:-1]), 6, 60, 80, 0)] if lengths else []  # so that all are there
+    score = piece(in_last_bar, [(4, 4, length) for length in lengths])
+    assert metrics.has_regular_bars(score) == is_regular
+
+
+def test_bars_of_two_meters_are_not_regular():
+    assert not metrics.has_regular_bars(piece(BEAT[:4], [(4, 4, 48), (3, 4, 36), (4, 4, 48)]))
+    assert metrics.has_regular_bars(piece(BEAT[:4], [(3, 4, 36), (6, 8, 36), (3, 4, 36)]))

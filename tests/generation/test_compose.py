@@ -12,7 +12,7 @@ from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.score import BAR, NOTE, canonical
 from data.tokens.context import bar_head_size
 from data.tokens.tokenizer import bar_indices, decode, encode
-from evaluation.metrics import rests
+from evaluation.metrics import has_regular_bars, rests
 from generation import compose as compose_module
 from generation.compose import (
     accompany,
@@ -327,7 +327,7 @@ def test_what_is_kept_after_the_first_choice_counts_as_well(model):
 def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     """Untrained, it keeps them only because its training set is said to."""
     strict = replace(model, summary={"parallels_per_100_bars": 0.5, "rests": 0.01})
-    assert (model.counterpoint, model.rests) == (FREE, FREE)
+    assert (model.counterpoint, model.rests, model.has_regular_bars) == (FREE, FREE, False)
     assert (strict.counterpoint, strict.rests) == (STRICT, NO_RESTS)
     (rested,) = compose(model, None, Length(bars=4))
     (full,) = compose(strict, None, Length(bars=4))
@@ -337,6 +337,16 @@ def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     (freed,) = compose(strict, None, Length(bars=4), Constraints(counterpoint=FREE, rests=FREE))
     assert np.array_equal(full.ids, asked.ids)
     assert np.array_equal(freed.ids, rested.ids)
+    regular = replace(model, summary={"regular_bars": 0.96})
+    assert regular.has_regular_bars
+    kept, left = (
+        sum(
+            has_regular_bars(piece.score)
+            for piece in compose(regular, None, Length(bars=9), asked, samples=8)
+        )
+        for asked in (Constraints(), Constraints(regular_bars=False))
+    )
+    assert left < kept  # long notes may need other bars
     assert rests(full.score) < rests(rested.score)
 
 

@@ -18,6 +18,7 @@ from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
+from evaluation.metrics import has_regular_bars
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
@@ -142,6 +143,7 @@ def a_case(seed):
         time_signature=some(rng, vocabulary.meters[rng.integers(len(vocabulary.meters))])
         if grid.has_meter
         else None,
+        regular_bars=some(rng, True),
     )
     length = [
         Length(bars=int(rng.integers(1, 8))),
@@ -599,6 +601,31 @@ def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
                 seen.append(3 * bars["numerator"][0] - bars["length"][-1])
     assert len(seen) > 4
     assert {*seen} == {3}
+
+
+@pytest.mark.parametrize("is_regular", [False, True])
+def test_a_shortened_bar_inside_is_made_whole_by_those_after_it(is_regular):
+    asked, regular = Constraints(regular_bars=is_regular), 0
+    for seed in range(20):
+        for chooser in (by_kind, by_rank):
+            grammar = ConstrainedGrammar(QUARTET, Length(bars=9), asked)
+            (row,) = write(grammar, grammar.start(1), [chooser(QUARTET, seed)])
+            score = decode(grammar.whole(np.append(grammar.given.prompt, row)), QUARTET)
+            regular += has_regular_bars(score) and len(score.bars) == 9
+    assert regular > 35 if is_regular else regular < 20  # random notes may need longer bars
+
+
+def test_the_final_chord_is_due_when_the_bars_between_are_what_they_will_be():
+    """Whole bars of 4/4, but the third, of 3 steps, and the fourth, of 9."""
+    bar, length = QUARTET.first(Kind.BAR) + QUARTET.meters.index((4, 4)), QUARTET.first(Kind.LENGTH)
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=6), Constraints(regular_bars=True))
+    state = grammar.start(1, np.array([6]))
+    onsets = []
+    for token in (bar, bar, bar, length + 2, bar, length + 8, bar, bar):
+        grammar.advance(state, np.array([token]))
+        onsets.append(int(grammar.plan.final_onset(state)[0]))
+    assert onsets == [66, 66, 66, 54, 54, 54, 54, 54]
+    assert int(grammar.plan.expected_end(state)[0]) == 60
 
 
 def test_the_bars_of_other_lengths_are_reckoned():

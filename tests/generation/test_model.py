@@ -42,6 +42,7 @@ def test_what_a_summary_says_is_read(tmp_path):
     "summary",
     [
         *({"voices": "many"}, {"voices": [4]}, {"voices": -1}, {"step": {}}),
+        *({"regular_bars": "all"}, {"regular_bars": -1}),
         *({"parallels_per_100_bars": "none"}, {"data": "bach"}, {"data": [1]}),
         *({"forms": [24]}, {"forms": {"4/4": 24}}, {"forms": [[[4, 4, 48, 8, -1], []]]}),
         *({"forms": [[[4, 4, 48, 8, 24], 48]]}, {"forms": [[[4, 4, 48, 8, 24], ["many"]]]}),
