@@ -149,12 +149,9 @@ def _draw_forms(
 
 
 def _takes_repeats(model: Model, grammar: ConstrainedGrammar) -> bool:
-    """Return whether pieces take repeats from the training set: from nothing, of some bars.
-
-    Music in one voice comes to repeat itself as often without.
-    """
+    """Return whether pieces take repeats from the training set: from nothing, of some bars."""
     is_from_nothing = bool(grammar.length.bars and not grammar.given.bars)
-    return is_from_nothing and model.voices > 1 and any(form.repeats for form in model.forms)
+    return is_from_nothing and any(form.repeats for form in model.forms)
 
 
 def _with_repeats(

@@ -32,6 +32,7 @@ from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
 
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
+LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 MOSTLY = 0.95  # a share of pieces whose bars are regular; Bach's chorales have 0.98
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
@@ -199,8 +200,18 @@ class Model:
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """The forms of pieces of the training set; none where it has said nothing."""
-        return tuple(map(Form.from_json, self.summary.get("forms") or ()))
+        """The forms of pieces of the training set; none where it has said nothing.
+
+        In music of one voice with long repeats alone, for it comes to the others by itself.
+        """
+        forms = map(Form.from_json, self.summary.get("forms") or ())
+        return tuple(form if self.voices > 1 else self._with_long_repeats(form) for form in forms)
+
+    def _with_long_repeats(self, form: Form) -> Form:
+        least = LONG_REPEAT_BARS * self.vocabulary.grid.bar_steps(*form.meter)
+        return replace(
+            form, repeats=tuple(r for r in form.repeats if r.end_step - r.begin_step >= least)
+        )
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""

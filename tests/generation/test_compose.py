@@ -397,7 +397,7 @@ def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_wh
     how = {"samples": 8, "random_seed": 5, "constraints": Constraints(time_signature=(4, 4))}
     pieces = compose(formed, None, Length(bars=4), **how)
     before = compose(plain, None, Length(bars=4), **how)
-    one_voice = replace(formed, summary=formed.summary | {"voices": 1})  # repeats itself anyway
+    one_voice = replace(formed, summary=formed.summary | {"voices": 1})  # a bar is no long repeat
     alone = compose(one_voice, None, Length(bars=4), **how)
     repeated = 0
     for piece, first, same in zip(pieces, before, alone, strict=True):

@@ -128,6 +128,15 @@ def test_a_piece_has_the_form_that_was_drawn_if_it_begins_so(tmp_path):
     assert chosen(whole, 36, 8) == chosen(whole, 48, 8, (3, 8)) == {None}
 
 
+def test_in_one_voice_only_long_passages_come_again(tmp_path):
+    repeats = [48, 96, 48, 1], [192, 384, 192, 1], [384, 552, 192, 0]  # 1, 4 and 3.5 bars
+    forms = [form(24, (), *repeats), form(6, (), [12, 60, 12, 1], meter=(3, 8))]
+    for voices, counts in ((1, [2, 0]), (2, [3, 1])):
+        summary = {"forms": forms, "voices": voices}
+        model = load(saved(tmp_path / f"{voices}.safetensors", summary))
+        assert [len(each.repeats) for each in model.forms] == counts
+
+
 def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
     generator = torch.Generator().manual_seed(0)
     no_keys = {"keys": {"major": [0] * 12, "minor": [0] * 12}}  # no piece follows one
