@@ -5,9 +5,9 @@
 
 Pieces are sampled from nothing, with the sampling options that are generate.py's defaults, each as
 many bars long as a training piece drawn at random. The side input says how many bars follow, when
-the final chord begins and when phrases end (blocks `follow`, `final` and `phrase` in
+the final chord begins (blocks `follow` and `final` in
 data/tokens/features.py). Each model is sampled three times: as by default, which for chorales is
-strict counterpoint, with triads where phrases end (`Cadences` in generation/counterpoint.py); with
+strict counterpoint, with a triad at the end (`FinalTriad` in generation/counterpoint.py); with
 free counterpoint; and so without being told of any end. Then it only stops where bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
@@ -70,7 +70,7 @@ def with_unknown_end(model: Model) -> Model:
     """Return the model, with the end of a piece unknown to it."""
     decoder = copy.deepcopy(model.decoder)
     assert decoder.side is not None
-    for block in ("follow", "final", "phrase"):
+    for block in ("follow", "final"):
         decoder.side.weight.data[:, model.features.blocks[block]] = 0
     return replace(model, decoder=decoder)
 

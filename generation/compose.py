@@ -610,9 +610,9 @@ def _start(
     generator: torch.Generator,
 ) -> ConstrainedState:
     """Return the state in which pieces of these forms begin; from nothing, keys are drawn."""
-    finals, phrases = model.endings(forms)
+    finals = [next((form.final_position for form in its.values()), -1) for its in forms]
     keys = [] if grammar.given.bars else model.draw_keys(len(forms), generator)
-    return grammar.start(len(forms), finals, keys, phrases)
+    return grammar.start(len(forms), np.array(finals), keys)
 
 
 def _write(

@@ -17,14 +17,14 @@ from data.keys import Key
 from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.spans import NEVER, Ints, SideArrays
+from data.tokens.spans import NEVER, SideArrays
 from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState, LatestNotes
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import (
-    Cadences,
+    FinalTriad,
     OneNoteAtATime,
     Seams,
     StrictCounterpoint,
@@ -174,9 +174,9 @@ class ConstrainedGrammar:
             no_rests = NoRests(self.given, plays)
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, no_rests.narrow))
         if constraints.counterpoint == STRICT:
-            cadences = Cadences(self.given, self.plan, plays)
+            final_triad = FinalTriad(self.given, self.plan, plays)
             before = _BEFORE_POSITION | _BEFORE_NOTE | _BEFORE_DURATION
-            rules.append((before, cadences.narrow))
+            rules.append((before, final_triad.narrow))
             rules.append((_BEFORE_NOTE, StrictCounterpoint(self.given).narrow))
             if self.given.bars:
                 rules.append((_BEFORE_NOTE | _BEFORE_DURATION, Seams(self.given).narrow))
@@ -192,7 +192,6 @@ class ConstrainedGrammar:
         batch: int,
         final_position: NDArray[np.int64] | int = -1,
         keys: Sequence[Key | None] = (),
-        phrases: Ints | None = None,
     ) -> ConstrainedState:
         """Return the state of `batch` rows after the prompt: what is given before any choice.
 
@@ -202,14 +201,10 @@ class ConstrainedGrammar:
                 the final chord begins, where no given note says so; -1: nowhere in particular.
             keys: (B,) which key it shall think that a piece is in, where none is asked for and
                 nothing given says so.
-            phrases: (B, M, K) by meter, so many steps before the final chord it shall think that
-                phrases end; NEVER: none.
         """
         given = self.given
         if given.has_note_in_last_bar and self.length.bars == given.bars:
             final_position = int(given.notes.onset.max()) - given.last_bar_start
-        if phrases is None:
-            phrases = np.full((batch, len(self.vocabulary.whole_bars), 1), NEVER)
         start = self.grammar.start(batch)
         rows = np.zeros(batch, dtype=np.int64)
         state = ConstrainedState(
@@ -220,7 +215,6 @@ class ConstrainedGrammar:
             upbeat=rows.copy(),
             owed=rows.copy(),
             final_position=rows + final_position,
-            phrases=phrases,
             keys=[self._key] * batch if self._key or not keys else keys,
             limit=rows + (self.plan.limit if self.length.seconds else NEVER),
             new_notes=rows.copy(),
@@ -322,12 +316,9 @@ class ConstrainedGrammar:
             side = self._stepper.compute(state.step_state)
         self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
         now = side.time + (state.now - side.time[:, -1])[:, None]
-        final = self.plan.final_onset(state)
-        onset = final[:, None]
+        onset = self.plan.final_onset(state)[:, None]
         due = np.where((ids == 0) | (onset < 0), -1, np.maximum(onset - now, -1))
         self.features.set_final(side, due, state.final_position)
-        ends = self.plan.phrase_ends(state, final)
-        self.features.set_phrase(side, np.where(ids == 0, -1, self._phrase_due(ends, now)))
         sides = [side, side.map(np.copy)] if self.guidance else [side]
         self.features.set_key(side, ids != 0, state.keys)
         if self.given.is_told:
@@ -335,15 +326,6 @@ class ConstrainedGrammar:
             for each in sides:
                 self._of_given.set(each, now, note, ids != 0)
         return SideInput(*map(np.concatenate, zip(*sides, strict=True))) if self.guidance else side
-
-    def _phrase_due(self, ends: Ints, now: Ints) -> Ints:
-        """Return in how many steps the next of ends (B, K) is, at times (B, T); -1: not known.
-
-        What is given has phrases of its own.
-        """
-        due = ends[:, None] - now[..., None]  # (B, T, K)
-        due = np.where(due > 0, due, NEVER).min(axis=2)
-        return np.where((now >= self.given.end) & (due < NEVER), due, -1)
 
     def _check_given(self, constraints: Constraints) -> None:
         """Refuse given notes with which no piece can be as it is asked for."""

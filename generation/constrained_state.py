@@ -78,8 +78,6 @@ class ConstrainedState(GrammarState):
         owed: (B,) length of the bars that shall make the latest shortened one whole; 0: none.
         final_position: (B,) steps from the last bar line to where the final chord shall begin; -1:
             the model decides.
-        phrases: (B, M, K) for each bar length of the vocabulary's meters, how many steps before the
-            final chord begins phrases shall end; NEVER: none.
         keys: of each row the key that the model knows it to be in; None: it knows of none.
         limit: (B,) no note begins from this step on; NEVER: there is no limit, or not yet.
         new_notes: (B,) notes begun after the seed.
@@ -98,7 +96,6 @@ class ConstrainedState(GrammarState):
     upbeat: NDArray[np.int64]
     owed: NDArray[np.int64]
     final_position: NDArray[np.int64]
-    phrases: NDArray[np.int64]
     keys: Sequence[Key | None]
     limit: NDArray[np.int64]
     new_notes: NDArray[np.int64]

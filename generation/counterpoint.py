@@ -2,7 +2,7 @@
 
 Where a piece is in parts, each of which plays a note at a time, two that move together, a fifth or
 an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum). Where a part meets
-given notes of its own, it comes near them. Phrases and pieces end on triads in root position.
+given notes of its own, it comes near them. Pieces end on triads in root position.
 """
 
 from __future__ import annotations
@@ -256,14 +256,13 @@ def _is_leap(interval: Ints) -> NDArray[np.bool_]:
     return np.asarray((size > LEAP) & (size != OCTAVE))
 
 
-class Cadences:
-    """A rule that lets phrases and pieces end on triads in root position, where that is told.
+class FinalTriad:
+    """A rule that lets a piece end on a triad in root position, where its final chord is told.
 
-    Until such a chord is over it masks onsets after that of the chord, and ends of notes between
-    that and the chord's; and of the chord the notes with which it would be no triad. A phrase's
-    chord begins a beat before the phrase ends, or earlier, and no part gets there past another.
-    The final chord is where that is told; where the key is known, it is the tonic's, if it can
-    be. The rule yields where nothing else is left.
+    In the last bar it masks onsets after that of the final chord, where the bar may end; ends of
+    notes between that and the bar's; and of that chord the notes with which it would be no triad.
+    Where the key is known, the triad is that of its tonic, if it can be. The rule yields where
+    nothing else is left.
 
     Args:
         given: what is given.
@@ -281,62 +280,28 @@ class Cadences:
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V); never all of a row."""
-        begin, end, is_final = self._next_chord(state)
-        rows = np.flatnonzero(begin >= 0)
-        if not len(rows):
+        is_last = self._plan.is_last_bar(state)
+        if not is_last.any():
             return
-        kept, is_final = mask[rows], is_final[rows, None]
-        begin, end = ((step - state.bar_start)[rows, None] for step in (begin, end))
+        onset = self._plan.final_onset(state)
+        rows = np.flatnonzero(is_last & (onset >= 0))
+        kept = mask[rows]
+        final = (onset - state.bar_start)[rows]
         can_end = kept[:, bar_ends(self._vocabulary)].max(axis=1)[:, None]
-        is_outside = (self._steps <= begin) | (self._steps >= end) | (is_final & ~can_end)
-        kept[:, self._vocabulary.ids(Kind.POSITION)] &= is_outside
-        position = state.position[rows, None]
-        note_end = position + 1 + self._durations  # of a note that begins now
-        is_unfit = (note_end > begin) & (note_end < end)
-        is_unfit &= self._durations < self._durations[-1]  # which others may make longer
-        is_unfit |= ~is_final & (note_end > end)
-        kept[:, self._vocabulary.ids(Kind.DURATION)] &= ~is_unfit
-        at = np.flatnonzero(position == begin)
+        kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
+        position, bar = state.position[rows], state.bar_length[rows]
+        end = position[:, None] + 1 + self._durations  # of a note that begins now
+        is_between = (end > final[:, None]) & (end < bar[:, None])
+        is_between &= self._durations < self._durations[-1]  # which others may make longer
+        kept[:, self._vocabulary.ids(Kind.DURATION)] &= ~is_between
+        at = np.flatnonzero(position == final)
         if len(at):
             notes = kept[at, self._vocabulary.ids(Kind.NOTE)]
-            asked = self._roots_of_keys(state, rows[at]) | ~is_final[at]
-            notes &= self._passing_none(state, rows[at]) | is_final[at]
-            on_tonic = notes & self._fits(state, rows[at], asked)
+            on_tonic = notes & self._fits(state, rows[at], self._roots_of_keys(state, rows[at]))
             on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))
             is_possible = on_tonic.any(axis=1, keepdims=True)
             kept[at, self._vocabulary.ids(Kind.NOTE)] = np.where(is_possible, on_tonic, on_any)
         narrow_or_yield(mask, kept, rows, self._given, state)
-
-    def _next_chord(self, state: ConstrainedState) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """Return when the next chord begins and is over, (B,), and whether it is the final one.
-
-        It is -1 where nothing is told: what is given has phrases of its own.
-        """
-        final, bar_end = self._plan.final_onset(state), state.bar_start + state.bar_length
-        is_final = self._plan.is_last_bar(state) & (final >= 0)
-        ends = self._plan.phrase_ends(state, final)  # (B, K)
-        beat = self._vocabulary.grid.steps_per_beat
-        is_next = (ends > state.now[:, None]) & (ends <= final[:, None])
-        is_next &= ends - beat >= self._given.end
-        end = np.where(is_next, ends, NEVER).min(axis=1)
-        begin = np.where(end < NEVER, end - beat, -1)
-        return np.where(is_final, final, begin), np.where(is_final, bar_end, end), is_final
-
-    def _sounding(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
-        """Return (R, P, K), which pitches of each program sound."""
-        sounds = state.note_ends[rows] > state.now[rows, None]
-        return np.asarray(sounds.reshape(len(rows), len(self._plays), -1))
-
-    def _passing_none(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
-        """Return (R, N), the notes to which programs get without passing one that now sounds."""
-        before, sounds = state.latest.pitch[rows], self._sounding(state, rows)
-        pitch = np.where(sounds.any(axis=2), sounds.argmax(axis=2), -1)[:, None]  # (R, 1, P)
-        is_above = (before[:, None] > before[..., None]) & (pitch >= 0)  # (R, P, P)
-        is_below = (before[:, None] < before[..., None]) & (pitch >= 0)
-        most = np.where(is_above, pitch, NEVER).min(axis=2)[..., None]  # (R, P, 1)
-        least = np.where(is_below, pitch, -1).max(axis=2)[..., None]
-        k = np.arange(self._vocabulary.pitch_count)
-        return np.asarray((k <= most) & (k >= least)).reshape(len(rows), -1)
 
     def _roots_of_keys(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
         """Return (R, T) which triads end the pieces: on the tonic, or any where no key is known."""
@@ -348,7 +313,8 @@ class Cadences:
     ) -> NDArray[np.bool_]:
         """Return (R, N), with which notes chords can become triads that may end, (R, T)."""
         now, number = state.now[rows], np.arange(len(self._plays))
-        sounds = self._sounding(state, rows) & self._is_pitched[:, None]  # (R, P, K)
+        sounds = state.note_ends[rows] > now[:, None]
+        sounds = sounds.reshape(len(rows), len(number), -1) & self._is_pitched[:, None]  # (R, P, K)
         is_heard = (sounds.any(axis=1)[..., None] & (self._class_of[:, None] == _CLASS)).any(axis=1)
         is_known = sounds.any(axis=2)  # (R, P)
         latest = np.where(state.latest.pitch[rows] >= 0, state.latest.pitch[rows], NEVER)

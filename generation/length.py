@@ -158,16 +158,6 @@ class LengthPlan:
         onset = np.where(whole > 0, last_bar + position, NEVER)
         return np.where((state.final_position >= 0) & (self.last_bar < NEVER), onset, -1)
 
-    def phrase_ends(self, state: ConstrainedState, onset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the steps (B, K) at which phrases are to end, by the `final_onset` (B,).
-
-        Below 0: nowhere in particular.
-        """
-        meter = self.vocabulary.whole_bars == self._whole_bar(state)[:, None]  # (B, M)
-        before = state.phrases[np.arange(len(meter)), meter.argmax(axis=1)]  # (B, K)
-        is_known = meter.any(axis=1) & (onset >= 0) & (onset < NEVER)
-        return np.where(is_known[:, None], onset[:, None] - before, -1)
-
     def is_last_bar(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) is in the last bar of its piece."""
         if self.length.seconds:

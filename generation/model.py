@@ -20,7 +20,7 @@ from data.forms import Form
 from data.keys import PROFILES, Key
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
-from data.tokens.spans import NEVER, Ints, SideArrays
+from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import model_path, newest_model
@@ -167,27 +167,6 @@ class Model:
         if own in nearest:
             return own
         return nearest[rng.integers(len(nearest))] if nearest else None
-
-    def endings(self, drawn: Sequence[dict[int, Form]]) -> tuple[Ints, Ints]:
-        """Return where final chords begin, and phrases end, in pieces of these forms.
-
-        Args:
-            drawn: of each piece, (B,), forms by the steps of a whole bar.
-
-        Returns:
-            (B,) steps from the last bar line to the final chord; -1 where there is no form. And
-            (B, M, K) for each of the vocabulary's meters, how many steps before that chord phrases
-            end; NEVER: none.
-        """
-        whole_bars = self.vocabulary.whole_bars.tolist()
-        final_position = [next((f.final_position for f in of.values()), -1) for of in drawn]
-        most = max((len(f.before_final) for of in drawn for f in of.values()), default=0)
-        before = np.full((len(drawn), len(whole_bars), most + 1), NEVER)
-        for row, of in enumerate(drawn):
-            for number, whole in enumerate(whole_bars):
-                if form := of.get(whole):
-                    before[row, number, : len(form.before_final)] = form.before_final
-        return np.array(final_position), before
 
     def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
         """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.interface import NOT_SCORED
 from data.batches.interface import PieceBatch
-from data.cadences import phrase_ends
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
 from data.keys import Key, key_followed
@@ -29,7 +28,7 @@ from data.tokens.context import bar_head_sizes, bar_lengths, rebase
 from data.tokens.cursor import latest_notes
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.spans import NEVER, NO_PITCH, Ints, SideArrays
+from data.tokens.spans import NO_PITCH, Ints, SideArrays
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 
@@ -37,7 +36,6 @@ LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
 KNOWN_FINAL_SHARE = 0.7  # of these: when its final chord begins, too
 KNOWN_KEY_SHARE = 0.3  # of all: of which key the whole piece is
-KNOWN_PHRASES_SHARE = 0.5  # of all: when phrases end
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 
@@ -95,7 +93,6 @@ class TrainingWindows:
         self._first, self._last = first, np.clip(last, first, bar_after - 1)
         self._bar_after = bar_after
         self._places = np.cumsum(np.maximum(end - begin, self._length))
-        self._ends: dict[int, Ints] = {}  # of phrases, by piece, as they come to be known
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
@@ -120,8 +117,6 @@ class TrainingWindows:
         final, position = self._finals(drawn)
         due = np.where((final[:, None] >= 0) & (ids != 0), final[:, None] - side.time, -1)
         self.features.set_final(side, due, position)
-        phrase = self._phrases(drawn, side.time)
-        self.features.set_phrase(side, np.where(ids != 0, phrase, -1))
         self.features.set_key(side, ids != 0, self._keys(drawn))
         return ids, targets, side
 
@@ -152,10 +147,9 @@ class TrainingWindows:
         slip *= has_slipped
         has_known_key = rng.random(size * ranks) < KNOWN_KEY_SHARE
         has_known_final = has_known_length & (rng.random(size * ranks) < KNOWN_FINAL_SHARE)
-        has_known_phrases = rng.random(size * ranks) < KNOWN_PHRASES_SHARE
         drawn = _Drawn(
             *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
-            *(has_known_key, has_known_phrases),
+            has_known_key,
         )
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
@@ -258,27 +252,6 @@ class TrainingWindows:
                 final[row] = lengths.sum() + position[row]
         return final, position
 
-    def _phrases(self, drawn: _Drawn, time: NDArray[np.integer]) -> Ints:
-        """Return in how many steps (B, T) each window's phrases end, at these times in it.
-
-        It is -1 where that is not to be known, and after the last of a piece.
-        """
-        due = np.full(time.shape, -1)
-        for row in np.flatnonzero(drawn.has_known_phrases):
-            piece, bar = drawn.piece[row], drawn.bar[row]
-            bars = self._split.bar_offsets[self._first[piece] : bar]
-            begin = bar_lengths(self._split.tokens, bars, self._vocabulary).sum()
-            ends = np.append(self._phrase_ends(piece) - begin, NEVER)
-            end = ends[np.searchsorted(ends, time[row], side="right")]
-            due[row] = np.where(end < NEVER, end - time[row], -1)
-        return due
-
-    def _phrase_ends(self, piece: int) -> Ints:
-        """Return the steps at which the phrases of a piece end."""
-        if piece not in self._ends:
-            self._ends[piece] = phrase_ends(decode(self._split.piece(piece), self._vocabulary))
-        return self._ends[piece]
-
 
 @dataclass(frozen=True)
 class _Drawn:
@@ -294,7 +267,6 @@ class _Drawn:
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
     giving: NDArray[np.int64]  # (B,) the random seed of what is given; -1: nothing
     has_known_key: NDArray[np.bool_]  # (B,) whether the model sees the key of the piece
-    has_known_phrases: NDArray[np.bool_]  # (B,) whether it sees when phrases end
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:

@@ -55,7 +55,6 @@ class SideFeatures:
         follow      so many bars follow the id's own
         final       in how many half beats (of a grid of seconds: half seconds) the final chord
                     begins, and as how many from its bar line
-        phrase      in how many half beats the phrase ends that the id is in
         silent      programs that were made silent in this window
         moved       semitones up, then semitones down, by which it was moved, to an octave
 
@@ -156,7 +155,6 @@ class SideFeatures:
         return {
             "follow": MAX_BARS_TO_FOLLOW + 1,
             "final": 2 * (MOST_HALVES + 1),
-            "phrase": MOST_HALVES + 1,
             "silent": programs,
             "moved": 2 * OCTAVE,
             "position": vocabulary.longest_bar,
@@ -380,10 +378,6 @@ class SideFeatures:
         self._set_halves(side, first, due)
         position = np.where(due >= 0, position[:, None], -1)
         self._set_halves(side, first + MOST_HALVES + 1, position)
-
-    def set_phrase(self, side: SideArrays, due: Ints) -> None:
-        """Set in how many steps (B, T) the phrase ends; below 0 where that is not known."""
-        self._set_halves(side, self.blocks["phrase"].start, due)
 
     def _set_halves(self, side: SideArrays, first: int, steps: Ints) -> None:
         """Set the column, from the first on, of steps (B, T) in half beats; none below 0."""

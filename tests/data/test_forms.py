@@ -10,23 +10,12 @@ from data.repeats import Repeat
 from tests.data.test_repeats import TUNE, quarters
 from tests.music import GRID, line, piece, scores
 
-BASS, TOP = 43, 40  # programs
-
 
 def test_a_form_tells_its_bars_and_repeats():
     upbeat = quarters([67, *TUNE, *TUNE, 67], upbeat=True)
     bars, again = len(upbeat.bars), Repeat(108, 204, 96, True)
     assert form_of(upbeat) == Form((4, 4), 12, bars, final_position=0, repeats=(again,))
     assert form_of(piece(line([60, 62]))) == Form((4, 4), 48, 1, final_position=12)
-
-
-def test_phrases_count_back_from_the_final_chord():
-    """An upbeat, a phrase of a bar and a half, and one to the end of the last bar."""
-    notes = [(onset, 12, pitch, 80, p) for onset in (0, 36) for p, pitch in ((BASS, 48), (TOP, 64))]
-    notes += [(48, 12, 50, 80, BASS), (48, 12, 64, 80, TOP)]  # not a triad
-    notes += [(84, 24, 48, 80, BASS), (84, 24, 64, 80, TOP)]
-    its = form_of(piece(notes, [(4, 4, 12), (4, 4, 48), (4, 4, 48)]))
-    assert its == Form((4, 4), 12, bars=3, final_position=24, before_final=(72, 36, -24))
 
 
 @given(scores(GRID))
@@ -39,20 +28,10 @@ def test_json_and_back(score):
 @pytest.mark.parametrize(
     "data",
     [
-        *(
-            None,
-            3,
-            {},
-            "4/4",
-            [],
-            [[4, 4, 48, 2, 0]],
-            [[4, 4, 48, 2], []],
-            [[4, 4, 48, 2, 0], None],
-        ),
-        *([[4, 4, 48, 2, 0.5], []], [[4, 4, 48, -2, 0], []], [[4, 4, 2**31, 2, 0], []]),
-        *([[4, 4, 48, 2, -1], []], [[4, 4, 48, 2, 0], [0.5]], [[4, 4, 48, 2, 0], [2**40]]),
-        *([[4, 4, 48, 2, 0], [], 3], [[4, 4, 48, 2, 0], [], [0, 1, 2]]),
-        *([[4, 4, 48, 2, 0], [], [9, 9, 1, 1]], [[4, 4, 48, 2, 0], [], [9, 20, 10, 1]]),
+        *(None, 3, {}, "4/4", [], [[4, 4, 48, 2]], [[4, 4, 48, 2, 0], None]),
+        *([[4, 4, 48, 2, 0.5]], [[4, 4, 48, -2, 0]], [[4, 4, 2**31, 2, 0]], [[4, 4, 48, 2, -1]]),
+        *([[4, 4, 48, 2, 0], 3], [[4, 4, 48, 2, 0], []], [[4, 4, 48, 2, 0], [0, 1, 2]]),
+        *([[4, 4, 48, 2, 0], [9, 9, 1, 1]], [[4, 4, 48, 2, 0], [9, 20, 10, 1]]),
     ],
 )
 def test_other_json_is_refused(data):

@@ -1,9 +1,9 @@
-"""Pieces and phrases at random end on triads, pieces on the tonic's where a key is known."""
+"""Pieces at random end on triads, on the tonic's where a key is known."""
 
 import numpy as np
 import pytest
 
-from data.cadences import final_chord, phrase_ends, root_of_triad
+from data.cadences import final_chord, root_of_triad
 from data.keys import Key
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode
@@ -18,21 +18,19 @@ from tests.music import GRID
 PIECES = 12
 
 
-def written(how, final=24, keys=(), seed=None, bars=2, phrases=None):
+def written(how, final=24, keys=(), seed=None, bars=2):
     """Pieces of quarter notes that are drawn at random, one of each program on each beat."""
     constraints = Constraints(counterpoint=how, rests=NO_RESTS)
     constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), constraints, seed)
     return [
-        piece_of(
-            constrained, np.random.default_rng(number), final, keys[number : number + 1], phrases
-        )
+        piece_of(constrained, np.random.default_rng(number), final, keys[number : number + 1])
         for number in range(PIECES)
     ]
 
 
-def piece_of(constrained, rng, final, keys, phrases=None):
+def piece_of(constrained, rng, final, keys):
     """Take the first of what may come: a note of the next program, a quarter, a beat, a bar."""
-    state = constrained.start(1, np.array([final]), keys, phrases)
+    state = constrained.start(1, np.array([final]), keys)
     first = {kind: QUARTET.first(kind) for kind in Kind}
     quarter, whole = first[Kind.DURATION] + np.array([11, 47])
     others = [[quarter], [whole], [first[Kind.TEMPO]]]
@@ -101,59 +99,6 @@ def test_no_position_is_left_out_of_bars_before_the_last():
     inner = [s.notes["onset"][s.notes["onset"] < s.bar_starts[-2]] for s in pieces]
     starts = [np.isin(onsets, s.bar_starts) for onsets, s in zip(inner, pieces, strict=True)]
     assert not all(at_bar.all() for at_bar in starts)
-
-
-def before_final(*steps):
-    """Phrases that end so many steps before the final chord, whatever the meter."""
-    return np.tile(np.array(steps), (1, len(QUARTET.meters), 1))
-
-
-def test_phrases_end_on_triads_that_all_leave_where_it_is_told():
-    for how, most in ((STRICT, PIECES), (FREE, PIECES // 2)):
-        pieces = written(how, bars=3, phrases=before_final(72, 24))  # the final chord is due at 120
-        found = [{*phrase_ends(piece).tolist()} for piece in pieces]
-        for end in (48, 96):
-            ending = sum(end in ends for ends in found)
-            assert ending >= PIECES - 2 if most == PIECES else ending <= most
-
-
-def test_voices_hardly_pass_each_other_where_a_phrase_ends():
-    """Random voices, one after the other, keep on their side of those that have come before."""
-    passed = {}
-    for how in (STRICT, FREE):
-        passed[how] = 0
-        for piece in written(how, bars=3, phrases=before_final(72, 24)):
-            onset, pitch = piece.notes["onset"], piece.notes["pitch"].astype(int)
-            for chord in (36, 84):
-                before, there = (pitch[onset == step] for step in (chord - 12, chord))
-                for first, then in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
-                    if len(before) == len(there) == 4:
-                        sides = (its[then] - there[first] for its in (before, there))
-                        passed[how] += np.prod([*sides]) < 0
-    assert passed[STRICT] < passed[FREE] / 4
-
-
-def test_what_is_given_has_phrases_of_its_own():
-    seed = tune_to_be_joined()
-    plain, told = (
-        written(STRICT, seed=seed, phrases=phrases) for phrases in (None, before_final(36))
-    )  # in the given bar
-    for one, other in zip(plain, told, strict=True):
-        np.testing.assert_array_equal(one.notes, other.notes)
-
-
-def test_no_note_lasts_beyond_the_end_of_a_phrase_or_ends_in_its_last_beat():
-    constrained = ConstrainedGrammar(QUARTET, Length(bars=2), Constraints(counterpoint=STRICT))
-    state = constrained.start(1, np.array([24]), phrases=before_final(36))  # due at 36
-    first = {kind: QUARTET.first(kind) for kind in Kind}
-    note = first[Kind.NOTE] + 24
-    for token in (first[Kind.BAR] + 1, first[Kind.TEMPO], first[Kind.POSITION], note):
-        constrained.advance(state, np.array([token]))
-    mask = constrained.allowed(state)[0, QUARTET.ids(Kind.DURATION)]
-    assert (1 + np.flatnonzero(mask)).tolist() == [*range(1, 25), 36]
-    constrained.advance(state, np.array([first[Kind.DURATION] + 23]))
-    mask = constrained.allowed(state)[0, QUARTET.ids(Kind.POSITION)]
-    assert np.flatnonzero(mask).tolist() == [*range(1, 25), *range(36, 48)]
 
 
 def test_a_note_before_the_final_chord_ends_with_it_or_holds_through_it():

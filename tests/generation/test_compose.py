@@ -389,7 +389,7 @@ def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(mod
 
 @pytest.mark.parametrize("is_whole", [0, 1])
 def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_whole):
-    form = [[4, 4, 48, 4, 36], []]
+    form = [[4, 4, 48, 4, 36]]
     formed, plain = (
         replace(model, summary={"forms": [[*form, *repeats]]})
         for repeats in ([[48, 96, 48, is_whole]], [])

@@ -10,12 +10,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.batches.windows import TrainingWindows
-from data.forms import form_of
 from data.keys import key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, canonical
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW
-from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.metrics import has_regular_bars
@@ -26,7 +24,7 @@ from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from model.sampling import sample
-from tests.data.batches.test_windows import final, follow, phrase, split_of
+from tests.data.batches.test_windows import final, follow, split_of
 
 COARSE = Grid(3)
 VOCABULARIES = (
@@ -531,48 +529,6 @@ def test_the_final_chord_is_told_as_in_training(upbeat, monkeypatch):
     assert one_by_one == expected
     assert final(grammar.side(state, ids[None, 1:-1]), QUARTET)[0].tolist() == expected
     assert expected[-1] == [0, 2]
-
-
-def test_phrases_are_told_as_in_training(monkeypatch):
-    """Beside a piece that is written, one id at a time or all at once, from the second bar on."""
-    monkeypatch.setattr("data.batches.windows.KNOWN_PHRASES_SHARE", 1)
-    triads = [(onset, 6, pitch, 80, 40) for onset in (6, 27) for pitch in (60, 64, 67)]
-    notes = [(0, 6, 60, 80, 40), (12, 15, 62, 80, 40), *triads]
-    bars = np.array([(4, 4, 12)] * 3, BAR)
-    tune = canonical(np.array(notes, NOTE), bars, [80] * 3, COARSE)[0]
-    voices = replace(QUARTET, programs=(40,))
-    ids = encode(tune, voices)
-    assert form_of(tune).before_final == (15, -6)
-    side = TrainingWindows(split_of([ids], voices), voices, len(ids) - 1, 0).batch(0, 0, 1)[2]
-    expected = phrase(side, voices)[0, 1:].tolist()
-    grammar = ConstrainedGrammar(voices, Length(bars=3))
-    before = np.full((1, len(voices.meters), 3), NEVER)
-    before[0, voices.meters.index((4, 4)), :2] = 15, -6
-    state = grammar.start(1, np.array([3]), phrases=before)
-    assert phrase(grammar.side(state, ids[None, :1]), voices).tolist() == [[-1]]
-    one_by_one = []
-    for token in ids[1:-1]:
-        grammar.advance(state, np.array([token]))
-        one_by_one += phrase(grammar.side(state, np.array([[token]])), voices)[0].tolist()
-    assert one_by_one == expected
-    assert phrase(grammar.side(state, ids[None, 1:-1]), voices)[0].tolist() == expected
-    assert {*expected} == {8, 4, 14, 6}
-
-
-def test_of_given_notes_no_phrases_are_told():
-    seed, length = harmonized(tune_of([60, 62, 64, 65]))
-    before = np.full((1, len(QUARTET.meters), 1), -3)
-    for bars, is_told in ((length.bars, False), (length.bars + 1, True)):
-        grammar = ConstrainedGrammar(QUARTET, Length(bars=bars), seed=seed)
-        state = grammar.start(1, np.array([0]), phrases=before)
-        told = phrase(grammar.side(state, grammar.given.prompt[None]), QUARTET)
-        assert (told == -1).all()
-        rng, kinds = np.random.default_rng(0), set()
-        while not grammar.allowed(state)[0, 0]:
-            token = rng.choice(np.flatnonzero(grammar.allowed(state)[0]))
-            grammar.advance(state, np.array([token]))
-            kinds.add(phrase(grammar.side(state, np.array([[token]])), QUARTET)[0, 0] >= 0)
-        assert (True in kinds) == is_told
 
 
 def test_the_last_given_notes_say_when_the_final_chord_begins():

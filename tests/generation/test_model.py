@@ -8,7 +8,6 @@ import torch
 
 from data.keys import Key
 from data.tokens.features import SideFeatures
-from data.tokens.spans import NEVER
 from data.tokens.vocabulary import Kind
 from generation.model import load
 from model.config import DecoderConfig
@@ -44,8 +43,8 @@ def test_what_a_summary_says_is_read(tmp_path):
         *({"voices": "many"}, {"voices": [4]}, {"voices": -1}, {"step": {}}),
         *({"regular_bars": "all"}, {"regular_bars": -1}),
         *({"parallels_per_100_bars": "none"}, {"data": "bach"}, {"data": [1]}),
-        *({"forms": [24]}, {"forms": {"4/4": 24}}, {"forms": [[[4, 4, 48, 8, -1], []]]}),
-        *({"forms": [[[4, 4, 48, 8, 24], 48]]}, {"forms": [[[4, 4, 48, 8, 24], ["many"]]]}),
+        *({"forms": [24]}, {"forms": {"4/4": 24}}, {"forms": [[[4, 4, 48, 8, -1]]]}),
+        *({"forms": [[[4, 4, 48, 8, 24], 48]]}, {"forms": [[[4, 4, 48, 8, 24], ["many"] * 4]]}),
         *({"keys": {"major": [1] * 12}}, {"keys": {"major": [0] * 12, "minor": [0] * 11}}),
         *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
         *({"ranges": {"40": [60, 128]}}, {"ranges": {"40": 60}}, {"ranges": {"violin": [60, 79]}}),
@@ -67,9 +66,15 @@ def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
     assert len(np.unique(model.choices)) == SMALL.size - len(of_notes) * (pitches - 1)
 
 
-def form(final_position, phrase_ends=(), *repeats, meter=(4, 4), first_bar=48, bars=8):
+def form(final_position, *repeats, meter=(4, 4), first_bar=48, bars=8):
     """A form as a summary has it."""
-    return [[*meter, first_bar, bars, final_position], [*phrase_ends], *repeats]
+    return [[*meter, first_bar, bars, final_position], *repeats]
+
+
+def positions(drawn):
+    """(B,) where the final chords of drawn forms begin."""
+    assert all(len({form.final_position for form in of.values()}) == 1 for of in drawn)
+    return np.array([next(iter(of.values())).final_position for of in drawn])
 
 
 def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp_path):
@@ -77,10 +82,10 @@ def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp
     keys = {"major": [0] * 7 + [3] + [0] * 4, "minor": [0] * 9 + [1] + [0] * 2}
     model = load(saved(tmp_path / "m.safetensors", {"forms": forms, "keys": keys}))
     generator = torch.Generator().manual_seed(0)
-    drawn, _ = model.endings(model.draw_forms(2000, generator))
+    drawn = positions(model.draw_forms(2000, generator))
     assert {*drawn.tolist()} == {0, 12, 24}
     assert abs((drawn == 12).mean() - 0.5) < 0.05
-    of_meter, _ = model.endings(model.draw_forms(2000, generator, (4, 4)))
+    of_meter = positions(model.draw_forms(2000, generator, (4, 4)))
     assert {*of_meter.tolist()} == {0, 24}
     assert abs((of_meter == 24).mean() - 0.75) < 0.05
     assert model.draw_forms(2, generator, (2, 4)) == [{}, {}]
@@ -89,19 +94,15 @@ def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp
     assert abs(drawn_keys[Key(7, "major")] / 2000 - 0.75) < 0.05
 
 
-def test_phrases_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars(tmp_path):
-    forms = [form(24, (72, -24)), form(24, (120, 72, -24), bars=16), form(0, (48,), bars=16)]
-    forms += [form(24, (36,), meter=(3, 8))]
+def test_forms_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars(tmp_path):
+    forms = [form(24), form(24, bars=16), form(0, bars=16), form(24, meter=(3, 8))]
     model = load(saved(tmp_path / "m.safetensors", {"forms": forms}))
+    short, long, other, _ = model.forms
     generator = torch.Generator().manual_seed(0)
 
     def drawn(bars):
-        finals, before = model.endings(model.draw_forms(200, generator, (4, 4), bars))
-        whole = model.vocabulary.meters.index((4, 4))
-        of_meter = [tuple(b for b in its if b < NEVER) for its in before[:, whole].tolist()]
-        return {*zip(finals.tolist(), of_meter, strict=True)}
+        return {of[48] for of in model.draw_forms(200, generator, (4, 4), bars)}
 
-    long, short, other = (24, (120, 72, -24)), (24, (72, -24)), (0, (48,))
     assert drawn(None) == {long, short, other}
     assert drawn(9) == {short, other}
     assert drawn(12) == {long, short, other}
@@ -110,7 +111,7 @@ def test_phrases_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars
 
 def test_a_piece_has_the_form_that_was_drawn_if_it_begins_so(tmp_path):
     again = [96, 144, 48, 1]
-    forms = [form(24, (), again), form(0, first_bar=12), form(36, bars=9), form(0, bars=16)]
+    forms = [form(24, again), form(0, first_bar=12), form(36, bars=9), form(0, bars=16)]
     model = load(saved(tmp_path / "m.safetensors", {"forms": forms}))
     whole, upbeat, nine, long = model.forms
     rng = np.random.default_rng(0)
@@ -130,7 +131,7 @@ def test_a_piece_has_the_form_that_was_drawn_if_it_begins_so(tmp_path):
 
 def test_in_one_voice_only_long_passages_come_again(tmp_path):
     repeats = [48, 96, 48, 1], [192, 384, 192, 1], [384, 552, 192, 0]  # 1, 4 and 3.5 bars
-    forms = [form(24, (), *repeats), form(6, (), [12, 60, 12, 1], meter=(3, 8))]
+    forms = [form(24, *repeats), form(6, [12, 60, 12, 1], meter=(3, 8))]
     for voices, counts in ((1, [2, 0]), (2, [3, 1])):
         summary = {"forms": forms, "voices": voices}
         model = load(saved(tmp_path / f"{voices}.safetensors", summary))
@@ -142,7 +143,7 @@ def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
     no_keys = {"keys": {"major": [0] * 12, "minor": [0] * 12}}  # no piece follows one
     for summary in ({}, no_keys):
         model = load(saved(tmp_path / "m.safetensors", summary))
-        assert model.endings(model.draw_forms(2, generator))[0].tolist() == [-1, -1]
+        assert model.draw_forms(2, generator) == [{}, {}]
         assert model.draw_keys(2, generator) == [None, None]
 
 

@@ -165,36 +165,6 @@ def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
     }
 
 
-def phrase(side, vocabulary):
-    """(B, T) the half beats to the end of the phrase; -1: not told."""
-    block = side.bits[..., SideFeatures(vocabulary).blocks["phrase"]]
-    return np.where(block.any(axis=2), block.argmax(axis=2), -1)
-
-
-def test_when_phrases_end_is_counted_by_hand(monkeypatch):
-    """A bar of melody that ends on a triad, a bar that does not, and one that ends early."""
-    triad = [(24, 24, pitch, 80, 0) for pitch in (48, 52, 55)]
-    later = [(onset + 72, *rest) for onset, *rest in triad]
-    notes = [(0, 24, 50, 80, 0), *triad, (48, 48, 50, 80, 0), *later, (120, 24, 50, 80, 0)]
-    tune = piece(notes, bars=[(4, 4, 48)] * 3)
-    vocabulary = vocabulary_for(tune)
-    split = split_of([encode(tune, vocabulary)], vocabulary)
-    monkeypatch.setattr("data.batches.windows.KNOWN_PHRASES_SHARE", 1)
-    whole = TrainingWindows(split, vocabulary, 40, 0).batch(0, 0, 1)[2]
-    # Start; Bar Tempo Position Note Duration; Position and three notes
-    due = [8] * 6 + [4] * 7
-    due += [12] * 4  # Bar Position Note Duration
-    due += [4] * 8  # Bar Position and three notes
-    due += [-1] * 15  # Position Note Duration End: no phrase ends after that; Pad
-    assert phrase(whole, vocabulary).tolist() == [due]
-    rows = TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
-    assert {tuple(row) for row in phrase(rows, vocabulary).tolist()} == {
-        (8, 8, 8, 8, 8, 8, 4, 4, 4),
-        (12, 12, 12, 12, 12, 4, 4, 4, 4),  # Bar, the tempo restated, a note; Bar ...
-        (4, 4, 4, 4, 4, 4, 4, 4, 4),  # Bar, the tempo restated, a position and its notes
-    }
-
-
 def test_far_from_the_end_all_bars_are_alike(monkeypatch):
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
     notes = [(48 * bar, 48, 60 + bar % 12, 80, 0) for bar in range(30)]
