@@ -27,6 +27,7 @@ from model.serialization import ModelFileError
 SAMPLING = SamplingOptions(temperature=0.8)
 
 
+@torch.no_grad()
 def write_pieces(path: str, folder: Path, count: int, datasets: str = "datasets") -> None:
     """Have the model at `path` write so many pieces into a new folder, as NUMBER.mid."""
     model = load(path)
@@ -55,7 +56,6 @@ def main() -> None:
     check_file(options.model)
     if options.folder.exists():
         fail(f"{options.folder}: it is there already; name another folder")
-    torch.set_grad_enabled(False)
     try:
         write_pieces(options.model, options.folder, options.count, options.datasets)
     except (ModelFileError, CorpusError, OSError) as error:
