@@ -1,6 +1,16 @@
 // The page: what a person does, what the server tells, and what is shown.
 import { Piano } from "./piano.js";
-import { barStarts, clockOf, emptyPiece, keyOf, lastEnd, noteName, where, withBars, withNotes } from "./piece.js";
+import {
+  barStarts,
+  clockOf,
+  emptyPiece,
+  keyOf,
+  lastEnd,
+  noteName,
+  where,
+  withBars,
+  withNotes,
+} from "./piece.js";
 import { Recorder } from "./record.js";
 import { Roll, drawSmall } from "./roll.js";
 import { Server, post } from "./server.js";
@@ -27,7 +37,12 @@ const roll = new Roll(byId("roll"), [], byId("cursor"));
 const piano = new Piano(byId("piano"), press, release);
 const recorder = new Recorder(sound, addRecorded);
 const player = new Player(sound, heard, onStep);
-const server = new Server((isThere) => { byId("gone").hidden = isThere; if (isThere) listModels(); else writing = null; enable(); });
+const server = new Server((isThere) => {
+  byId("gone").hidden = isThere;
+  if (isThere) listModels();
+  else writing = null;
+  enable();
+});
 let plays = null; // what the model that is chosen plays
 let writing = null; // what is being written: { base, rows, row, message, opens }
 let cursor = 0; // the step from which "play" plays
@@ -42,7 +57,11 @@ function current() {
   if (!writing) return session.now?.piece ?? null;
   const row = writing.rows[writing.row];
   if (writing.shown?.count !== row.length || writing.shown.row !== writing.row) {
-    writing.shown = { count: row.length, row: writing.row, piece: withNotes(writing.base, [...writing.base.notes, ...row]) };
+    writing.shown = {
+      count: row.length,
+      row: writing.row,
+      piece: withNotes(writing.base, [...writing.base.notes, ...row]),
+    };
   }
   return writing.shown.piece;
 }
@@ -51,17 +70,39 @@ function heard() {
   const piece = current();
   const row = writing?.rows[writing.row];
   if (heard.piece !== piece) Object.assign(heard, { piece, clock: clockOf(piece) });
-  return { piece, clock: heard.clock, isComplete: !writing, frontier: row?.length ? row.at(-1)[0] : writing?.opens ?? 0 };
+  return {
+    piece,
+    clock: heard.clock,
+    isComplete: !writing,
+    frontier: row?.length ? row.at(-1)[0] : (writing?.opens ?? 0),
+  };
 }
 
-const nameOf = (program) => plays?.programs.find(([its]) => its === program)?.[1] ?? `program ${program}`;
+const nameOf = (program) =>
+  plays?.programs.find(([its]) => its === program)?.[1] ?? `program ${program}`;
 const ownVoice = () => Number(byId("voice").value);
-const say = (text, isBad = false) => { byId("status").textContent = text; byId("status").classList.toggle("bad", isBad); };
-const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; }; // what is new is laid out
-const soon = (act) => { clearTimeout(timer); timer = setTimeout(act, 250); };
+const say = (text, isBad = false) => {
+  byId("status").textContent = text;
+  byId("status").classList.toggle("bad", isBad);
+};
+const setText = (element, text) => {
+  if (element.textContent !== text) element.textContent = text;
+}; // what is new is laid out
+const soon = (act) => {
+  clearTimeout(timer);
+  timer = setTimeout(act, 250);
+};
 
 function change(piece, label, more = {}) {
-  session.push({ piece, label, written: null, before: session.at >= 0 ? session.at : null, variations: null, chosen: 0, ...more });
+  session.push({
+    piece,
+    label,
+    written: null,
+    before: session.at >= 0 ? session.at : null,
+    variations: null,
+    chosen: 0,
+    ...more,
+  });
   show();
 }
 
@@ -70,7 +111,9 @@ function show() {
   focus = -1;
   Object.assign(roll, { focus: null, looks: null });
   byId("why").hidden = true;
-  if (!writing) roll.selection = roll.selection && piece && roll.selection[1] <= piece.bars.length ? roll.selection : null;
+  if (!writing)
+    roll.selection =
+      roll.selection && piece && roll.selection[1] <= piece.bars.length ? roll.selection : null;
   redraw();
   enable();
   legend();
@@ -98,17 +141,28 @@ function drawSoon() {
 }
 
 function enable() {
-  const isReady = Boolean(plays) && byId("gone").hidden, has = Boolean(current()?.notes.length);
+  const isReady = Boolean(plays) && byId("gone").hidden,
+    has = Boolean(current()?.notes.length);
   for (const button of document.querySelectorAll("[data-how]")) {
     const how = button.dataset.how;
-    button.disabled = !isReady || Boolean(writing) || (!has && how !== "continue") || (how === "rewrite" && !roll.selection);
+    button.disabled =
+      !isReady ||
+      Boolean(writing) ||
+      (!has && how !== "continue") ||
+      (how === "rewrite" && !roll.selection);
   }
-  byId("about-action").textContent = writing ? "" : !has ? "Without notes, the model begins by itself." : !roll.selection ? "To rewrite, drag over bars in the roll." :
-    `${describeBars(roll.selection)} selected.`;
+  byId("about-action").textContent = writing
+    ? ""
+    : !has
+      ? "Without notes, the model begins by itself."
+      : !roll.selection
+        ? "To rewrite, drag over bars in the roll."
+        : `${describeBars(roll.selection)} selected.`;
   byId("stop-writing").hidden = !writing;
   byId("undo").disabled = !session.canUndo;
   byId("redo").disabled = !session.canRedo;
-  for (const button of byId("take").querySelectorAll("button")) button.disabled = !has || (button.dataset.file ? !byId("gone").hidden : Boolean(writing));
+  for (const button of byId("take").querySelectorAll("button"))
+    button.disabled = !has || (button.dataset.file ? !byId("gone").hidden : Boolean(writing));
 }
 
 function describeBars([first, end]) {
@@ -125,12 +179,15 @@ function legend() {
   }
   if (legend.shown === String(entries)) return;
   legend.shown = String(entries);
-  byId("legend").replaceChildren(...entries.map(([text, name]) => {
-    const item = document.createElement("span"), spot = document.createElement("i");
-    spot.style.background = `var(${name})`;
-    item.append(spot, text);
-    return item;
-  }));
+  byId("legend").replaceChildren(
+    ...entries.map(([text, name]) => {
+      const item = document.createElement("span"),
+        spot = document.createElement("i");
+      spot.style.background = `var(${name})`;
+      item.append(spot, text);
+      return item;
+    }),
+  );
 }
 
 // --- notes in
@@ -139,15 +196,29 @@ function startedPiece() {
   if (session.now) return session.now.piece;
   const { meter, tempo } = settings.get();
   const [slowest, fastest, levels] = plays.tempos;
-  return emptyPiece(plays, meter ?? [4, 4], tempo ?? (levels === 1 ? slowest : Math.min(fastest, Math.max(slowest, 96))));
+  return emptyPiece(
+    plays,
+    meter ?? [4, 4],
+    tempo ?? (levels === 1 ? slowest : Math.min(fastest, Math.max(slowest, 96))),
+  );
 }
 
 function addNotes(notes, label) {
   if (!plays || !notes.length) return;
   const piece = startedPiece();
-  const added = notes.map(([onset, duration, pitch]) => [onset, duration, pitch, plays.velocity, ownVoice(), 1]);
+  const added = notes.map(([onset, duration, pitch]) => [
+    onset,
+    duration,
+    pitch,
+    plays.velocity,
+    ownVoice(),
+    1,
+  ]);
   const there = new Set(added.map(keyOf));
-  change(withNotes(piece, [...piece.notes.filter((note) => !there.has(keyOf(note))), ...added]), label);
+  change(
+    withNotes(piece, [...piece.notes.filter((note) => !there.has(keyOf(note))), ...added]),
+    label,
+  );
   cursor = 0;
   roll.keepInView(notes.at(-1)[0]);
 }
@@ -160,7 +231,8 @@ function press(pitch) {
   const mode = document.querySelector("[name=mode]:checked").value;
   if (mode === "record") recorder.press(pitch);
   if (mode !== "step" || !plays || writing) return;
-  const piece = startedPiece(), duration = Math.max(1, Math.round(Number(byId("length").value) * piece.steps));
+  const piece = startedPiece(),
+    duration = Math.max(1, Math.round(Number(byId("length").value) * piece.steps));
   if (stepped.held === 0) stepped.onset = Math.max(lastEnd(piece), stepped.rest ?? 0);
   stepped.held += 1;
   stepped.rest = 0;
@@ -175,18 +247,30 @@ function release(pitch) {
 }
 
 function addRecorded(notes) {
-  if (notes.length) { addNotes(notes, "recording"); say(`Recorded ${notes.length} notes.`); } else say("Nothing was played.");
+  if (notes.length) {
+    addNotes(notes, "recording");
+    say(`Recorded ${notes.length} notes.`);
+  } else say("Nothing was played.");
 }
 
 function toggleRecord() {
   const button = byId("record");
   if (recorder.isOn) recorder.stop();
   else if (plays) {
-    const piece = startedPiece(), starts = barStarts(piece), end = lastEnd(piece);
+    const piece = startedPiece(),
+      starts = barStarts(piece),
+      end = lastEnd(piece);
     const beats = Math.max(1, Math.round((piece.bars.at(-1)[0] * 4) / piece.bars.at(-1)[1]));
     player.stop();
-    recorder.start({ tempo: piece.tempo.at(-1)[0], beats, steps: piece.steps, at: piece.notes.length ? starts.find((start) => start >= end) ?? starts.at(-1) : 0 },
-      () => say("Recording. Press Stop when you are done."));
+    recorder.start(
+      {
+        tempo: piece.tempo.at(-1)[0],
+        beats,
+        steps: piece.steps,
+        at: piece.notes.length ? (starts.find((start) => start >= end) ?? starts.at(-1)) : 0,
+      },
+      () => say("Recording. Press Stop when you are done."),
+    );
     say("One bar of clicks, then play.");
   }
   button.textContent = recorder.isOn ? "Stop" : "Record";
@@ -213,13 +297,23 @@ async function openFile(file) {
   try {
     const response = await post(`/upload?model=${encodeURIComponent(byId("model").value)}`, file);
     taken(await response.json(), file.name.slice(0, 60));
-  } catch (error) { say(`${file.name.slice(0, 60)}: ${error.message}`, true); }
+  } catch (error) {
+    say(`${file.name.slice(0, 60)}: ${error.message}`, true);
+  }
 }
 
 // --- writing
 
 function request(how, more = {}) {
-  return { model: byId("model").value, how, piece: session.now?.piece ?? startedPiece(), settings: settings.get(), variations: VARIATIONS, random_seed: seed, ...more };
+  return {
+    model: byId("model").value,
+    how,
+    piece: session.now?.piece ?? startedPiece(),
+    settings: settings.get(),
+    variations: VARIATIONS,
+    random_seed: seed,
+    ...more,
+  };
 }
 
 function write(how, more = {}) {
@@ -228,7 +322,8 @@ function write(how, more = {}) {
   sound.wake();
   player.stop();
   if (how === "rewrite") more = { bars: roll.selection, ...more };
-  const message = request(how, more), clicked = performance.now();
+  const message = request(how, more),
+    clicked = performance.now();
   settings.complain(null, "");
   say("Writing …");
   server.ask("write", message, (told) => {
@@ -242,8 +337,20 @@ function write(how, more = {}) {
 function begin(told, message, clicked) {
   const own = new Map(message.piece.notes.map((note) => [keyOf(note), note[5]]));
   const goesOn = message.how === "continue" || message.how === "accompany";
-  const base = { ...withBars(told.begun, goesOn ? message.settings.bars : 0), notes: told.begun.notes.map((note) => [...note.slice(0, 5), own.get(keyOf(note)) ?? 1]) };
-  writing = { base, message, clicked, own, rows: Array.from({ length: message.variations }, () => []), row: 0, opens: told.opens, changes: told.changes };
+  const base = {
+    ...withBars(told.begun, goesOn ? message.settings.bars : 0),
+    notes: told.begun.notes.map((note) => [...note.slice(0, 5), own.get(keyOf(note)) ?? 1]),
+  };
+  writing = {
+    base,
+    message,
+    clicked,
+    own,
+    rows: Array.from({ length: message.variations }, () => []),
+    row: 0,
+    opens: told.opens,
+    changes: told.changes,
+  };
   tellSteps(told.trained);
   const starts = barStarts(base);
   cursor = starts.findLast((start) => start <= told.opens) ?? 0;
@@ -253,7 +360,8 @@ function begin(told, message, clicked) {
 }
 
 function hear(notes) {
-  for (const [row, onset, duration, pitch, velocity, program] of notes) writing.rows[row].push([onset, duration, pitch, velocity, program, 0]);
+  for (const [row, onset, duration, pitch, velocity, program] of notes)
+    writing.rows[row].push([onset, duration, pitch, velocity, program, 0]);
   writing.first ??= performance.now() - writing.clicked;
   drawSoon();
 }
@@ -261,11 +369,22 @@ function hear(notes) {
 function finish(pieces) {
   const { message, own, base, row, changes, first } = writing;
   const marked = new Map(base.notes.map((note) => [keyOf(note), note[5]]));
-  const variations = pieces.map((piece) => ({ ...piece, notes: piece.notes.map((note) => [...note.slice(0, 5), note[5] ? marked.get(keyOf(note)) ?? own.get(keyOf(note)) ?? 1 : 0]) }));
+  const variations = pieces.map((piece) => ({
+    ...piece,
+    notes: piece.notes.map((note) => [
+      ...note.slice(0, 5),
+      note[5] ? (marked.get(keyOf(note)) ?? own.get(keyOf(note)) ?? 1) : 0,
+    ]),
+  }));
   writing = null;
   page.firstNoteMilliseconds = first;
   change(variations[row], message.how, { written: message, variations, chosen: row });
-  say([`Wrote ${variations.length === 1 ? "one piece" : `${variations.length} variations`}`, ...changes].join("; ") + ".");
+  say(
+    [
+      `Wrote ${variations.length === 1 ? "one piece" : `${variations.length} variations`}`,
+      ...changes,
+    ].join("; ") + ".",
+  );
 }
 
 function failed(told) {
@@ -284,7 +403,9 @@ function stopWriting() {
   player.stop();
   writing = null;
   const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
-  if (rows.some((row) => row.length)) change(variations[0], message.how, { written: message, variations, chosen: 0 }); else show();
+  if (rows.some((row) => row.length))
+    change(variations[0], message.how, { written: message, variations, chosen: 0 });
+  else show();
   say("Stopped.");
 }
 
@@ -298,12 +419,16 @@ function check() {
 }
 
 function cards() {
-  const area = byId("variations"), rows = writing ? writing.rows : session.now?.variations;
+  const area = byId("variations"),
+    rows = writing ? writing.rows : session.now?.variations;
   byId("variations-section").hidden = !rows || rows.length < 2;
   if (!rows || rows.length < 2) return;
   const chosen = writing ? writing.row : session.now.chosen;
   while (area.children.length < rows.length) {
-    const button = document.createElement("button"), canvas = document.createElement("canvas"), name = document.createElement("b"), about = document.createElement("small");
+    const button = document.createElement("button"),
+      canvas = document.createElement("canvas"),
+      name = document.createElement("b"),
+      about = document.createElement("small");
     const number = area.children.length;
     button.type = "button";
     button.className = "variation";
@@ -315,7 +440,8 @@ function cards() {
   }
   while (area.children.length > rows.length) area.lastChild.remove();
   rows.forEach((row, number) => {
-    const button = area.children[number], piece = writing ? withNotes(writing.base, [...writing.base.notes, ...row]) : row;
+    const button = area.children[number],
+      piece = writing ? withNotes(writing.base, [...writing.base.notes, ...row]) : row;
     button.setAttribute("aria-pressed", number === chosen);
     drawSmall(button.querySelector("canvas"), piece, roll.programs);
     setText(button.querySelector("small"), `${piece.notes.length} notes`);
@@ -323,9 +449,15 @@ function cards() {
 }
 
 function choose(number) {
-  if (writing) { writing.row = number; player.play(cursor); show(); return; }
+  if (writing) {
+    writing.row = number;
+    player.play(cursor);
+    show();
+    return;
+  }
   const { variations, written, before, label, chosen } = session.now;
-  if (number !== chosen) change(variations[number], label, { variations, written, before, chosen: number });
+  if (number !== chosen)
+    change(variations[number], label, { variations, written, before, chosen: number });
   player.play(cursor);
   say(`Variation ${number + 1} is kept.`);
 }
@@ -335,26 +467,36 @@ function choose(number) {
 function explain(note) {
   const piece = current();
   if (writing || !note || !plays) return;
-  const { piece: at, written } = note[5] ? { piece, written: null } : session.origin((p) => p.notes.some((n) => keyOf(n) === keyOf(note)));
+  const { piece: at, written } = note[5]
+    ? { piece, written: null }
+    : session.origin((p) => p.notes.some((n) => keyOf(n) === keyOf(note)));
   const number = at.notes.findIndex((n) => keyOf(n) === keyOf(note));
   roll.focus = note;
   roll.looks = null;
   redraw();
   sound.note(note[4], note[2], note[3], undefined, 0.6);
-  server.ask("explain", { model: byId("model").value, piece: at, note: number, written }, (told) => {
-    if (told.error) return say(told.error, true);
-    if (told.explained === undefined) return;
-    const shares = piece.notes.map((n) => { const i = at.notes.findIndex((m) => keyOf(m) === keyOf(n)); return told.looked_at[i] ?? 0; });
-    roll.looks = { note, shares };
-    redraw();
-    byId("why").hidden = false;
-    const { number: bar, beat } = where(piece, note[0]);
-    byId("why-title").textContent = `Why ${noteName(note[2])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
-    showWhy(byId("why-body"), told, note, nameOf, (program, pitch) => {
-      write("instead", { instead: [note[0], note[1], pitch, note[3], program] });
-    });
-    say(`${told.alternatives.length} alternatives for ${noteName(note[2])}.`);
-  });
+  server.ask(
+    "explain",
+    { model: byId("model").value, piece: at, note: number, written },
+    (told) => {
+      if (told.error) return say(told.error, true);
+      if (told.explained === undefined) return;
+      const shares = piece.notes.map((n) => {
+        const i = at.notes.findIndex((m) => keyOf(m) === keyOf(n));
+        return told.looked_at[i] ?? 0;
+      });
+      roll.looks = { note, shares };
+      redraw();
+      byId("why").hidden = false;
+      const { number: bar, beat } = where(piece, note[0]);
+      byId("why-title").textContent =
+        `Why ${noteName(note[2])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
+      showWhy(byId("why-body"), told, note, nameOf, (program, pitch) => {
+        write("instead", { instead: [note[0], note[1], pitch, note[3], program] });
+      });
+      say(`${told.alternatives.length} alternatives for ${noteName(note[2])}.`);
+    },
+  );
 }
 
 // --- playing
@@ -362,7 +504,8 @@ function explain(note) {
 function onStep(step) {
   const label = player.isPlaying ? "Pause" : "Play";
   byId("play").classList.toggle("on", player.isPlaying);
-  if (byId("play").getAttribute("aria-label") !== label) byId("play").setAttribute("aria-label", label);
+  if (byId("play").getAttribute("aria-label") !== label)
+    byId("play").setAttribute("aria-label", label);
   if (step !== null) {
     const time = Math.floor(heard().clock.seconds(step));
     setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
@@ -372,7 +515,11 @@ function onStep(step) {
 }
 
 function togglePlay() {
-  if (player.isPlaying) { player.stop(); cursor = Math.floor(onStep.last ?? 0); return; }
+  if (player.isPlaying) {
+    player.stop();
+    cursor = Math.floor(onStep.last ?? 0);
+    return;
+  }
   const piece = current();
   if (!piece?.notes.length) return;
   if (cursor >= lastEnd(piece)) cursor = 0;
@@ -384,10 +531,21 @@ function togglePlay() {
 function onRollPointer() {
   const canvas = byId("roll");
   let from = null;
-  const place = (event) => { const box = canvas.getBoundingClientRect(); return roll.find(event.clientX - box.left, event.clientY - box.top); };
-  canvas.addEventListener("pointerdown", (event) => { if (roll.piece?.notes.length && !writing && event.button === 0) from = { ...place(event), x: event.clientX }; });
+  const place = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return roll.find(event.clientX - box.left, event.clientY - box.top);
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    if (roll.piece?.notes.length && !writing && event.button === 0)
+      from = { ...place(event), x: event.clientX };
+  });
   addEventListener("pointermove", (event) => {
-    if (!from || Math.abs(event.clientX - from.x) < 6 || (event.pointerType === "touch" && !from.isRuler)) return;
+    if (
+      !from ||
+      Math.abs(event.clientX - from.x) < 6 ||
+      (event.pointerType === "touch" && !from.isRuler)
+    )
+      return;
     const to = place(event);
     roll.selection = [Math.min(from.bar, to.bar), Math.max(from.bar, to.bar) + 1];
     from.isDrag = true;
@@ -397,22 +555,42 @@ function onRollPointer() {
   addEventListener("pointerup", () => {
     if (!from) return;
     if (from.isDrag) say(`${describeBars(roll.selection)} selected.`);
-    else if (from.isRuler) { roll.selection = roll.selection?.[0] === from.bar && roll.selection[1] === from.bar + 1 ? null : [from.bar, from.bar + 1]; redraw(); enable(); }
-    else if (from.note) explain(from.note);
-    else { cursor = Math.floor(from.step); if (player.isPlaying) player.play(cursor); else onStepAt(cursor); }
+    else if (from.isRuler) {
+      roll.selection =
+        roll.selection?.[0] === from.bar && roll.selection[1] === from.bar + 1
+          ? null
+          : [from.bar, from.bar + 1];
+      redraw();
+      enable();
+    } else if (from.note) explain(from.note);
+    else {
+      cursor = Math.floor(from.step);
+      if (player.isPlaying) player.play(cursor);
+      else onStepAt(cursor);
+    }
     from = null;
   });
-  addEventListener("pointercancel", () => { from = null; });
+  addEventListener("pointercancel", () => {
+    from = null;
+  });
 }
 
-function onStepAt(step) { onStep.last = step; if (roll.piece) roll.moveTo(step); }
+function onStepAt(step) {
+  onStep.last = step;
+  if (roll.piece) roll.moveTo(step);
+}
 
 function onRollKey(event) {
   const piece = current();
   if (!piece?.notes.length || writing) return;
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (step && event.shiftKey) {
-    const [first, end] = roll.selection ?? (() => { const { bar } = where(piece, piece.notes[Math.max(0, focus)][0]); return [bar, bar]; })();
+    const [first, end] =
+      roll.selection ??
+      (() => {
+        const { bar } = where(piece, piece.notes[Math.max(0, focus)][0]);
+        return [bar, bar];
+      })();
     const until = Math.min(piece.bars.length, Math.max(first + 1, end + step));
     roll.selection = [first, until];
     say(`${describeBars(roll.selection)} selected.`);
@@ -420,14 +598,21 @@ function onRollKey(event) {
     enable();
   } else if (step) {
     focus = Math.min(piece.notes.length - 1, Math.max(0, focus + step));
-    const note = piece.notes[focus], { number, beat } = where(piece, note[0]);
+    const note = piece.notes[focus],
+      { number, beat } = where(piece, note[0]);
     roll.focus = note;
     redraw();
     roll.keepInView(note[0]);
     sound.note(note[4], note[2], note[3], undefined, 0.4);
     say(`${roll.words(note, nameOf(note[4]))}, bar ${number}, beat ${beat}.`);
   } else if (event.key === "Enter" && focus >= 0) explain(piece.notes[focus]);
-  else if (event.key === "Escape") { roll.selection = roll.looks = roll.focus = null; byId("why").hidden = true; redraw(); enable(); say("Nothing selected."); } else return;
+  else if (event.key === "Escape") {
+    roll.selection = roll.looks = roll.focus = null;
+    byId("why").hidden = true;
+    redraw();
+    enable();
+    say("Nothing selected.");
+  } else return;
   event.preventDefault();
 }
 
@@ -440,8 +625,13 @@ function engraveSoon() {
 }
 
 async function engrave() {
-  const piece = current(), picture = byId("score-picture"), about = byId("about-score");
-  if (!piece?.notes.length) { picture.hidden = true; return; }
+  const piece = current(),
+    picture = byId("score-picture"),
+    about = byId("about-score");
+  if (!piece?.notes.length) {
+    picture.hidden = true;
+    return;
+  }
   try {
     const blob = await (await post("/score", JSON.stringify({ piece }))).blob();
     if (piece !== current()) return;
@@ -449,7 +639,10 @@ async function engrave() {
     picture.src = URL.createObjectURL(blob);
     picture.hidden = false;
     about.textContent = "engraved; the model's notes are blue";
-  } catch (error) { picture.hidden = true; about.textContent = error.message; }
+  } catch (error) {
+    picture.hidden = true;
+    about.textContent = error.message;
+  }
 }
 
 // --- taking away
@@ -463,14 +656,27 @@ async function takeAway(button) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
     say(`${button.dataset.name} is in your downloads.`);
-  } catch (error) { say(error.message, true); }
+  } catch (error) {
+    say(error.message, true);
+  }
 }
 
 async function copyLink() {
-  const text = await toLink(session, { v: 2, model: byId("model").value, settings: settings.saved(), seed, text: byId("text").value });
+  const text = await toLink(session, {
+    v: 2,
+    model: byId("model").value,
+    settings: settings.saved(),
+    seed,
+    text: byId("text").value,
+  });
   if (!text) return say("This piece is too long for a link: take the .mid.", true);
   history.replaceState(null, "", `#s=${text}`);
-  try { await navigator.clipboard.writeText(location.href); say("The link is in the clipboard, and in the address."); } catch { say("The link is in the address of this page: copy it from there."); }
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("The link is in the clipboard, and in the address.");
+  } catch {
+    say("The link is in the address of this page: copy it from there.");
+  }
 }
 
 async function restoreLink() {
@@ -479,24 +685,39 @@ async function restoreLink() {
   try {
     const data = await fromLink(text);
     session.unpack(data);
-    if ([...byId("model").options].some((its) => its.value === data.model)) byId("model").value = data.model;
+    if ([...byId("model").options].some((its) => its.value === data.model))
+      byId("model").value = data.model;
     await chooseModel();
     settings.restore(data.settings ?? {});
     byId("text").value = String(data.text ?? "").slice(0, 4000);
     if (Number.isInteger(data.seed) && data.seed >= 0) seed = data.seed;
     show();
     say("The session is as it was when the link was made.");
-  } catch { say("The link in the address is damaged: it was left alone.", true); }
+  } catch {
+    say("The link in the address is damaged: it was left alone.", true);
+  }
 }
 
 // --- models
 
-const tellSteps = (steps) => setText(byId("model-about"), steps ? `after ${steps.toLocaleString("en")} steps of training` : "");
+const tellSteps = (steps) =>
+  setText(
+    byId("model-about"),
+    steps ? `after ${steps.toLocaleString("en")} steps of training` : "",
+  );
 
 async function listNames() {
   const { models } = await (await fetch("/models")).json();
-  const select = byId("model"), was = select.value;
-  select.replaceChildren(...models.map((name) => Object.assign(document.createElement("option"), { value: name, textContent: name.replace("/model.safetensors", "") })));
+  const select = byId("model"),
+    was = select.value;
+  select.replaceChildren(
+    ...models.map((name) =>
+      Object.assign(document.createElement("option"), {
+        value: name,
+        textContent: name.replace("/model.safetensors", ""),
+      }),
+    ),
+  );
   if (models.includes(was)) select.value = was;
 }
 
@@ -506,25 +727,42 @@ async function listModels() {
     const isFirst = !plays;
     await chooseModel();
     if (isFirst) await restoreLink();
-  } catch { byId("gone").hidden = false; }
+  } catch {
+    byId("gone").hidden = false;
+  }
 }
 
 function chooseModel() {
-  return new Promise((done) => server.ask("describe", { model: byId("model").value }, (told) => {
-    if (told.error) { say(told.error, true); done(); return; }
-    if (!told.plays) return;
-    plays = told.plays;
-    roll.programs = plays.programs.map(([program]) => program);
-    const voice = byId("voice"), was = voice.value;
-    voice.replaceChildren(...plays.programs.filter(([program]) => program !== 128).map(([program, name]) => Object.assign(document.createElement("option"), { value: program, textContent: name })));
-    if (plays.programs.some(([program]) => String(program) === was)) voice.value = was;
-    tellSteps(plays.trained);
-    settings.fit(plays);
-    sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
-    sound.prepare(roll.programs, plays.pitches).then(() => { page.isReady = true; });
-    show();
-    done();
-  }));
+  return new Promise((done) =>
+    server.ask("describe", { model: byId("model").value }, (told) => {
+      if (told.error) {
+        say(told.error, true);
+        done();
+        return;
+      }
+      if (!told.plays) return;
+      plays = told.plays;
+      roll.programs = plays.programs.map(([program]) => program);
+      const voice = byId("voice"),
+        was = voice.value;
+      voice.replaceChildren(
+        ...plays.programs
+          .filter(([program]) => program !== 128)
+          .map(([program, name]) =>
+            Object.assign(document.createElement("option"), { value: program, textContent: name }),
+          ),
+      );
+      if (plays.programs.some(([program]) => String(program) === was)) voice.value = was;
+      tellSteps(plays.trained);
+      settings.fit(plays);
+      sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
+      sound.prepare(roll.programs, plays.pitches).then(() => {
+        page.isReady = true;
+      });
+      show();
+      done();
+    }),
+  );
 }
 
 // --- wires
@@ -533,59 +771,129 @@ for (const [name, text] of EXAMPLES) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = name;
-  button.addEventListener("click", () => { byId("text").value = text; read(text); });
+  button.addEventListener("click", () => {
+    byId("text").value = text;
+    read(text);
+  });
   byId("examples").append(button);
 }
-byId("text-form").addEventListener("submit", (event) => { event.preventDefault(); read(byId("text").value); });
-byId("file").addEventListener("change", (event) => { openFile(event.target.files[0]); event.target.value = ""; });
+byId("text-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  read(byId("text").value);
+});
+byId("file").addEventListener("change", (event) => {
+  openFile(event.target.files[0]);
+  event.target.value = "";
+});
 byId("model").addEventListener("change", chooseModel);
 byId("model").addEventListener("focus", () => listNames().catch(() => {}));
 byId("lower").addEventListener("click", () => piano.scroll(-1));
 byId("higher").addEventListener("click", () => piano.scroll(1));
 byId("record").addEventListener("click", toggleRecord);
-byId("rest").addEventListener("click", () => { const piece = startedPiece(); stepped.rest = Math.max(lastEnd(piece), stepped.rest ?? 0) + Math.round(Number(byId("length").value) * piece.steps); say("A rest."); });
+byId("rest").addEventListener("click", () => {
+  const piece = startedPiece();
+  stepped.rest =
+    Math.max(lastEnd(piece), stepped.rest ?? 0) +
+    Math.round(Number(byId("length").value) * piece.steps);
+  say("A rest.");
+});
 byId("delete-last").addEventListener("click", () => {
   const piece = session.now?.piece;
   if (!piece?.notes.length || writing) return;
   const last = piece.notes.at(-1)[0];
   change({ ...piece, notes: piece.notes.filter((note) => note[0] < last) }, "deleted");
 });
-for (const radio of document.querySelectorAll("[name=mode]")) radio.addEventListener("change", () => {
-  byId("step-tools").hidden = radio.value !== "step";
-  byId("record-tools").hidden = radio.value !== "record";
-});
-for (const button of document.querySelectorAll("[data-how]")) button.addEventListener("click", () => write(button.dataset.how));
-for (const button of document.querySelectorAll("[data-file]")) button.addEventListener("click", () => takeAway(button));
+for (const radio of document.querySelectorAll("[name=mode]"))
+  radio.addEventListener("change", () => {
+    byId("step-tools").hidden = radio.value !== "step";
+    byId("record-tools").hidden = radio.value !== "record";
+  });
+for (const button of document.querySelectorAll("[data-how]"))
+  button.addEventListener("click", () => write(button.dataset.how));
+for (const button of document.querySelectorAll("[data-file]"))
+  button.addEventListener("click", () => takeAway(button));
 byId("score-section").addEventListener("toggle", engraveSoon);
 byId("copy-link").addEventListener("click", copyLink);
 byId("stop-writing").addEventListener("click", stopWriting);
 byId("play").addEventListener("click", togglePlay);
-byId("to-start").addEventListener("click", () => { cursor = 0; if (player.isPlaying) player.play(0); else onStepAt(0); });
-byId("undo").addEventListener("click", () => { player.stop(); session.undo(); cursor = 0; show(); say("Undone."); });
-byId("redo").addEventListener("click", () => { player.stop(); session.redo(); cursor = 0; show(); say("Redone."); });
-byId("clear").addEventListener("click", () => { player.stop(); if (plays) { const { meter, tempo } = settings.get(); change(emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempos[0]), "new", { before: null }); } cursor = 0; say("An empty page. Undo brings the music back."); });
+byId("to-start").addEventListener("click", () => {
+  cursor = 0;
+  if (player.isPlaying) player.play(0);
+  else onStepAt(0);
+});
+byId("undo").addEventListener("click", () => {
+  player.stop();
+  session.undo();
+  cursor = 0;
+  show();
+  say("Undone.");
+});
+byId("redo").addEventListener("click", () => {
+  player.stop();
+  session.redo();
+  cursor = 0;
+  show();
+  say("Redone.");
+});
+byId("clear").addEventListener("click", () => {
+  player.stop();
+  if (plays) {
+    const { meter, tempo } = settings.get();
+    change(emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempos[0]), "new", { before: null });
+  }
+  cursor = 0;
+  say("An empty page. Undo brings the music back.");
+});
 byId("roll").addEventListener("keydown", onRollKey);
 onRollPointer();
 addEventListener("keydown", (event) => {
   if (event.target.closest?.("input, select, textarea, button, summary, a")) return;
-  if (event.key === " ") { event.preventDefault(); togglePlay(); }
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") { event.preventDefault(); byId(event.shiftKey ? "redo" : "undo").click(); }
+  if (event.key === " ") {
+    event.preventDefault();
+    togglePlay();
+  }
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
+    event.preventDefault();
+    byId(event.shiftKey ? "redo" : "undo").click();
+  }
 });
-for (const kind of ["dragover", "dragleave", "drop"]) addEventListener(kind, (event) => {
-  event.preventDefault();
-  byId("roll-frame").classList.toggle("drop", kind === "dragover");
-  if (kind === "drop") openFile(event.dataTransfer.files[0]);
-});
+for (const kind of ["dragover", "dragleave", "drop"])
+  addEventListener(kind, (event) => {
+    event.preventDefault();
+    byId("roll-frame").classList.toggle("drop", kind === "dragover");
+    if (kind === "drop") openFile(event.dataTransfer.files[0]);
+  });
 if (navigator.requestMIDIAccess) {
   byId("midi-in").hidden = false;
   byId("midi-in").addEventListener("click", async () => {
-    try { const count = await piano.connectMidi(); say(count ? `${count} MIDI keyboard${count > 1 ? "s" : ""} connected.` : "No MIDI keyboard is plugged in; one that comes later is heard."); } catch { say("The browser does not let this page hear MIDI keyboards.", true); }
+    try {
+      const count = await piano.connectMidi();
+      say(
+        count
+          ? `${count} MIDI keyboard${count > 1 ? "s" : ""} connected.`
+          : "No MIDI keyboard is plugged in; one that comes later is heard.",
+      );
+    } catch {
+      say("The browser does not let this page hear MIDI keyboards.", true);
+    }
   });
 }
-addEventListener("resize", () => { redraw(); cards(); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { redraw(); cards(); });
+addEventListener("resize", () => {
+  redraw();
+  cards();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  redraw();
+  cards();
+});
 
 // For tests, and the curious: the page from the console.
-const page = { isReady: false, firstNoteMilliseconds: null, level: () => sound.level(), piece: current, session };
+const page = {
+  isReady: false,
+  firstNoteMilliseconds: null,
+  level: () => sound.level(),
+  piece: current,
+  session,
+};
 globalThis.etude = page;
 enable();

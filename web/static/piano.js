@@ -1,24 +1,39 @@
 // The piano of the page: mouse, touch, the computer's keys, and MIDI keyboards.
 import { noteName } from "./piece.js";
 
-const LOWEST = 48, HIGHEST = 84; // C3 to C6
+const LOWEST = 48,
+  HIGHEST = 84; // C3 to C6
 const LETTERS = ["a", "w", "s", "e", "d", "f", "t", "g", "y", "h", "u", "j", "k", "o", "l", "p"];
 const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
 
 export class Piano {
   constructor(element, onPress, onRelease) {
-    Object.assign(this, { element, onPress, onRelease, held: new Map(), keys: new Map(), octave: 60 });
+    Object.assign(this, {
+      element,
+      onPress,
+      onRelease,
+      held: new Map(),
+      keys: new Map(),
+      octave: 60,
+    });
     for (let pitch = LOWEST; pitch <= HIGHEST; pitch++) this.addKey(pitch);
     this.keys.get(60).tabIndex = 0;
     element.scrollLeft = this.keys.get(60).offsetLeft - element.offsetLeft;
     element.addEventListener("pointerdown", (event) => this.point(event));
-    element.addEventListener("pointermove", (event) => { if (event.buttons || event.pointerType === "touch") this.point(event, true); });
-    for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, (event) => this.release(`pointer${event.pointerId}`));
+    element.addEventListener("pointermove", (event) => {
+      if (event.buttons || event.pointerType === "touch") this.point(event, true);
+    });
+    for (const kind of ["pointerup", "pointercancel"])
+      addEventListener(kind, (event) => this.release(`pointer${event.pointerId}`));
     element.addEventListener("keydown", (event) => this.onKeyOfPiano(event));
-    element.addEventListener("keyup", (event) => { if (["Enter"].includes(event.key)) this.release("enter"); });
+    element.addEventListener("keyup", (event) => {
+      if (["Enter"].includes(event.key)) this.release("enter");
+    });
     addEventListener("keydown", (event) => this.onLetter(event));
     addEventListener("keyup", (event) => this.release(`letter${event.key.toLowerCase()}`));
-    addEventListener("blur", () => { for (const source of [...this.held.keys()]) this.release(source); });
+    addEventListener("blur", () => {
+      for (const source of [...this.held.keys()]) this.release(source);
+    });
   }
 
   addKey(pitch) {
@@ -50,7 +65,12 @@ export class Piano {
   }
 
   // Shows lower or higher keys where not all fit.
-  scroll(octaves) { this.element.scrollBy({ left: octaves * (this.keys.get(60).offsetLeft - this.keys.get(48).offsetLeft), behavior: "smooth" }); }
+  scroll(octaves) {
+    this.element.scrollBy({
+      left: octaves * (this.keys.get(60).offsetLeft - this.keys.get(48).offsetLeft),
+      behavior: "smooth",
+    });
+  }
 
   point(event, isMove = false) {
     if (event.pointerType !== "touch" && event.button > 0) return;
@@ -58,7 +78,9 @@ export class Piano {
     const source = `pointer${event.pointerId}`;
     if (isMove && !this.held.has(source)) return;
     if (!key) return this.release(source);
-    if (!isMove) { event.target.releasePointerCapture?.(event.pointerId); }
+    if (!isMove) {
+      event.target.releasePointerCapture?.(event.pointerId);
+    }
     this.press(source, Number(key.dataset.pitch));
   }
 
@@ -75,8 +97,16 @@ export class Piano {
   }
 
   onLetter(event) {
-    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
-    const letter = event.key.toLowerCase(), at = LETTERS.indexOf(letter);
+    if (
+      event.repeat ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.target.closest?.("input, select, textarea")
+    )
+      return;
+    const letter = event.key.toLowerCase(),
+      at = LETTERS.indexOf(letter);
     if (at >= 0) this.press(`letter${letter}`, this.octave + at);
     else if (letter === "z") this.octave = Math.max(24, this.octave - 12);
     else if (letter === "x") this.octave = Math.min(96, this.octave + 12);
@@ -88,10 +118,12 @@ export class Piano {
   async connectMidi() {
     const access = await navigator.requestMIDIAccess();
     const listen = () => {
-      for (const input of access.inputs.values()) input.onmidimessage = ({ data: [status, pitch, velocity] }) => {
-        if ((status & 0xf0) === 0x90 && velocity) this.press(`midi${pitch}`, pitch);
-        else if ((status & 0xf0) === 0x80 || (status & 0xf0) === 0x90) this.release(`midi${pitch}`);
-      };
+      for (const input of access.inputs.values())
+        input.onmidimessage = ({ data: [status, pitch, velocity] }) => {
+          if ((status & 0xf0) === 0x90 && velocity) this.press(`midi${pitch}`, pitch);
+          else if ((status & 0xf0) === 0x80 || (status & 0xf0) === 0x90)
+            this.release(`midi${pitch}`);
+        };
     };
     access.onstatechange = listen;
     listen();

@@ -5,14 +5,19 @@ const NAMES = ["C", "C♯", "D", "E♭", "E", "F", "F♯", "G", "A♭", "A", "B�
 
 export const noteName = (pitch) => NAMES[pitch % 12] + (Math.floor(pitch / 12) - 1);
 export const keyOf = (note) => `${note[0]}/${note[4]}/${note[2]}`;
-export const barSteps = (numerator, denominator, steps) => Math.ceil((numerator * 4 * steps) / denominator);
+export const barSteps = (numerator, denominator, steps) =>
+  Math.ceil((numerator * 4 * steps) / denominator);
 
 export function emptyPiece(plays, meter, tempo) {
   const [numerator, denominator] = plays.grid === "seconds" ? [1, 4] : meter;
   return {
-    notes: [], bars: [[numerator, denominator, barSteps(numerator, denominator, plays.steps)]],
-    tempo: [[Math.min(300, Math.max(16, Math.round(tempo)))]], grid: plays.grid, steps: plays.steps,
-    ...(plays.parts && { parts: plays.parts }), ...(plays.meter && { meter: plays.meter }),
+    notes: [],
+    bars: [[numerator, denominator, barSteps(numerator, denominator, plays.steps)]],
+    tempo: [[Math.min(300, Math.max(16, Math.round(tempo)))]],
+    grid: plays.grid,
+    steps: plays.steps,
+    ...(plays.parts && { parts: plays.parts }),
+    ...(plays.meter && { meter: plays.meter }),
   };
 }
 
@@ -23,11 +28,13 @@ export function barStarts(piece) {
   return starts;
 }
 
-export const lastEnd = (piece) => piece.notes.reduce((end, note) => Math.max(end, note[0] + note[1]), 0);
+export const lastEnd = (piece) =>
+  piece.notes.reduce((end, note) => Math.max(end, note[0] + note[1]), 0);
 
 // The piece with enough bars for all its notes, the notes in order.
 export function withNotes(piece, notes) {
-  const bars = [...piece.bars], tempo = [...piece.tempo];
+  const bars = [...piece.bars],
+    tempo = [...piece.tempo];
   const ordered = [...notes].sort((a, b) => a[0] - b[0] || a[4] - b[4] || a[2] - b[2]);
   let end = bars.reduce((sum, bar) => sum + bar[2], 0);
   const last = ordered.length ? ordered.at(-1)[0] : 0;
@@ -42,30 +49,41 @@ export function withNotes(piece, notes) {
 
 // The piece with some more bars like its last.
 export function withBars(piece, count) {
-  const [numerator, denominator] = piece.bars.at(-1) ?? [4, 4], length = barSteps(numerator, denominator, piece.steps);
+  const [numerator, denominator] = piece.bars.at(-1) ?? [4, 4],
+    length = barSteps(numerator, denominator, piece.steps);
   const tempo = piece.tempo.at(-1) ?? [96];
   return {
-    ...piece, bars: [...piece.bars, ...Array.from({ length: count }, () => [numerator, denominator, length])],
+    ...piece,
+    bars: [...piece.bars, ...Array.from({ length: count }, () => [numerator, denominator, length])],
     tempo: [...piece.tempo, ...Array.from({ length: count }, () => tempo)],
   };
 }
 
 // Seconds at which a step falls: a function, since the sums are made once.
 export function clockOf(piece) {
-  const starts = barStarts(piece), seconds = [0];
+  const starts = barStarts(piece),
+    seconds = [0];
   const perStep = piece.tempo.map(([bpm]) => 60 / bpm / piece.steps);
   piece.bars.forEach((bar, at) => seconds.push(seconds[at] + bar[2] * perStep[at]));
   const barAt = (list, value) => {
-    let low = 0, high = piece.bars.length - 1;
+    let low = 0,
+      high = piece.bars.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (list[middle] <= value) low = middle; else high = middle - 1;
+      if (list[middle] <= value) low = middle;
+      else high = middle - 1;
     }
     return low;
   };
   return {
-    seconds: (step) => { const bar = barAt(starts, step); return seconds[bar] + (step - starts[bar]) * perStep[bar]; },
-    step: (time) => { const bar = barAt(seconds, time); return starts[bar] + (time - seconds[bar]) / perStep[bar]; },
+    seconds: (step) => {
+      const bar = barAt(starts, step);
+      return seconds[bar] + (step - starts[bar]) * perStep[bar];
+    },
+    step: (time) => {
+      const bar = barAt(seconds, time);
+      return starts[bar] + (time - seconds[bar]) / perStep[bar];
+    },
   };
 }
 
@@ -73,16 +91,33 @@ export function where(piece, step) {
   const starts = barStarts(piece);
   let bar = starts.findIndex((start) => start > step) - 1;
   if (bar < 0) bar = piece.bars.length - 1;
-  const upbeat = piece.bars[0][2] < barSteps(piece.bars[0][0], piece.bars[0][1], piece.steps) ? 1 : 0;
+  const upbeat =
+    piece.bars[0][2] < barSteps(piece.bars[0][0], piece.bars[0][1], piece.steps) ? 1 : 0;
   const beat = (step - starts[bar]) / piece.steps + 1;
   return { bar, number: bar + 1 - upbeat, beat: Math.round(beat * 100) / 100 };
 }
 
 // Whether something that came out of a link is a piece; the server checks the rest.
 export function isPiece(value) {
-  const rows = (list, width) => Array.isArray(list) && list.length <= 4096 &&
-    list.every((row) => Array.isArray(row) && row.length === width && row.every((n) => Number.isInteger(n) && n >= 0 && n < 2 ** 21));
-  return Boolean(value) && rows(value.notes, 6) && rows(value.bars, 3) && rows(value.tempo, 1) && value.bars.length > 0 &&
-    value.bars.length === value.tempo.length && value.bars.every((bar) => bar[0] && bar[1] && bar[2]) &&
-    value.tempo.every(([bpm]) => bpm >= 16) && Number.isInteger(value.steps) && value.steps > 0;
+  const rows = (list, width) =>
+    Array.isArray(list) &&
+    list.length <= 4096 &&
+    list.every(
+      (row) =>
+        Array.isArray(row) &&
+        row.length === width &&
+        row.every((n) => Number.isInteger(n) && n >= 0 && n < 2 ** 21),
+    );
+  return (
+    Boolean(value) &&
+    rows(value.notes, 6) &&
+    rows(value.bars, 3) &&
+    rows(value.tempo, 1) &&
+    value.bars.length > 0 &&
+    value.bars.length === value.tempo.length &&
+    value.bars.every((bar) => bar[0] && bar[1] && bar[2]) &&
+    value.tempo.every(([bpm]) => bpm >= 16) &&
+    Number.isInteger(value.steps) &&
+    value.steps > 0
+  );
 }

@@ -1,10 +1,17 @@
 // The connection to the server: questions with numbers, answers to whoever asked last.
 
 export class Server {
-  constructor(onState) { this.onState = onState; this.number = 0; this.asked = new Map(); this.connect(); }
+  constructor(onState) {
+    this.onState = onState;
+    this.number = 0;
+    this.asked = new Map();
+    this.connect();
+  }
 
   connect() {
-    this.socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+    this.socket = new WebSocket(
+      `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`,
+    );
     this.socket.onopen = () => this.onState(true);
     this.socket.onclose = () => {
       for (const { hear } of this.asked.values()) hear({ error: "the server is gone" });
@@ -22,13 +29,15 @@ export class Server {
   ask(kind, message, hear) {
     const id = ++this.number;
     this.asked.set(kind, { id, hear });
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ ...message, do: kind, id }));
+    if (this.socket.readyState === WebSocket.OPEN)
+      this.socket.send(JSON.stringify({ ...message, do: kind, id }));
     else hear({ error: "the server is gone" });
   }
 
   stop() {
     this.asked.delete("write");
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ do: "stop", id: ++this.number }));
+    if (this.socket.readyState === WebSocket.OPEN)
+      this.socket.send(JSON.stringify({ do: "stop", id: ++this.number }));
   }
 }
 
