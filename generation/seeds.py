@@ -170,6 +170,11 @@ def repeating(score: Score, repeat: Repeat, vocabulary: Vocabulary) -> Seed | No
     return Seed(fitted, is_open)
 
 
+def usual_tempo(vocabulary: Vocabulary) -> int:
+    """Return the middle one of a vocabulary's tempi, in quarter notes a minute."""
+    return vocabulary.tempos[len(vocabulary.tempos) // 2]
+
+
 def seed_from_notes(
     text: str, vocabulary: Vocabulary, constraints: Constraints = UNCONSTRAINED
 ) -> Seed:
@@ -191,12 +196,12 @@ def seed_from_notes(
     vocabulary = constraints.retimed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
     constraints.meter_number(vocabulary)
-    tempos = vocabulary.tempos if vocabulary.grid.has_meter else (120,)
+    usual = usual_tempo(vocabulary) if vocabulary.grid.has_meter else 120
     score = parse_seed_notes(
         text,
         vocabulary.grid,
         programs=_pitched(constraints.playing(vocabulary)) or [0],
-        tempo_bpm=tempos[len(tempos) // 2 if tempo is None else tempo],
+        tempo_bpm=usual if tempo is None else vocabulary.tempos[tempo],
         meter=constraints.time_signature or (4, 4),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )

@@ -70,7 +70,9 @@ class WriteRequest:
         random_seed: the same number writes the same pieces.
         bars: for `rewrite` the index of the first bar, and of the one after the last.
         programs: for `rewrite` whose notes; none: everyone's.
-        instead: for `instead` the note: onset, duration, pitch, velocity, program.
+        instead: for `instead` the pitch and program of the other note.
+        note: for `instead` the number of the note in whose place it comes.
+        written: for `instead` the request that wrote that note; None: nothing is known of it.
     """
 
     model: str
@@ -82,6 +84,8 @@ class WriteRequest:
     bars: tuple[int, int] = (0, 0)
     programs: tuple[int, ...] = ()
     instead: tuple[int, ...] = ()
+    note: int = 0
+    written: WriteRequest | None = None
 
 
 def parse(text: str | bytes) -> Json:
@@ -230,17 +234,11 @@ def write_request(message: Json) -> WriteRequest:
         raise MessageError("there is no such way to write")
     piece = piece_of(message)
     bars = _integers(message, "bars", MOST_BARS)
-    instead = _integers(message, "instead", 2**20)
+    instead = _integers(message, "instead", MOST_PROGRAM)
     if how == "rewrite" and not (len(bars) == 2 and bars[0] < bars[1]):
         raise MessageError("select bars of the piece to rewrite")
-    if how == "instead":
-        limits = _NOTE_LIMITS
-        if len(instead) != 5 or any(
-            not low <= n <= high for n, (low, high) in zip(instead, limits, strict=True)
-        ):
-            raise MessageError("instead must be a note")
-        if instead[0] >= piece.score.bar_starts[-1]:
-            raise MessageError("a note begins after the last bar")
+    if how == "instead" and (len(instead) != 2 or instead[0] > 127):
+        raise MessageError("instead must be a pitch and a program")
     return WriteRequest(
         model=text_of(message, "model"),
         how=how,
@@ -251,7 +249,19 @@ def write_request(message: Json) -> WriteRequest:
         bars=(bars[0], bars[1]) if how == "rewrite" else (0, 0),
         programs=_integers(message, "programs", MOST_PROGRAM),
         instead=instead if how == "instead" else (),
+        note=note_number(message, piece) if how == "instead" else 0,
+        written=_written(message) if how == "instead" else None,
     )
+
+
+def _written(message: Json) -> WriteRequest | None:
+    """Return the request in a message that wrote a note; it took no other note instead."""
+    written = message.get("written")
+    if written is None:
+        return None
+    if not isinstance(written, dict) or written.get("how") == "instead":
+        raise MessageError("written must be what asked for the piece")
+    return write_request(written)
 
 
 def note_number(message: Json, piece: PagePiece) -> int:

@@ -20,9 +20,13 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from data.corpus.worker_pool import Failed, guarded
+from data.instrument_names import instrument_name
 from data.midi.io import midi_bytes
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
+from data.tokens.adapt import adapt_score
+from data.tokens.vocabulary import Vocabulary
+from generation.constraints import Constraints
 from rendering.audio import mu_law_wav, wav_bytes
 from rendering.notation import engrave, has_notation, to_musicxml
 from web.connection import REFUSALS, Connection
@@ -160,7 +164,7 @@ class Page:
         content = await _body(request, MOST_UPLOAD_BYTES)
         loop, name = asyncio.get_running_loop(), request.query_params.get("model", "")
         model = await loop.run_in_executor(self.writer, self.models.load, name)
-        item = (content, model.vocabulary.grid)
+        item = (content, model.vocabulary)
         result = await self._wait(
             self.reader, lambda: next(guarded(_read, [item], 1, READ_SECONDS))[1]
         )
@@ -239,24 +243,38 @@ def engraved(piece: PagePiece) -> bytes:
     return engrave(musicxml_of(piece).decode()).encode()
 
 
-def _read(item: tuple[bytes, Grid]) -> Json | str:
-    """Return the piece in the bytes of a MIDI file, as long as a page can hold; or why not."""
-    content, grid = item
+def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
+    """Return the piece in the bytes of a MIDI file as a model plays it; or why there is none.
+
+    It is as long as a page can hold. What was found in the file is said in words, and what was
+    changed to fit the model.
+    """
+    content, vocabulary = item
     try:
-        score = on_grid(content, grid)
+        score = on_grid(content, vocabulary.grid)
     except MidiError as error:
         return str(error)
     if not len(score.notes):
         return "there are no notes in the file"
-    bars = min(len(score.bars), MOST_BARS)
-    if len(score.notes) > MOST_NOTES:
-        last = score.notes["onset"][MOST_NOTES]
-        bars = min(bars, int(np.searchsorted(score.bar_starts, last, side="right")) - 1)
-    part = score.excerpt(0, bars) if bars < len(score.bars) else score
+    programs = np.unique(score.notes["program"]).tolist()
+    names = ", ".join(instrument_name(program, score.grid) for program in programs)
+    tempo = Constraints(tempo_bpm=int(score.tempo_bpm[0]))
+    fitted, changes = adapt_score(score, tempo.retimed(vocabulary))
+    if not len(fitted.notes):
+        return f"the model has no instrument for the notes of {names}"
+    bars = min(len(fitted.bars), MOST_BARS)
+    if len(fitted.notes) > MOST_NOTES:
+        last = fitted.notes["onset"][MOST_NOTES]
+        bars = min(bars, int(np.searchsorted(fitted.bar_starts, last, side="right")) - 1)
+    part = fitted.excerpt(0, bars) if bars < len(fitted.bars) else fitted
     if not len(part.notes):
         return f"there are no notes in its first {bars} bars"
-    changes = [f"only its first {bars} bars were taken"] if part is not score else []
-    return {"read": json_of(part, np.ones(len(part.notes), dtype=bool)), "changes": changes}
+    only = [f"only its first {bars} bars were taken"] if part is not fitted else []
+    return {
+        "read": json_of(part, np.ones(len(part.notes), dtype=bool)),
+        "found": f"{len(score.notes)} notes of {names}",
+        "changes": [*only, *changes],
+    }
 
 
 async def _body(request: Request, most: int) -> bytes:

@@ -16,7 +16,7 @@ from data.instrument_names import instrument_name
 from data.keys import high_to_low
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
-from data.score import DRUMS, NOTE, Grid, Score, canonical
+from data.score import DRUMS, Grid, Score, canonical
 from data.tokens.adapt import adapt_score
 from generation.compose import accompany, prepare, stream_pieces
 from generation.constraints import Constraints
@@ -29,6 +29,7 @@ from generation.seeds import (
     no_seed,
     rewritten,
     seed_from_notes,
+    usual_tempo,
     voices_of,
 )
 from web.messages import (
@@ -64,7 +65,8 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
                 for number in vocabulary.programs
             ],
             "meters": [list(meter) for meter in vocabulary.meters],
-            "tempos": [vocabulary.tempos[0], vocabulary.tempos[-1], len(vocabulary.tempos)],
+            "tempo": usual_tempo(vocabulary),
+            "has_one_tempo": len(vocabulary.tempos) == 1,
             "pitches": [vocabulary.lowest_pitch, vocabulary.highest_pitch],
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
             **counts_of(grid),
@@ -252,22 +254,29 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
 
 
 def _instead(model: Model, request: WriteRequest) -> Seed:
-    """Return a piece up to a note, with another in its place, and a person's own notes later."""
+    """Return a piece with another note in the place of one, and what follows it to write anew.
+
+    That is what was open to the request that wrote the note. A person's own notes stay.
+    """
     score, vocabulary = _as_written(request.piece, model), model.vocabulary
-    instead = np.array([request.instead], dtype=NOTE)
-    (onset, _, pitch, _, program), notes = request.instead, score.notes
+    pitch, program = request.instead
     if program not in vocabulary.programs or not (
         vocabulary.lowest_pitch <= pitch <= vocabulary.highest_pitch
     ):
         raise MessageError("the model has no such note")
-    is_earlier = notes["program"] * 128 + notes["pitch"] < program * 128 + pitch
-    is_earlier &= notes["onset"] == onset
-    kept = notes[request.piece.is_own | (notes["onset"] < onset) | is_earlier]
-    ordered = canonical(np.concatenate([kept, instead]), score.bars, score.tempo_bpm, score.grid)[0]
+    notes = score.notes.copy()
+    notes["pitch"][request.note], notes["program"][request.note] = pitch, program
+    onset = notes["onset"][request.note]
     is_open = np.ones((len(vocabulary.programs), int(score.bar_starts[-1])), dtype=bool)
+    if request.written and request.written.model == request.model:
+        was_open = _given(model, request.written)[0].is_open[:, : is_open.shape[1]]
+        is_open[:, : was_open.shape[1]] = was_open
     is_open[:, :onset] = False
     is_open[np.array(vocabulary.programs) <= program, onset] = False
-    return Seed(dataclasses.replace(score, notes=ordered.notes), is_open)
+    is_kept = ~is_open[np.searchsorted(vocabulary.programs, notes["program"]), notes["onset"]]
+    notes = notes[is_kept | request.piece.is_own]
+    kept = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
+    return Seed(dataclasses.replace(score, notes=kept.notes), is_open)
 
 
 def _without(model: Model, piece: PagePiece, number: int) -> Seed:
@@ -278,13 +287,15 @@ def _without(model: Model, piece: PagePiece, number: int) -> Seed:
 
 
 def _as_written(piece: PagePiece, model: Model) -> Score:
-    """Return a piece that has the same notes for a model as for the page.
+    """Return a piece that has the same notes, in the same order, for a model as for the page.
 
     Raises:
         MessageError: it has not.
     """
     score = _fitted(piece.score, model)[0]
-    if len(score.notes) != len(piece.score.notes):
+    if not np.array_equal(
+        score.notes[["pitch", "program"]], piece.score.notes[["pitch", "program"]]
+    ):
         raise MessageError("the model that is chosen does not play all notes of this piece")
     return score
 

@@ -84,7 +84,9 @@ def _adapt_programs(
     is_drum = notes["program"] == DRUMS
     playable = np.where(is_drum, DRUMS in vocabulary.programs, bool(pitched))
     if not playable.all():
-        changes.append(f"{int((~playable).sum())} notes without a fitting instrument were left out")
+        silent = np.unique(notes["program"][~playable]).tolist()
+        names = ", ".join(instrument_name(program, vocabulary.grid) for program in silent)
+        changes.append(f"{int((~playable).sum())} notes of {names} were left out")
     notes = notes[playable].copy()
     programs = np.unique(notes["program"]).tolist()
     means = {p: float(notes["pitch"][notes["program"] == p].mean()) for p in programs}
@@ -103,8 +105,8 @@ def called(program: int, vocabulary: Vocabulary) -> str:
 
 def became(program: int, known: int, vocabulary: Vocabulary) -> str:
     """Say that another plays the notes of a program."""
-    who = "" if vocabulary.grid.parts else "program "
-    return f"{who}{called(program, vocabulary)} became {called(known, vocabulary)}"
+    names = (instrument_name(each, vocabulary.grid) for each in (program, known))
+    return " became ".join(names)
 
 
 def _instruments(

@@ -113,7 +113,10 @@ def test_as_many_voices_as_are_asked_for_are_taken_from_the_highest_down():
     duet = piece([(0, 48, 48, 80, 0), (0, 48, 72, 80, 33)])
     seed = voices_of(duet, QUARTET, (4, 1))
     assert seed.score.notes[["pitch", "program"]].tolist() == [(72, 40), (48, 43)]
-    assert seed.changes[:2] == ("program 33 became 40", "program 0 became 43")
+    assert seed.changes[:2] == (
+        "Electric Bass (finger) became Violin",
+        "Acoustic Grand Piano became Contrabass",
+    )
     assert seed.is_open.any(axis=1).tolist() == [False, True, True, False]
     mixed = voices_of(piece([(0, 48, 48, 80, 40), (0, 48, 72, 80, 0)]), QUARTET, (1, 2))
     assert mixed.score.notes[["pitch", "program"]].tolist() == [(48, 40), (72, 41)]

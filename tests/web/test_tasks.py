@@ -98,13 +98,29 @@ def test_another_note_is_taken_and_what_follows_is_written_anew(do, tune):
     assert [note[4], note[2]] in [[program, pitch] for program, pitch, _ in why["alternatives"]]
     assert sum(why["looked_at"]) == pytest.approx(1, abs=0.01)
     assert len(why["looked_at"]) <= number
-    program, pitch, _ = next(each for each in why["alternatives"] if each[:2] != [note[4], note[2]])
-    instead = [note[0], note[1], pitch, note[3], program]
-    other = done(do("write", how="instead", piece=piece, instead=instead))[0]
-    assert (note[0], program, pitch) in keys(other)
-    assert keys(tune) <= keys(other)
     earlier = {key for key in keys(piece) if key[0] < note[0]}
-    assert {key for key in keys(other) if key[0] < note[0]} == earlier
+    for pitch in (note[2] + 1, note[2] - 1):
+        asked = {"note": number, "instead": [pitch, note[4]], "written": full}
+        for other in done(do("write", how="instead", piece=piece, **asked)):
+            assert (note[0], note[4], pitch) in keys(other)
+            assert (note[0], note[4], note[2]) not in keys(other)
+            assert {key for key in keys(other) if key[1] == 40} == keys(tune)  # kept by harmonizing
+            assert {key for key in keys(other) if key[0] < note[0]} == earlier
+
+
+def test_another_note_leaves_bars_alone_that_were_not_rewritten(do, tune):
+    whole = done(do("write", how="accompany", piece=tune))[0]
+    request = {"how": "rewrite", "piece": whole, "bars": [1, 2]}
+    piece = done(do("write", **request))[0]
+    number = next(i for i, note in enumerate(piece["notes"]) if 48 <= note[0] < 96)
+    (onset, _, pitch, _, program, _) = piece["notes"][number]
+    full = request | {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1}
+    asked = {"note": number, "instead": [pitch - 1, program], "written": full}
+    for other in done(do("write", how="instead", piece=piece, **asked)):
+        kept = {key for key in keys(piece) if not onset <= key[0] < 96}
+        assert {key for key in keys(other) if not onset <= key[0] < 96} == kept
+        assert (onset, program, pitch - 1) in keys(other)
+        assert (onset, program, pitch) not in keys(other)
 
 
 def test_the_tempo_asked_for_holds_from_the_first_note_on(do, tune):
