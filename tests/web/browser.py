@@ -98,6 +98,11 @@ class Tab:
             mobile=mobile,
         )
 
+    def phone(self, is_phone=True):
+        """Is a phone, which has fingers in place of a mouse, or is none any more."""
+        self.resize(*((390, 844, 2, True) if is_phone else (1200, 1000)))
+        self.call("Emulation.setTouchEmulationEnabled", enabled=is_phone, maxTouchPoints=5)
+
     def dark(self, is_dark=True):
         features = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=features)
@@ -144,6 +149,16 @@ class Tab:
                 clickCount=1,
             )
 
+    def hover(self, selector):
+        """Puts the mouse on an element, and presses nothing."""
+        x, y = self.place(selector)
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def tap(self, x, y):
+        """Touches a place with a finger for a moment."""
+        for kind, fingers in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+
     def touch(self, *selectors):
         """Puts a finger on each of these at the same time, and takes all away."""
         for selector in selectors:
@@ -163,9 +178,10 @@ class Tab:
             f"(document.querySelector({json.dumps(selector)}))"
         )
 
-    def key(self, key, code=None, modifiers=0):
-        for kind in ("keyDown", "keyUp"):
-            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+    def key(self, key, code=None, modifiers=0, kinds=("keyDown", "keyUp")):
+        typed = {"Enter": "\r", " ": " "}
+        for kind in kinds:
+            text = {"text": typed[key]} if key in typed and kind == "keyDown" else {}
             self.call(
                 "Input.dispatchKeyEvent",
                 type=kind,

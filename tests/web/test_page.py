@@ -13,6 +13,7 @@ import uvicorn
 
 from data.midi.io import midi_bytes, read_midi
 from generation.compose import stream_pieces
+from data.score import DRUMS
 from tests.folders import tune as a_tune
 from tests.models import BAND, untrained
 from tests.music import GRID
@@ -72,13 +73,20 @@ def any_tab():
 @pytest.fixture
 def tab(any_tab, address):
     """A tab with the page, ready to be played on; nothing may have gone wrong in it at the end."""
+    any_tab.open(address)
+    any_tab.ask("localStorage.clear(); sessionStorage.clear()")  # what other tests left
     any_tab.open("about:blank")
     any_tab.resize(1200, 1000)
-    any_tab.open(address)
-    any_tab.until("globalThis.etude && !document.querySelector('[data-how=continue]').disabled")
+    open_page(any_tab, address)
     yield any_tab
     any_tab.ask("0")  # and hear what else was said
     assert any_tab.errors == []
+
+
+def open_page(tab, address):
+    """Opens the page, and waits until it can be played on."""
+    tab.open(address)
+    tab.until("globalThis.etude && !document.querySelector('[data-how=continue]').disabled")
 
 
 def notes(tab, condition="true"):
@@ -327,14 +335,20 @@ def test_a_file_is_dropped_or_opened(tab, tmp_path):
         " { dataTransfer: data, bubbles: true, cancelable: true })) }"
     )
     tab.until("etude.session.now?.label == 'tune.mid'")
-    onsets = score.notes[["onset", "pitch"]].tolist()
-    assert {(onset, pitch) for onset, _, pitch in notes(tab)} == {*map(tuple, onsets)}
+    tune = score.notes[score.notes["program"] != DRUMS]
+    onsets = {*map(tuple, tune[["onset", "pitch"]].tolist())}
+    assert {(onset, pitch) for onset, _, pitch in notes(tab)} == onsets
+    told = status(tab)
+    assert told.startswith(f"{len(score.notes)} notes of Acoustic Grand Piano, Drums; ")
+    assert f"{len(score.notes) - len(tune)} notes of Drums were left out" in told
+    assert "Acoustic Grand Piano became Violin" in told
+    assert tab.ask("etude.piece().tempo[0][0]") == 100
     path.write_bytes(b"no MIDI")
     root = tab.call("DOM.getDocument")["root"]["nodeId"]
     node = tab.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
     tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
     says(tab, "tune.mid: the file")
-    assert len(notes(tab)) == len(score.notes)
+    assert len(notes(tab)) == len(tune)
     assert "400" in tab.errors.pop()  # the browser's own word for it
 
 
@@ -356,8 +370,7 @@ def test_parts_are_called_by_their_names(tab):
 def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(any_tab, all_models):
     gone = "document.getElementById('gone').hidden"
     with served(all_models) as address:
-        any_tab.open(address)
-        any_tab.until("globalThis.etude && !document.querySelector('[data-how=continue]').disabled")
+        open_page(any_tab, address)
         play_three(any_tab)
     any_tab.until(f"!{gone}")
     assert any_tab.ask("document.querySelector('[data-how=continue]').disabled")

@@ -1,5 +1,6 @@
 // The page: what a person does, what the server tells, and what is shown.
-import { Piano } from "./piano.js";
+import { keep, kept } from "./keep.js";
+import { Piano, isTyping } from "./piano.js";
 import {
   barStarts,
   clockOf,
@@ -10,15 +11,17 @@ import {
   where,
   withBars,
   withNotes,
+  withRoom,
 } from "./piece.js";
 import { Recorder } from "./record.js";
 import { Roll, drawSmall } from "./roll.js";
 import { Server, post } from "./server.js";
-import { Session, VARIATIONS, fromLink, toLink } from "./session.js";
+import { KEPT, LINK, Session, VARIATIONS, said, textOf } from "./session.js";
 import { Settings } from "./settings.js";
 import { Player, Sound } from "./sound.js";
 import { showWhy } from "./why.js";
 
+const NOT_KEPT = "This browser has no room to keep the session: take the .mid.";
 const EXAMPLES = [
   ["Twinkle, twinkle", "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"],
   ["Ode to Joy", "E5 E5 F5 G5 G5 F5 E5 D5 C5 C5 D5 E5 E5:1.5 D5:.5 D5:2"],
@@ -27,18 +30,25 @@ const EXAMPLES = [
   ["Chords", "Am:2 F C G7 Am:4"],
   ["Two voices", "C5:2 B4:1 C5 D5:2 E5 / C4:2 G3 B3 C4"],
 ];
+const DRUMS = 128;
+const [SLOWEST, FASTEST] = [16, 300]; // tempi that a piece can have
 const byId = (id) => document.getElementById(id);
 
 if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token, which is a cookie now
 const session = new Session();
 const sound = new Sound();
-const settings = new Settings(() => soon(check));
+const settings = new Settings(() => {
+  keepSoon();
+  soon(check);
+}, retime);
 const roll = new Roll(byId("roll"), [], byId("cursor"));
 const piano = new Piano(byId("piano"), press, release);
 const recorder = new Recorder(sound, addRecorded);
 const player = new Player(sound, heard, onStep);
 const server = new Server((isThere) => {
+  const isBack = isThere && !byId("gone").hidden;
   byId("gone").hidden = isThere;
+  if (isBack) say("The server is back.");
   if (isThere) listModels();
   else writing = null;
   enable();
@@ -66,7 +76,15 @@ function current() {
   return writing.shown.piece;
 }
 
+// What is played along: what there is; while one records, without the notes that are played to it.
 function heard() {
+  if (recorder.isOn)
+    return {
+      piece: recorder.piece,
+      clock: recorder.clock,
+      isComplete: false,
+      frontier: Infinity,
+    };
   const piece = current();
   const row = writing?.rows[writing.row];
   if (heard.piece !== piece) Object.assign(heard, { piece, clock: clockOf(piece) });
@@ -109,8 +127,10 @@ function change(piece, label, more = {}) {
 function show() {
   const piece = current();
   focus = -1;
+  server.forget("explain"); // of what is no longer shown
   Object.assign(roll, { focus: null, looks: null });
   byId("why").hidden = true;
+  if (!player.isPlaying) roll.cursor = cursor || null;
   if (!writing)
     roll.selection =
       roll.selection && piece && roll.selection[1] <= piece.bars.length ? roll.selection : null;
@@ -119,12 +139,20 @@ function show() {
   legend();
   cards();
   engraveSoon();
+  if (session.now !== keepSoon.state) keepSoon();
 }
 
 function redraw() {
-  const piece = current();
+  const piece = recorder.isOn ? withRecorded() : current();
   byId("roll-empty").hidden = Boolean(piece?.notes.length);
   if (piece) roll.show(piece);
+}
+
+// What there is with what is being recorded, up to the bar that it is in.
+function withRecorded() {
+  const added = recorder.played().map(ownNote);
+  const piece = withRoom(recorder.piece, recorder.step + 1);
+  return withNotes(piece, [...piece.notes, ...added]);
 }
 
 // Draws what is being written, a few times a second: drawing must not hold up who writes, on one core.
@@ -142,22 +170,23 @@ function drawSoon() {
 
 function enable() {
   const isReady = Boolean(plays) && byId("gone").hidden,
-    has = Boolean(current()?.notes.length);
+    has = Boolean(current()?.notes.length),
+    hasOneVoice = plays?.programs.filter(([program]) => program !== DRUMS).length === 1;
   for (const button of document.querySelectorAll("[data-how]")) {
     const how = button.dataset.how;
     button.disabled =
       !isReady ||
       Boolean(writing) ||
       (!has && how !== "continue") ||
+      (hasOneVoice && (how === "harmonize" || how === "accompany")) ||
       (how === "rewrite" && !roll.selection);
   }
-  byId("about-action").textContent = writing
-    ? ""
-    : !has
-      ? "Without notes, the model begins by itself."
-      : !roll.selection
-        ? "To rewrite, drag over bars in the roll."
-        : `${describeBars(roll.selection)} selected.`;
+  const hints = [];
+  if (hasOneVoice) hints.push("This model plays one voice: it adds none to yours.");
+  if (!has) hints.push("Without notes, the model begins by itself.");
+  else if (roll.selection) hints.push(`${describeBars(roll.selection)} selected.`);
+  else hints.push("To rewrite, drag over bars, or tap the numbers of the first and the last.");
+  byId("about-action").textContent = writing ? "" : hints.join(" ");
   byId("stop-writing").hidden = !writing;
   byId("undo").disabled = !session.canUndo;
   byId("redo").disabled = !session.canRedo;
@@ -192,35 +221,58 @@ function legend() {
 
 // --- notes in
 
-function startedPiece() {
-  if (session.now) return session.now.piece;
+function freshPiece() {
   const { meter, tempo } = settings.get();
-  const [slowest, fastest, levels] = plays.tempos;
-  return emptyPiece(
-    plays,
-    meter ?? [4, 4],
-    tempo ?? (levels === 1 ? slowest : Math.min(fastest, Math.max(slowest, 96))),
-  );
+  return emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempo);
 }
+
+const startedPiece = () => (session.now?.piece.notes.length ? session.now.piece : freshPiece());
+
+const ownNote = ([onset, duration, pitch]) => [
+  onset,
+  duration,
+  pitch,
+  plays.velocity,
+  ownVoice(),
+  1,
+];
 
 function addNotes(notes, label) {
   if (!plays || !notes.length) return;
   const piece = startedPiece();
-  const added = notes.map(([onset, duration, pitch]) => [
-    onset,
-    duration,
-    pitch,
-    plays.velocity,
-    ownVoice(),
-    1,
-  ]);
+  const added = notes.map(ownNote);
   const there = new Set(added.map(keyOf));
+  cursor = 0;
   change(
     withNotes(piece, [...piece.notes.filter((note) => !there.has(keyOf(note))), ...added]),
     label,
   );
-  cursor = 0;
   roll.keepInView(notes.at(-1)[0]);
+}
+
+// Plays what there is, and what is written from now on, at the tempo that was chosen.
+function retime() {
+  const { tempo } = settings.get(),
+    now = session.now;
+  if (writing || recorder.isOn || !now?.piece.notes.length || plays.grid === "seconds") return;
+  if (!(tempo >= SLOWEST && tempo <= FASTEST)) return; // it is said beside the control
+  if (now.piece.tempo.every(([bpm]) => bpm === Math.round(tempo))) return;
+  const retimed = (piece) => ({ ...piece, tempo: piece.tempo.map(() => [Math.round(tempo)]) });
+  const asked = (written) => ({
+    ...written,
+    piece: retimed(written.piece),
+    settings: { ...written.settings, tempo },
+    ...(written.written && { written: asked(written.written) }),
+  });
+  const at = player.isPlaying ? Math.floor(onStep.last) : null;
+  change(retimed(now.piece), "tempo", {
+    ...now,
+    label: "tempo",
+    piece: retimed(now.piece),
+    written: now.written && asked(now.written),
+    variations: now.variations?.map(retimed) ?? null,
+  });
+  if (at !== null) player.play(at);
 }
 
 function press(pitch) {
@@ -246,35 +298,53 @@ function release(pitch) {
   recorder.release(pitch);
 }
 
+// The bar that one records from: that of the cursor, or the first after all notes.
+function recordedBar(piece) {
+  const starts = barStarts(piece),
+    end = lastEnd(piece);
+  if (cursor < end) return starts.findLastIndex((start) => start <= cursor);
+  const free = starts.findIndex((start) => start >= end);
+  return free < 0 ? piece.bars.length : free;
+}
+
 function addRecorded(notes) {
+  player.stop();
+  const before = lastEnd(recorder.piece);
+  addNotes(notes, "recording");
+  const piece = current();
   if (notes.length) {
-    addNotes(notes, "recording");
-    say(`Recorded ${notes.length} notes.`);
-  } else say("Nothing was played.");
+    // what goes on after the end is gone on with; what was played over the music is listened to
+    const isOver = lastEnd(piece) <= before;
+    cursor = isOver ? recorder.at : lastEnd(piece);
+    say(`Recorded ${notes.length} notes. Undo takes them away.`);
+  } else {
+    redraw();
+    say("Nothing was played.");
+  }
+  onStepAt(cursor);
 }
 
 function toggleRecord() {
-  const button = byId("record");
   if (recorder.isOn) recorder.stop();
-  else if (plays) {
-    const piece = startedPiece(),
-      starts = barStarts(piece),
-      end = lastEnd(piece);
-    const beats = Math.max(1, Math.round((piece.bars.at(-1)[0] * 4) / piece.bars.at(-1)[1]));
+  else if (plays && !writing) {
     player.stop();
-    recorder.start(
-      {
-        tempo: piece.tempo.at(-1)[0],
-        beats,
-        steps: piece.steps,
-        at: piece.notes.length ? (starts.find((start) => start >= end) ?? starts.at(-1)) : 0,
-      },
-      () => say("Recording. Press Stop when you are done."),
+    const piece = startedPiece(),
+      bar = recordedBar(piece);
+    const begin = recorder.start({ piece, clock: clockOf(piece), bar }, () =>
+      say("Recording. Press Stop when you are done."),
     );
+    player.play(recorder.at, begin);
     say("One bar of clicks, then play.");
   }
-  button.textContent = recorder.isOn ? "Stop" : "Record";
-  button.setAttribute("aria-pressed", recorder.isOn);
+  byId("record").textContent = recorder.isOn ? "Stop" : "Record";
+  byId("record").setAttribute("aria-pressed", recorder.isOn);
+}
+
+// Ends what goes on: nothing of it is lost.
+function settle() {
+  if (recorder.isOn) toggleRecord();
+  stopWriting();
+  player.stop();
 }
 
 function read(text) {
@@ -285,11 +355,12 @@ function read(text) {
 }
 
 function taken(told, label) {
-  player.stop();
+  settle();
   cursor = 0;
   roll.selection = null;
   change(told.read, label, { before: null });
-  say([`${told.read.notes.length} notes`, ...told.changes].join("; ") + ".");
+  const found = told.found ?? `${told.read.notes.length} notes`;
+  say([found, ...told.changes].join("; ") + ".");
 }
 
 async function openFile(file) {
@@ -305,11 +376,15 @@ async function openFile(file) {
 // --- writing
 
 function request(how, more = {}) {
+  const piece = startedPiece(),
+    asked = settings.get();
+  const hasAnyTempo = plays.has_one_tempo && plays.grid === "beats"; // of its own it has one
+  if (hasAnyTempo && piece.grid === "beats") asked.tempo ??= piece.tempo[0][0];
   return {
     model: byId("model").value,
     how,
-    piece: session.now?.piece ?? startedPiece(),
-    settings: settings.get(),
+    piece,
+    settings: asked,
     variations: VARIATIONS,
     random_seed: seed,
     ...more,
@@ -318,9 +393,9 @@ function request(how, more = {}) {
 
 function write(how, more = {}) {
   if (!plays || writing) return;
+  settle();
   seed = (seed + 1) % 2 ** 31;
   sound.wake();
-  player.stop();
   if (how === "rewrite") more = { bars: roll.selection, ...more };
   const message = request(how, more),
     clicked = performance.now();
@@ -379,12 +454,16 @@ function finish(pieces) {
   writing = null;
   page.firstNoteMilliseconds = first;
   change(variations[row], message.how, { written: message, variations, chosen: row });
-  say(
-    [
-      `Wrote ${variations.length === 1 ? "one piece" : `${variations.length} variations`}`,
-      ...changes,
-    ].join("; ") + ".",
-  );
+  const wrote =
+    variations.length === 1 ? "Wrote one piece" : `Wrote ${variations.length} variations`;
+  say([wrote, ...changes, ...rewrittenOwn(message, base)].join("; ") + ".");
+}
+
+// Says how many of a person's own notes stood in the bars that were rewritten.
+function rewrittenOwn(message, base) {
+  const count = (piece) => piece.notes.filter((note) => note[5]).length;
+  const gone = message.how === "rewrite" ? count(message.piece) - count(base) : 0;
+  return gone > 0 ? [`${gone} of your notes were in these bars: Undo brings them back`] : [];
 }
 
 function failed(told) {
@@ -464,39 +543,51 @@ function choose(number) {
 
 // --- why a note
 
+const numberIn = (piece, note) => piece.notes.findIndex((its) => keyOf(its) === keyOf(note));
+
 function explain(note) {
   const piece = current();
   if (writing || !note || !plays) return;
   const { piece: at, written } = note[5]
     ? { piece, written: null }
-    : session.origin((p) => p.notes.some((n) => keyOf(n) === keyOf(note)));
-  const number = at.notes.findIndex((n) => keyOf(n) === keyOf(note));
+    : session.origin((its) => numberIn(its, note) >= 0);
   roll.focus = note;
   roll.looks = null;
   redraw();
   sound.note(note[4], note[2], note[3], undefined, 0.6);
-  server.ask(
-    "explain",
-    { model: byId("model").value, piece: at, note: number, written },
-    (told) => {
-      if (told.error) return say(told.error, true);
-      if (told.explained === undefined) return;
-      const shares = piece.notes.map((n) => {
-        const i = at.notes.findIndex((m) => keyOf(m) === keyOf(n));
-        return told.looked_at[i] ?? 0;
-      });
-      roll.looks = { note, shares };
-      redraw();
-      byId("why").hidden = false;
-      const { number: bar, beat } = where(piece, note[0]);
-      byId("why-title").textContent =
-        `Why ${noteName(note[2])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
-      showWhy(byId("why-body"), told, note, nameOf, (program, pitch) => {
-        write("instead", { instead: [note[0], note[1], pitch, note[3], program] });
-      });
-      say(`${told.alternatives.length} alternatives for ${noteName(note[2])}.`);
-    },
-  );
+  const question = { model: byId("model").value, piece: at, note: numberIn(at, note), written };
+  server.ask("explain", question, (told) => {
+    if (told.error) return say(told.error, true);
+    if (told.explained === undefined) return;
+    const shares = piece.notes.map((its) => told.looked_at[numberIn(at, its)] ?? 0);
+    roll.looks = { note, shares };
+    redraw();
+    byId("why").hidden = false;
+    const { number: bar, beat } = where(piece, note[0]);
+    byId("why-title").textContent =
+      `Why ${noteName(note[2])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
+    showWhy(byId("why-body"), told, note, nameOf, (program, pitch) =>
+      take(note, program, pitch, written),
+    );
+    say(`${told.alternatives.length} alternatives for ${noteName(note[2])}.`);
+  });
+}
+
+// Takes another note in the place of one. What follows is written anew, by the request that wrote
+// the note; one's own note is another one, and that is all.
+function take(note, program, pitch, written) {
+  const piece = current();
+  if (!note[5]) {
+    const asked = written?.how === "instead" ? written.written : written;
+    const its = { note: numberIn(piece, note), instead: [pitch, program], written: asked ?? null };
+    return write("instead", its);
+  }
+  settle();
+  const other = [note[0], note[1], pitch, note[3], program, 1];
+  const gone = [keyOf(note), keyOf(other)];
+  const rest = piece.notes.filter((its) => !gone.includes(keyOf(its)));
+  change(withNotes(piece, [...rest, other]), noteName(pitch));
+  say(`${noteName(pitch)} in the place of ${noteName(note[2])}.`);
 }
 
 // --- playing
@@ -511,13 +602,15 @@ function onStep(step) {
     setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
     onStep.last = step;
   }
-  if (roll.piece) roll.moveTo(step);
+  if (recorder.isOn) redraw();
+  if (roll.piece) roll.moveTo(step ?? (cursor || null));
 }
 
 function togglePlay() {
+  if (recorder.isOn) return toggleRecord();
   if (player.isPlaying) {
-    player.stop();
     cursor = Math.floor(onStep.last ?? 0);
+    player.stop();
     return;
   }
   const piece = current();
@@ -536,34 +629,20 @@ function onRollPointer() {
     return roll.find(event.clientX - box.left, event.clientY - box.top);
   };
   canvas.addEventListener("pointerdown", (event) => {
-    if (roll.piece?.notes.length && !writing && event.button === 0)
+    if (roll.piece?.notes.length && !writing && !recorder.isOn && event.button === 0)
       from = { ...place(event), x: event.clientX };
   });
   addEventListener("pointermove", (event) => {
-    if (
-      !from ||
-      Math.abs(event.clientX - from.x) < 6 ||
-      (event.pointerType === "touch" && !from.isRuler)
-    )
-      return;
-    const to = place(event);
-    roll.selection = [Math.min(from.bar, to.bar), Math.max(from.bar, to.bar) + 1];
+    if (!from || Math.abs(event.clientX - from.x) < 6) return;
+    if (event.pointerType === "touch") return; // it scrolls
     from.isDrag = true;
-    redraw();
-    enable();
+    select(from.bar, place(event).bar);
   });
   addEventListener("pointerup", () => {
-    if (!from) return;
-    if (from.isDrag) say(`${describeBars(roll.selection)} selected.`);
-    else if (from.isRuler) {
-      roll.selection =
-        roll.selection?.[0] === from.bar && roll.selection[1] === from.bar + 1
-          ? null
-          : [from.bar, from.bar + 1];
-      redraw();
-      enable();
-    } else if (from.note) explain(from.note);
-    else {
+    if (from?.isDrag) sayBars();
+    else if (from?.isRuler) tapBar(from.bar);
+    else if (from?.note) explain(from.note);
+    else if (from) {
       cursor = Math.floor(from.step);
       if (player.isPlaying) player.play(cursor);
       else onStepAt(cursor);
@@ -573,6 +652,32 @@ function onRollPointer() {
   addEventListener("pointercancel", () => {
     from = null;
   });
+}
+
+// Selects bars from one to another, both of them included.
+function select(bar, other) {
+  roll.selection = [Math.min(bar, other), Math.max(bar, other) + 1];
+  redraw();
+  enable();
+}
+
+const sayBars = () => say(`${describeBars(roll.selection)} selected.`);
+
+// The number of a bar is tapped: the first to select, then the last; the same again selects nothing.
+function tapBar(bar) {
+  const [first, end] = roll.selection ?? [];
+  if (first === bar && end === bar + 1) return selectNothing();
+  select(end === first + 1 ? first : bar, bar);
+  sayBars();
+}
+
+function selectNothing() {
+  server.forget("explain");
+  roll.selection = roll.looks = roll.focus = null;
+  byId("why").hidden = true;
+  redraw();
+  enable();
+  say("Nothing selected.");
 }
 
 function onStepAt(step) {
@@ -592,10 +697,8 @@ function onRollKey(event) {
         return [bar, bar];
       })();
     const until = Math.min(piece.bars.length, Math.max(first + 1, end + step));
-    roll.selection = [first, until];
-    say(`${describeBars(roll.selection)} selected.`);
-    redraw();
-    enable();
+    select(first, until - 1);
+    sayBars();
   } else if (step) {
     focus = Math.min(piece.notes.length - 1, Math.max(0, focus + step));
     const note = piece.notes[focus],
@@ -606,13 +709,8 @@ function onRollKey(event) {
     sound.note(note[4], note[2], note[3], undefined, 0.4);
     say(`${roll.words(note, nameOf(note[4]))}, bar ${number}, beat ${beat}.`);
   } else if (event.key === "Enter" && focus >= 0) explain(piece.notes[focus]);
-  else if (event.key === "Escape") {
-    roll.selection = roll.looks = roll.focus = null;
-    byId("why").hidden = true;
-    redraw();
-    enable();
-    say("Nothing selected.");
-  } else return;
+  else if (event.key === "Escape") selectNothing();
+  else return;
   event.preventDefault();
 }
 
@@ -661,16 +759,19 @@ async function takeAway(button) {
   }
 }
 
+const around = () => ({
+  v: 2,
+  model: byId("model").value,
+  settings: settings.saved(),
+  seed,
+  text: byId("text").value,
+});
+
 async function copyLink() {
-  const text = await toLink(session, {
-    v: 2,
-    model: byId("model").value,
-    settings: settings.saved(),
-    seed,
-    text: byId("text").value,
-  });
+  const text = await textOf(session, around(), LINK);
   if (!text) return say("This piece is too long for a link: take the .mid.", true);
   history.replaceState(null, "", `#s=${text}`);
+  keepSoon.state = session.now;
   try {
     await navigator.clipboard.writeText(location.href);
     say("The link is in the clipboard, and in the address.");
@@ -679,12 +780,29 @@ async function copyLink() {
   }
 }
 
-async function restoreLink() {
-  const text = location.hash.match(/^#s=([\w-]+)$/)?.[1];
+// Keeps the session in the browser as it has become; a link in the address is of another one now.
+async function keepSoon() {
+  if (!session.now || writing) return;
+  if (location.hash) history.replaceState(null, "", location.pathname);
+  keepSoon.state = session.now;
+  keepSoon.isAgain = keepSoon.isBusy;
+  if (keepSoon.isBusy) return;
+  keepSoon.isBusy = true;
+  const text = await textOf(session, around(), KEPT);
+  keepSoon.isBusy = false;
+  if (keepSoon.isAgain) keepSoon();
+  else if (!keep(text)) byId("about-keeping").textContent = NOT_KEPT;
+}
+
+// Brings back what a link in the address holds, or what this browser has kept.
+async function restore() {
+  const link = location.hash.match(/^#s=([\w-]+)$/)?.[1],
+    text = link ?? kept();
   if (!text) return;
   try {
-    const data = await fromLink(text);
+    const data = await said(text, link ? LINK : KEPT);
     session.unpack(data);
+    keepSoon.state = session.now;
     if ([...byId("model").options].some((its) => its.value === data.model))
       byId("model").value = data.model;
     await chooseModel();
@@ -692,9 +810,11 @@ async function restoreLink() {
     byId("text").value = String(data.text ?? "").slice(0, 4000);
     if (Number.isInteger(data.seed) && data.seed >= 0) seed = data.seed;
     show();
-    say("The session is as it was when the link was made.");
+    if (link) say("The session is as it was when the link was made.");
+    else if (session.now.piece.notes.length)
+      say("Your music is as you left it. New begins an empty page.");
   } catch {
-    say("The link in the address is damaged: it was left alone.", true);
+    if (link) say("The link in the address is damaged: it was left alone.", true);
   }
 }
 
@@ -726,7 +846,7 @@ async function listModels() {
     await listNames();
     const isFirst = !plays;
     await chooseModel();
-    if (isFirst) await restoreLink();
+    if (isFirst) await restore();
   } catch {
     byId("gone").hidden = false;
   }
@@ -747,7 +867,7 @@ function chooseModel() {
         was = voice.value;
       voice.replaceChildren(
         ...plays.programs
-          .filter(([program]) => program !== 128)
+          .filter(([program]) => program !== DRUMS)
           .map(([program, name]) =>
             Object.assign(document.createElement("option"), { value: program, textContent: name }),
           ),
@@ -777,6 +897,7 @@ for (const [name, text] of EXAMPLES) {
   });
   byId("examples").append(button);
 }
+byId("text").addEventListener("input", keepSoon);
 byId("text-form").addEventListener("submit", (event) => {
   event.preventDefault();
   read(byId("text").value);
@@ -785,7 +906,10 @@ byId("file").addEventListener("change", (event) => {
   openFile(event.target.files[0]);
   event.target.value = "";
 });
-byId("model").addEventListener("change", chooseModel);
+byId("model").addEventListener("change", () => {
+  settle();
+  chooseModel();
+});
 byId("model").addEventListener("focus", () => listNames().catch(() => {}));
 byId("lower").addEventListener("click", () => piano.scroll(-1));
 byId("higher").addEventListener("click", () => piano.scroll(1));
@@ -821,41 +945,44 @@ byId("to-start").addEventListener("click", () => {
   if (player.isPlaying) player.play(0);
   else onStepAt(0);
 });
-byId("undo").addEventListener("click", () => {
-  player.stop();
-  session.undo();
+function goTo(move, word) {
+  settle();
+  move();
   cursor = 0;
   show();
-  say("Undone.");
-});
-byId("redo").addEventListener("click", () => {
-  player.stop();
-  session.redo();
-  cursor = 0;
-  show();
-  say("Redone.");
-});
+  say(word);
+}
+byId("undo").addEventListener("click", () => goTo(() => session.undo(), "Undone."));
+byId("redo").addEventListener("click", () => goTo(() => session.redo(), "Redone."));
 byId("clear").addEventListener("click", () => {
-  player.stop();
-  if (plays) {
-    const { meter, tempo } = settings.get();
-    change(emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempos[0]), "new", { before: null });
-  }
+  if (!plays) return;
+  settle();
   cursor = 0;
+  change(freshPiece(), "new", { before: null });
   say("An empty page. Undo brings the music back.");
 });
 byId("roll").addEventListener("keydown", onRollKey);
 onRollPointer();
-addEventListener("keydown", (event) => {
-  if (event.target.closest?.("input, select, textarea, button, summary, a")) return;
+// Space plays and Ctrl+Z undoes wherever the focus is, but where one types; what has the focus by the
+// keyboard keeps its own space, but for the keys of the piano, which Enter plays.
+function isForPage(event) {
+  const { target } = event;
+  if (isTyping(target)) return false;
   if (event.key === " ") {
-    event.preventDefault();
-    togglePlay();
+    const isControl =
+      target.matches?.("button, input, summary, a") && target.matches(":focus-visible");
+    return !isControl || target.matches(".key");
   }
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
-    event.preventDefault();
-    byId(event.shiftKey ? "redo" : "undo").click();
-  }
+  return (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z";
+}
+addEventListener("keydown", (event) => {
+  if (!isForPage(event)) return;
+  event.preventDefault();
+  if (event.key !== " ") byId(event.shiftKey ? "redo" : "undo").click();
+  else if (!event.repeat) togglePlay();
+});
+addEventListener("keyup", (event) => {
+  if (event.key === " " && isForPage(event)) event.preventDefault(); // no click of the button
 });
 for (const kind of ["dragover", "dragleave", "drop"])
   addEventListener(kind, (event) => {
@@ -893,6 +1020,7 @@ const page = {
   firstNoteMilliseconds: null,
   level: () => sound.level(),
   piece: current,
+  shown: () => roll.piece,
   session,
 };
 globalThis.etude = page;

@@ -6,6 +6,10 @@ const LOWEST = 48,
 const LETTERS = ["a", "w", "s", "e", "d", "f", "t", "g", "y", "h", "u", "j", "k", "o", "l", "p"];
 const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
 
+// Whether one types into an element, so that keys are its own.
+export const isTyping = (element) =>
+  Boolean(element.closest?.("select, textarea, input[type=text], input[type=number]"));
+
 export class Piano {
   constructor(element, onPress, onRelease) {
     Object.assign(this, {
@@ -97,13 +101,7 @@ export class Piano {
   }
 
   onLetter(event) {
-    if (
-      event.repeat ||
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      event.target.closest?.("input, select, textarea")
-    )
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target))
       return;
     const letter = event.key.toLowerCase(),
       at = LETTERS.indexOf(letter);

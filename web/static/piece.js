@@ -7,6 +7,14 @@ export const noteName = (pitch) => NAMES[pitch % 12] + (Math.floor(pitch / 12) -
 export const keyOf = (note) => `${note[0]}/${note[4]}/${note[2]}`;
 export const barSteps = (numerator, denominator, steps) =>
   Math.ceil((numerator * 4 * steps) / denominator);
+const hasUpbeat = ({ bars: [[numerator, denominator, length]], steps }) =>
+  length < barSteps(numerator, denominator, steps);
+
+// Steps of a beat: of three eighths in 6/8, 9/8 and 12/8.
+const beatSteps = (numerator, denominator, steps) => {
+  const isCompound = numerator % 3 === 0 && numerator > 3 && denominator >= 8;
+  return ((isCompound ? 3 : 1) * 4 * steps) / denominator;
+};
 
 export function emptyPiece(plays, meter, tempo) {
   const [numerator, denominator] = plays.grid === "seconds" ? [1, 4] : meter;
@@ -59,6 +67,42 @@ export function withBars(piece, count) {
   };
 }
 
+// The piece with bars up to a step.
+export function withRoom(piece, step) {
+  const end = barStarts(piece).at(-1),
+    [numerator, denominator] = piece.bars.at(-1);
+  const missing = Math.ceil((step - end) / barSteps(numerator, denominator, piece.steps));
+  return missing > 0 ? withBars(piece, missing) : piece;
+}
+
+// The number of a bar as people count, and its beats: one in each row, [beat from 1, its step].
+// A bar after the last is like the last; an upbeat has the last beats of a whole bar.
+export function barOf(piece, bar) {
+  const [numerator, denominator, its] = piece.bars[bar] ?? piece.bars.at(-1);
+  const whole = barSteps(numerator, denominator, piece.steps),
+    length = bar < piece.bars.length ? its : whole,
+    beat = beatSteps(numerator, denominator, piece.steps);
+  const missing = bar === 0 ? whole - length : 0;
+  const beats = [];
+  for (let number = 1; (number - 1) * beat < whole; number++) {
+    const step = (number - 1) * beat - missing;
+    if (step >= 0 && step < length) beats.push([number, step]);
+  }
+  return { number: bar + (hasUpbeat(piece) ? 0 : 1), beat, missing, beats };
+}
+
+// The beats from the beginning of a bar on, without end: their steps, and whether a bar begins.
+export function* beatsFrom(piece, bar) {
+  const starts = barStarts(piece);
+  for (let start = starts[bar]; ; bar++) {
+    for (const [number, step] of barOf(piece, bar).beats) {
+      yield { step: start + step, isFirst: number === 1 };
+    }
+    const [numerator, denominator] = piece.bars.at(-1);
+    start = starts[bar + 1] ?? start + barSteps(numerator, denominator, piece.steps);
+  }
+}
+
 // Seconds at which a step falls: a function, since the sums are made once.
 export function clockOf(piece) {
   const starts = barStarts(piece),
@@ -87,14 +131,14 @@ export function clockOf(piece) {
   };
 }
 
+// The bar of a step: its index, its number as people count, and the beat.
 export function where(piece, step) {
   const starts = barStarts(piece);
   let bar = starts.findIndex((start) => start > step) - 1;
   if (bar < 0) bar = piece.bars.length - 1;
-  const upbeat =
-    piece.bars[0][2] < barSteps(piece.bars[0][0], piece.bars[0][1], piece.steps) ? 1 : 0;
-  const beat = (step - starts[bar]) / piece.steps + 1;
-  return { bar, number: bar + 1 - upbeat, beat: Math.round(beat * 100) / 100 };
+  const { number, beat, missing } = barOf(piece, bar);
+  const place = (step - starts[bar] + missing) / beat + 1;
+  return { bar, number, beat: Math.round(place * 100) / 100 };
 }
 
 // Whether something that came out of a link is a piece; the server checks the rest.

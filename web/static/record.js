@@ -1,68 +1,81 @@
-// Playing in time: a bar of clicks, then what is pressed is put on the grid.
+// Playing in time: a bar of clicks, then what is pressed is put on the grid of the piece.
+import { barOf, barStarts, beatsFrom } from "./piece.js";
+
+const AHEAD = 0.3; // seconds that clicks are handed to the audio clock in advance
+
 export class Recorder {
   constructor(sound, onNotes) {
     Object.assign(this, { sound, onNotes, isOn: false });
   }
 
-  // Begins at a step of the piece, at a tempo; the grid is `steps` a quarter note. `onCounted` when the count is over.
-  start({ tempo, beats, steps, at }, onCounted) {
+  // Begins with a bar of a piece, by its clock; `onCounted` when the count is over.
+  // Gives the time of the audio clock at which that bar begins.
+  start({ piece, clock, bar }, onCounted) {
     this.sound.wake();
-    Object.assign(this, {
-      isOn: true,
-      steps,
-      at,
-      beatSeconds: 60 / tempo,
-      notes: [],
-      open: new Map(),
+    const at = barStarts(piece)[bar],
+      { beat, beats } = barOf(piece, Math.max(1, bar)); // an upbeat is counted in by a whole bar
+    const perBeat = clock.seconds(at + beat) - clock.seconds(at);
+    const begin = this.sound.context.currentTime + 0.1 + beats.length * perBeat;
+    Object.assign(this, { isOn: true, piece, clock, at, begin, notes: [], open: new Map() });
+    beats.forEach((_, number) => {
+      this.sound.click(begin - (beats.length - number) * perBeat, number === 0);
     });
-    this.begin = this.sound.context.currentTime + 0.1 + beats * this.beatSeconds;
-    this.nextClick = -beats;
+    const coming = beatsFrom(piece, bar);
+    let click = coming.next().value;
     this.timer = setInterval(() => {
-      if (onCounted && this.sound.context.currentTime >= this.begin) {
+      if (onCounted && this.sound.context.currentTime >= begin) {
         onCounted();
         onCounted = null;
       }
-      while (
-        this.begin + this.nextClick * this.beatSeconds <
-        this.sound.context.currentTime + 0.3
-      ) {
-        this.sound.click(
-          this.begin + this.nextClick * this.beatSeconds,
-          this.nextClick % beats === 0,
-        );
-        this.nextClick += 1;
+      while (this.timeOf(click.step) < this.sound.context.currentTime + AHEAD) {
+        this.sound.click(this.timeOf(click.step), click.isFirst);
+        click = coming.next().value;
       }
     }, 50);
+    return begin;
+  }
+
+  timeOf(step) {
+    return this.begin + this.clock.seconds(step) - this.clock.seconds(this.at);
+  }
+
+  // The step that it is now; before the first while it is counted in.
+  get step() {
+    return this.clock.step(
+      this.clock.seconds(this.at) + this.sound.context.currentTime - this.begin,
+    );
   }
 
   press(pitch) {
-    if (this.isOn) this.open.set(pitch, this.sound.context.currentTime);
+    if (this.isOn) this.open.set(pitch, this.step);
   }
 
   release(pitch) {
-    const began = this.open?.get(pitch);
-    if (!this.isOn || began === undefined) return;
+    if (!this.isOn || !this.open.has(pitch)) return;
+    this.notes.push([this.open.get(pitch), this.step, pitch]);
     this.open.delete(pitch);
-    this.notes.push([this.quantized(began), this.quantized(this.sound.context.currentTime), pitch]);
   }
 
-  // The nearest sixteenth.
-  quantized(time) {
-    const sixteenth = this.steps / 4;
-    return Math.round(((time - this.begin) / this.beatSeconds) * 4) * sixteenth;
+  // What was played until now, on the grid, what is held included: [onset, duration, pitch].
+  played() {
+    const held = [...this.open].map(([pitch, began]) => [began, this.step, pitch]);
+    // the nearest sixteenth; where there is no beat, as it was played
+    const unit = this.piece.grid === "seconds" ? 1 : this.piece.steps / 4;
+    const quantized = (step) => Math.round((step - this.at) / unit) * unit;
+    return [...this.notes, ...held]
+      .map(([began, ended, pitch]) => [quantized(began), quantized(ended), pitch])
+      .filter(([began]) => began > -this.piece.steps) // a beat early at most
+      .map(([began, ended, pitch]) => {
+        const from = Math.max(0, began);
+        return [Math.round(this.at + from), Math.round(Math.max(unit, ended - from)), pitch];
+      });
   }
 
   stop() {
     clearInterval(this.timer);
-    for (const pitch of [...(this.open?.keys() ?? [])]) this.release(pitch);
+    this.sound.silence();
+    const notes = this.played();
     this.isOn = false;
-    const sixteenth = Math.round(this.steps / 4);
-    const inTime = this.notes.filter(([onset]) => onset > -this.steps); // a beat early at most
-    this.onNotes(
-      inTime.map(([onset, end, pitch]) => {
-        const from = Math.max(0, onset);
-        return [Math.round(this.at + from), Math.max(sixteenth, Math.round(end - from)), pitch];
-      }),
-    );
+    this.onNotes(notes);
   }
 }

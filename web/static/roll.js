@@ -1,7 +1,8 @@
 // The piano roll on a canvas: notes, bars, the cursor, what is selected, what was looked at.
-import { barStarts, barSteps, noteName } from "./piece.js";
+import { barOf, barStarts, noteName } from "./piece.js";
 
 const RULER = 22; // pixels, in which bars are numbered and selected
+const RULER_OF_FINGERS = 44;
 const LEAST_BAR = 84; // pixels of a bar, before the roll scrolls
 const MOST_WIDTH = 16000;
 
@@ -61,7 +62,7 @@ export class Roll {
     if (!this.mark) return;
     this.mark.hidden = this.cursor === null;
     if (this.cursor !== null)
-      this.mark.style.transform = `translateX(${this.at.x(this.cursor) - 1}px)`;
+      this.mark.style.transform = `translateX(${Math.min(this.at.x(this.cursor), this.at.width - 1) - 1}px)`;
   }
 
   colorOf(note) {
@@ -92,7 +93,8 @@ export class Roll {
       if (high < 127) high++;
       if (low > 0) low--;
     }
-    const top = isSmall ? 3 : RULER + 6,
+    const ruler = matchMedia("(pointer: coarse)").matches ? RULER_OF_FINGERS : RULER;
+    const top = isSmall ? 3 : ruler + 6,
       bottom = isSmall ? 3 : 8;
     const row = (height - top - bottom) / (high - low + 1);
     return {
@@ -102,6 +104,7 @@ export class Roll {
       low,
       high,
       row,
+      ruler,
       top,
       x: (step) => (step / steps) * width,
       step: (x) => (x / width) * steps,
@@ -149,10 +152,9 @@ export class Roll {
     }
     pen.font = "12px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    const upbeat =
-      piece.bars[0][2] < barSteps(piece.bars[0][0], piece.bars[0][1], piece.steps) ? 1 : 0;
-    piece.bars.forEach((bar, number) => {
-      const x = Math.round(at.x(at.starts[number])) + 0.5;
+    piece.bars.forEach((_, index) => {
+      const { number, beats } = barOf(piece, index);
+      const x = Math.round(at.x(at.starts[index])) + 0.5;
       pen.strokeStyle = color("--line");
       pen.lineWidth = 1;
       pen.beginPath();
@@ -161,20 +163,21 @@ export class Roll {
       pen.stroke();
       pen.globalAlpha = 0.45;
       pen.beginPath();
-      for (let step = piece.steps; step < bar[2]; step += piece.steps) {
-        const beat = Math.round(at.x(at.starts[number] + step)) + 0.5;
-        pen.moveTo(beat, RULER);
+      for (const [, step] of beats) {
+        if (step === 0) continue;
+        const beat = Math.round(at.x(at.starts[index] + step)) + 0.5;
+        pen.moveTo(beat, at.ruler);
         pen.lineTo(beat, at.height);
       }
       pen.stroke();
       pen.globalAlpha = 1;
       pen.fillStyle = color("--soft");
-      pen.fillText(String(number + 1 - upbeat), x + 5, RULER / 2 + 1);
+      pen.fillText(String(number), x + 5, at.ruler / 2 + 1);
     });
     pen.beginPath();
     pen.strokeStyle = color("--line");
-    pen.moveTo(0, RULER + 0.5);
-    pen.lineTo(at.width, RULER + 0.5);
+    pen.moveTo(0, at.ruler + 0.5);
+    pen.lineTo(at.width, at.ruler + 0.5);
     pen.stroke();
   }
 
@@ -225,7 +228,7 @@ export class Roll {
       pen.moveTo(x1, y1);
       pen.quadraticCurveTo(
         (x0 + x1) / 2,
-        Math.max(RULER, Math.min(y0, y1) - 18 - 40 * (share / most)),
+        Math.max(at.ruler, Math.min(y0, y1) - 18 - 40 * (share / most)),
         x0,
         y0,
       );
@@ -247,7 +250,7 @@ export class Roll {
       const away = Math.abs(y - (at.y(note[2]) + at.row / 2));
       if (inside && away <= slack && away < least) [found, least] = [note, away];
     }
-    return { note: y > RULER ? found : null, bar, step, isRuler: y <= RULER };
+    return { note: y > at.ruler ? found : null, bar, step, isRuler: y <= at.ruler };
   }
 
   // Says a note in words.

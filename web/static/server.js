@@ -34,8 +34,13 @@ export class Server {
     else hear({ error: "the server is gone" });
   }
 
+  // What is still told of the latest question of a kind is not heard.
+  forget(kind) {
+    this.asked.delete(kind);
+  }
+
   stop() {
-    this.asked.delete("write");
+    this.forget("write");
     if (this.socket.readyState === WebSocket.OPEN)
       this.socket.send(JSON.stringify({ do: "stop", id: ++this.number }));
   }

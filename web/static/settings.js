@@ -9,7 +9,7 @@ const option = (value, text) =>
   Object.assign(document.createElement("option"), { value, textContent: text });
 
 export class Settings {
-  constructor(onChange) {
+  constructor(onChange, onTempo) {
     this.form = byId("settings");
     byId("s-key").append(
       option("", "any"),
@@ -20,6 +20,7 @@ export class Settings {
       this.words();
       onChange();
     });
+    byId("s-tempo").addEventListener("change", onTempo);
     this.form.addEventListener("submit", (event) => event.preventDefault());
   }
 

@@ -150,12 +150,13 @@ export class Player {
     return this.timer !== null;
   }
 
-  play(fromStep) {
-    this.stop();
+  // Plays from a step on, which sounds at a time of the audio clock: now, where none is given.
+  play(fromStep, at = this.sound.context.currentTime + 0.03) {
+    if (this.isPlaying) this.stop();
     this.sound.wake();
     const { clock } = this.ask();
     this.position = clock.seconds(fromStep);
-    this.begun = this.sound.context.currentTime + 0.03 - this.position;
+    this.begun = at - this.position;
     this.from = fromStep;
     this.played = new Set();
     this.timer = setInterval(() => this.tick(), 20);

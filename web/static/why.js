@@ -23,7 +23,9 @@ export function showWhy(body, told, note, nameOf, onTake) {
     if (isTaken) item.className = "taken";
     button.title = isTaken
       ? "this is the note"
-      : "take this note instead, and write what follows anew";
+      : note[5]
+        ? "take this note instead"
+        : "take this note instead, and write what follows anew";
     button.addEventListener("click", () => onTake(program, pitch));
     bar.className = "bar";
     bar.style.width = `${Math.max(0.5, probability * 100)}%`;
@@ -35,7 +37,7 @@ export function showWhy(body, told, note, nameOf, onTake) {
   const first = document.createElement("p"),
     after = document.createElement("p");
   first.textContent = note[5]
-    ? "You put this note in. The model would have expected here:"
+    ? "You put this note in. The model would have expected one of these; click one to take it instead."
     : "The model drew this note from these. Click another to take it, and what follows is written anew.";
   const nothing =
     told.nothing >= 0.001 ? ` No further note at this moment: ${percent(told.nothing)}.` : "";

@@ -1,0 +1,29 @@
+// The session as the browser keeps it: in the tab, which has it after a reload, and for the next one.
+const NAME = "etude.session";
+
+function stores() {
+  try {
+    return [sessionStorage, localStorage];
+  } catch {
+    return []; // the browser keeps nothing of this page
+  }
+}
+
+// The text that was kept last, of this tab or else of any; none: null.
+export function kept() {
+  for (const store of stores()) {
+    const text = store.getItem(NAME);
+    if (text) return text;
+  }
+  return null;
+}
+
+// Keeps a text; gives whether there was room for it.
+export function keep(text) {
+  try {
+    for (const store of stores()) store.setItem(NAME, text);
+    return true;
+  } catch {
+    return false;
+  }
+}
