@@ -187,6 +187,7 @@ class Tab:
                 type=kind,
                 key=key,
                 code=code or key,
+                windowsVirtualKeyCode={"Tab": 9, " ": 32}.get(key, 0),
                 modifiers=modifiers,
                 **text,
             )

@@ -6,26 +6,30 @@ import shutil
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import uvicorn
 
 from data.midi.io import midi_bytes, read_midi
-from generation.compose import stream_pieces
 from data.score import DRUMS
+from generation.compose import stream_pieces
 from tests.folders import tune as a_tune
-from tests.models import BAND, untrained
+from tests.models import BAND, QUARTET, untrained
 from tests.music import GRID
 from tests.web import browser
 from web.models import Models
 from web.server import make_app
+from web.tasks import TASKS
 
 pytestmark = pytest.mark.slow
 if browser.CHROMIUM is None:
     assert not os.environ.get("CI"), "there is no chromium, which CI must have"
     pytest.skip("there is no chromium", allow_module_level=True)
 
+DANCE = replace(QUARTET, meters=((4, 4), (6, 8)), tempos=(24, 88, 140))
+PITCH_NAMES = ("C", "C♯", "D", "E♭", "E", "F", "F♯", "G", "A♭", "A", "B♭", "B")  # as the page has
 SHIPPED = Path(__file__).parents[2] / "models/bach.safetensors"
 
 
@@ -53,6 +57,7 @@ def all_models(folder, tmp_path_factory):
     shutil.copytree(folder, home, dirs_exist_ok=True)
     shutil.copy(SHIPPED, home / "models")
     untrained(home / "models/band.safetensors", BAND)
+    untrained(home / "models/dance.safetensors", DANCE)
     return Models(home / "models/quartet.safetensors", home)
 
 
@@ -116,6 +121,27 @@ def type_in(tab, text):
     tab.choose("#text", text)
     tab.click("#text-form button")
     tab.until("etude.session.now?.label == 'text'")
+
+
+def ask_why(tab, presses):
+    """Goes so many notes on with the arrow keys, and asks why that note."""
+    tab.ask("document.getElementById('roll').focus()")
+    for _ in range(presses):
+        tab.key("ArrowRight")
+    tab.key("Enter")
+    says(tab, "alternatives for")
+
+
+def alternatives(tab):
+    """Pitch and instrument of each note that the page would take instead, and its button."""
+    buttons = tab.ask(
+        "[...document.querySelectorAll('.alternatives button')].map(b => [b.innerText, b.disabled])"
+    )
+    for place, (text, is_taken) in enumerate(buttons, 1):
+        name, program = text.split(" · ")
+        pitch = PITCH_NAMES.index(name[:-1]) + 12 * (int(name[-1]) + 1)
+        if not is_taken:
+            yield pitch, program, f".alternatives li:nth-child({place}) button"
 
 
 def test_a_person_plays_and_the_shipped_model_answers_in_four_voices(tab, tmp_path):
@@ -199,24 +225,284 @@ def test_notes_sound_while_they_are_written_and_the_cursor_moves(tab, monkeypatc
     assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
 
 
-def test_a_note_is_explained_and_another_taken(tab):
+def test_a_note_is_explained_and_another_taken_in_its_place(tab):
     play_three(tab)
+    own = notes(tab)
     tab.click("[data-how=harmonize]")
     tab.until("etude.session.now.variations")
-    tab.ask("document.getElementById('roll').focus()")
-    place = tab.ask("etude.piece().notes.findIndex(n => !n[5])")
-    for _ in range(place + 1):
-        tab.key("ArrowRight")
-    assert "the model's" in status(tab)
-    tab.key("ArrowRight", modifiers=browser.SHIFT)
-    assert status(tab) == "Bar 1 selected."
-    assert tab.ask("document.querySelector('[data-how=rewrite]').disabled") is False
-    tab.key("Enter")
-    tab.until("!document.getElementById('why').hidden")
+    number = tab.ask("etude.piece().notes.findIndex(n => !n[5])")
+    ask_why(tab, number + 1)
     assert tab.ask("document.querySelectorAll('.alternatives li').length") >= 2
-    tab.click(".alternatives button:not(:disabled)")
+    while True:  # a note in whose place the model could have played a higher one
+        onset, _, old, _, program, _ = tab.ask(f"etude.piece().notes[{number}]")
+        name = tab.ask(f"document.querySelector('#voice option[value=\"{program}\"]').text")
+        its = [(p, button) for p, who, button in alternatives(tab) if who == name and p > old]
+        if program != 40 and its:
+            break
+        number += 1
+        ask_why(tab, 1)
+    tab.click(its[0][1])
     tab.until("etude.session.now.label == 'instead'")
-    assert notes(tab, "n[5]") >= {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
+    for _, program_notes in enumerate(tab.ask("etude.session.now.variations.map(v => v.notes)")):
+        written = {(n[0], n[4], n[2]) for n in program_notes}
+        assert (onset, program, its[0][0]) in written
+        assert (onset, program, old) not in written
+        assert {note for note in written if note[1] == 40} == own  # nobody joins the melody
+
+
+def test_another_note_in_the_place_of_ones_own_changes_nothing_else(tab):
+    play_three(tab)
+    ask_why(tab, 2)
+    pitch, _, button = next(each for each in alternatives(tab) if each[1] == "Violin")
+    tab.click(button)
+    says(tab, "in the place of E4")
+    assert notes(tab, "n[5]") == notes(tab) == {(0, 40, 60), (12, 40, pitch), (24, 40, 67)}
+    tab.click("#undo")
+    assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
+
+
+def test_an_answer_that_comes_too_late_is_not_shown(tab, monkeypatch):
+    is_let = threading.Event()
+    explain = TASKS["explain"]
+
+    def late(*arguments):
+        while not is_let.is_set():
+            yield {}
+        yield from explain(*arguments)
+
+    monkeypatch.setitem(TASKS, "explain", late)
+    play_three(tab)
+    tab.ask("document.getElementById('roll').focus()")
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        tab.key(key)
+    tab.click("#undo")
+    is_let.set()
+    tab.click("#clear")
+    type_in(tab, "C4 E4")  # answered after it
+    assert tab.ask("document.getElementById('why').hidden")
+
+
+def test_the_session_is_there_again_after_a_reload(tab, address):
+    shown = "JSON.stringify([etude.piece(), etude.session.at, etude.session.states.length])"
+    play_three(tab)
+    tab.choose("#s-bars", "1")
+    tab.choose("#s-key", "C major")
+    tab.click("[data-how=continue]")
+    tab.until("etude.session.now.variations")
+    tab.click(".variation:nth-child(3)")
+    tab.click("#undo")
+    there = tab.ask(shown)
+    time.sleep(0.3)  # as nobody is quicker
+    open_page(tab, address)
+    says(tab, "as you left it")
+    assert tab.ask(shown) == there
+    assert tab.ask("document.getElementById('s-key').value") == "C major"
+    tab.click("#redo")
+    tab.click("#clear")
+    time.sleep(0.3)
+    tab.ask("sessionStorage.clear()")  # another tab
+    open_page(tab, address)
+    tab.until("etude.session.now?.label == 'new'")
+    assert notes(tab) == set()
+    tab.click("#undo")
+    assert {(0, 40, 60), (12, 40, 64), (24, 40, 67)} < notes(tab)
+
+
+def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
+    play_three(tab)
+    tab.click("#copy-link")
+    tab.until("location.hash.length > 3")
+    tab.click('[data-pitch="72"]')
+    time.sleep(0.3)
+    assert tab.ask("location.href") == address
+    open_page(tab, address)
+    says(tab, "as you left it")
+    assert (36, 40, 72) in notes(tab)
+
+
+def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
+    tab.phone()
+    type_in(tab, "C4:4 E4:4 G4:4 C5:4")
+    tab.place("#roll")
+    for bar, told in ((1, "Bar 2"), (2, "Bars 2 to 3"), (0, "Bar 1"), (0, "Nothing")):
+        left, top, width = tab.ask(
+            "(b => [b.x, b.y, b.width])(document.getElementById('roll').getBoundingClientRect())"
+        )
+        tab.tap(left + (bar + 0.5) / 4 * width, top + 30)
+        assert status(tab) == f"{told} selected."
+    # and a swipe to the side is no way back
+    for selector in ("html", "#roll-frame", "#piano"):
+        style = f"getComputedStyle(document.querySelector('{selector}')).overscrollBehaviorX"
+        assert tab.ask(style) != "auto"
+    tab.phone(False)
+
+
+def test_a_new_piece_has_a_usual_tempo_and_plays_at_the_tempo_that_is_chosen(tab):
+    tab.choose("#model", "dance")
+    tab.until("document.getElementById('s-meter').textContent.includes('6/8')")
+    tab.click("#clear")
+    play_three(tab)
+    assert tab.ask("etude.piece().tempo") == [[88]]
+    tab.click("#play")
+    tab.choose("#s-tempo", "140")
+    assert tab.ask("etude.piece().tempo") == [[140]]
+    assert tab.ask("document.getElementById('play').getAttribute('aria-label')") == "Pause"
+    tab.choose("#s-bars", "2")
+    tab.click("[data-how=continue]")
+    tab.until("etude.session.now.variations")
+    assert {*tab.ask("etude.piece().tempo.flat()")} == {140}
+    tab.choose("#s-tempo", "88")  # all variations, and why they are so
+    assert {*tab.ask("etude.session.now.variations.flatMap(v => v.tempo.flat())")} == {88}
+    ask_why(tab, 4)
+    for _ in range(2):
+        tab.click("#undo")
+    assert tab.ask("etude.piece().tempo") == [[140]]
+
+
+def test_a_beat_of_six_eighths_is_a_dotted_quarter(tab):
+    tab.ask(
+        "globalThis.clicks = []; { const start = OscillatorNode.prototype.start;"
+        "OscillatorNode.prototype.start = function (at) {"
+        " clicks.push([at, this.frequency.value > 1300]); return start.call(this, at) } }"
+    )
+    tab.choose("#model", "dance")
+    tab.until("document.getElementById('s-meter').textContent.includes('6/8')")
+    tab.choose("#s-meter", "6/8")
+    tab.choose("#length", "1.5")
+    for pitch in (60, 64):
+        tab.click(f'[data-pitch="{pitch}"]')
+    tab.ask("document.getElementById('roll').focus()")
+    for key in ("ArrowRight", "ArrowRight"):
+        tab.key(key)
+    assert "bar 1, beat 2." in status(tab)
+    lines = tab.ask(
+        "{ const pen = CanvasRenderingContext2D.prototype, was = pen.moveTo, seen = [];"
+        " pen.moveTo = function (x, y) { if (this.canvas.id == 'roll' && y == 22) seen.push(x);"
+        " return was.call(this, x, y) }; dispatchEvent(new Event('resize')); pen.moveTo = was;"
+        " seen.map(x => x / document.getElementById('roll').clientWidth) }"
+    )
+    assert lines == pytest.approx([0.5], abs=0.01)
+    tab.click("[name=mode][value=record] + span")
+    tab.click("#record")
+    (first, *others) = tab.until("clicks.length > 2 && clicks.slice(0, 3)")
+    tab.click("#record")
+    assert [is_first for _, is_first in (first, *others)] == [True, False, True]
+    beat = 1.5 * 60 / 88
+    assert [at - first[0] for at, _ in others] == pytest.approx([beat, 2 * beat], abs=0.01)
+
+
+def test_one_records_over_the_music_and_sees_what_one_plays(tab):
+    tab.choose("#s-tempo", "240")
+    type_in(tab, "C4:4 D4:4 " * 16)  # 32 seconds
+    tab.until("etude.isReady")
+    tab.click("[name=mode][value=record] + span")
+    tab.ask(
+        "globalThis.sounds = 0; { const start = AudioBufferSourceNode.prototype.start;"
+        "AudioBufferSourceNode.prototype.start = function (...its) {"
+        " sounds += 1; return start.apply(this, its) } }"
+    )
+    tab.click("#record")
+    says(tab, "Recording")
+    tab.until("sounds > 1")  # the music goes on
+    tab.ask("document.activeElement.blur()")
+    tab.key("d", "KeyD", kinds=("keyDown",))
+    held = "etude.shown().notes.find(n => n[2] == 64)?.[1]"
+    tab.until(f"globalThis.was = {held}")
+    tab.until(f"{held} > was")  # it grows
+    place = "document.getElementById('cursor').style.transform"
+    tab.ask(f"globalThis.was = {place}")
+    tab.until(f"!document.getElementById('cursor').hidden && {place} != was")
+    tab.key("d", "KeyD", kinds=("keyUp",))
+    tab.click("#record")
+    says(tab, "Recorded 1 notes.")
+    assert len(notes(tab)) == 33
+    (onset,) = [onset for onset, _, pitch in notes(tab) if pitch == 64]
+    assert 0 < onset < 32 * 48
+    tab.click("#undo")
+    assert len(notes(tab)) == 32
+
+
+def test_space_plays_and_control_z_undoes_wherever_the_focus_is(tab):
+    label = "document.getElementById('play').getAttribute('aria-label')"
+    play_three(tab)
+    tab.choose("#s-bars", "1")
+    tab.click("[data-how=continue]")
+    tab.until("etude.session.now.variations")
+    tab.click("#play")
+    assert tab.ask(label) == "Play"
+    for selector in (".variation:nth-child(2)", '[data-pitch="72"]', "[name=mode] + span"):
+        tab.click(selector)
+        tab.ask(
+            "if (document.getElementById('play').classList.contains('on')) "
+            "document.getElementById('play').click()"
+        )
+        at = tab.ask("etude.session.at")
+        tab.key(" ", "Space")
+        assert tab.ask(label) == "Pause"
+        tab.key(" ", "Space")
+        assert tab.ask(label) == "Play"
+        assert tab.ask("etude.session.at") == at  # no button was pressed by it
+    for selector in ('[data-pitch="72"]', "#undo", ".variation:nth-child(3)"):
+        tab.click(selector)
+        at = tab.ask("etude.session.at")
+        tab.key("z", "KeyZ", modifiers=browser.CONTROL)
+        assert tab.ask("etude.session.at") == at - 1
+    tab.ask("document.getElementById('to-start').focus()")
+    tab.key("Tab")  # to a button, which the space presses then
+    assert tab.ask("document.activeElement.id") == "undo"
+    at = tab.ask("etude.session.at")
+    tab.key(" ", "Space")
+    assert tab.ask("etude.session.at") == at - 1
+    tab.ask("document.getElementById('text').focus()")
+    tab.key(" ", "Space")
+    assert tab.ask("document.getElementById('text').value") == " "
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_stop_can_be_read_while_the_mouse_is_on_it(tab, is_dark):
+    tab.dark(is_dark)
+    tab.click("[name=mode][value=record] + span")
+    tab.click("#record")
+    tab.hover("#record")
+    assert tab.ask("document.getElementById('record').matches(':hover')")
+    assert tab.ask("document.getElementById('record').textContent") == "Stop"
+    colors = tab.ask(
+        "(s => [s.color, s.backgroundColor].map(c => c.match(/[0-9]+/g).map(Number)))"
+        "(getComputedStyle(document.getElementById('record')))"
+    )
+    light, dark = sorted((luminance(color) for color in colors), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+    tab.click("#record")
+    tab.dark(False)
+
+
+def luminance(color):
+    """The relative luminance of a color, as WCAG has it."""
+    linear = [
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (channel / 255 for channel in color)
+    ]
+    return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_model_of_one_voice_is_not_asked_for_others(tab):
+    type_in(tab, "C4 E4")
+    for how, is_off in (("continue", False), ("harmonize", True), ("accompany", True)):
+        tab.choose("#model", "runs/piano")
+        off = f"document.querySelector('[data-how={how}]').disabled"
+        tab.until(off if is_off else f"!{off}")
+    assert "one voice" in tab.ask("document.getElementById('about-action').textContent")
+    tab.choose("#model", "quartet")
+    tab.until("!document.querySelector('[data-how=harmonize]').disabled")
+
+
+def test_rewriting_says_that_ones_own_notes_were_there(tab):
+    type_in(tab, "C4:2 E4:2 G4:4")
+    tab.ask("document.getElementById('roll').focus()")
+    tab.key("ArrowRight", modifiers=browser.SHIFT)
+    tab.click("[data-how=rewrite]")
+    says(tab, "2 of your notes were in these bars: Undo brings them back")
+    assert notes(tab, "n[5]") == {(48, 40, 67)}
 
 
 def test_a_link_brings_the_session_back_and_goes_on_the_same(tab, address):
@@ -378,6 +664,8 @@ def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(any_tab
         any_tab.until(gone)
         assert notes(any_tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
         any_tab.until("!document.querySelector('[data-how=continue]').disabled")
+        assert status(any_tab) == "The server is back."
+        assert not any_tab.ask("document.getElementById('status').classList.contains('bad')")
         any_tab.open("about:blank")
     any_tab.errors.clear()  # each try to reach it was one
 

@@ -963,16 +963,17 @@ byId("clear").addEventListener("click", () => {
 });
 byId("roll").addEventListener("keydown", onRollKey);
 onRollPointer();
-// Space plays and Ctrl+Z undoes wherever the focus is, but where one types; what has the focus by the
-// keyboard keeps its own space, but for the keys of the piano, which Enter plays.
+// Space plays and Ctrl+Z undoes wherever the focus is, but where one types. A control to which one
+// went with Tab keeps its own space, but for the keys of the piano, which Enter plays.
+let isByTab = false;
+addEventListener("pointerdown", () => (isByTab = false), true);
+addEventListener("keydown", (event) => (isByTab ||= event.key === "Tab"), true);
+
 function isForPage(event) {
   const { target } = event;
   if (isTyping(target)) return false;
-  if (event.key === " ") {
-    const isControl =
-      target.matches?.("button, input, summary, a") && target.matches(":focus-visible");
-    return !isControl || target.matches(".key");
-  }
+  if (event.key === " ")
+    return !isByTab || !target.matches?.("button:not(.key), input, summary, a");
   return (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z";
 }
 addEventListener("keydown", (event) => {
