@@ -81,7 +81,9 @@ def tab(any_tab, address):
     any_tab.open(address)
     any_tab.ask("localStorage.clear(); sessionStorage.clear()")  # what other tests left
     any_tab.open("about:blank")
-    any_tab.resize(1200, 1000)
+    any_tab.errors.clear()
+    any_tab.phone(False)
+    any_tab.dark(False)
     open_page(any_tab, address)
     yield any_tab
     any_tab.ask("0")  # and hear what else was said
@@ -324,17 +326,16 @@ def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
     tab.phone()
     type_in(tab, "C4:4 E4:4 G4:4 C5:4")
     tab.place("#roll")
+    left, top, width = tab.ask(
+        "(b => [b.x, b.y, b.width])(document.getElementById('roll').getBoundingClientRect())"
+    )
     for bar, told in ((1, "Bar 2"), (2, "Bars 2 to 3"), (0, "Bar 1"), (0, "Nothing")):
-        left, top, width = tab.ask(
-            "(b => [b.x, b.y, b.width])(document.getElementById('roll').getBoundingClientRect())"
-        )
         tab.tap(left + (bar + 0.5) / 4 * width, top + 30)
         assert status(tab) == f"{told} selected."
     # and a swipe to the side is no way back
     for selector in ("html", "#roll-frame", "#piano"):
         style = f"getComputedStyle(document.querySelector('{selector}')).overscrollBehaviorX"
         assert tab.ask(style) != "auto"
-    tab.phone(False)
 
 
 def test_a_new_piece_has_a_usual_tempo_and_plays_at_the_tempo_that_is_chosen(tab):
@@ -473,7 +474,6 @@ def test_stop_can_be_read_while_the_mouse_is_on_it(tab, is_dark):
     light, dark = sorted((luminance(color) for color in colors), reverse=True)
     assert (light + 0.05) / (dark + 0.05) >= 4.5
     tab.click("#record")
-    tab.dark(False)
 
 
 def luminance(color):
@@ -601,6 +601,9 @@ def test_a_midi_keyboard_brings_notes_in(tab):
 def test_notes_are_recorded_in_time_after_a_bar_of_clicks(tab):
     tab.choose("#s-tempo", "240")
     tab.click("[name=mode][value=record] + span")
+    tab.click("#record")
+    tab.click("#record")
+    assert status(tab) == "Nothing was played."
     tab.click("#record")
     tab.until("etude.level() > 0.01")  # the clicks
     says(tab, "Recording")

@@ -85,7 +85,7 @@ function heard() {
       isComplete: false,
       frontier: Infinity,
     };
-  const piece = current();
+  const piece = current() ?? freshPiece();
   const row = writing?.rows[writing.row];
   if (heard.piece !== piece) Object.assign(heard, { piece, clock: clockOf(piece) });
   return {
@@ -185,7 +185,7 @@ function enable() {
   if (hasOneVoice) hints.push("This model plays one voice: it adds none to yours.");
   if (!has) hints.push("Without notes, the model begins by itself.");
   else if (roll.selection) hints.push(`${describeBars(roll.selection)} selected.`);
-  else hints.push("To rewrite, drag over bars, or tap the numbers of the first and the last.");
+  else hints.push("To rewrite, drag over bars, or tap the first and the last number.");
   byId("about-action").textContent = writing ? "" : hints.join(" ");
   byId("stop-writing").hidden = !writing;
   byId("undo").disabled = !session.canUndo;
@@ -597,13 +597,9 @@ function onStep(step) {
   byId("play").classList.toggle("on", player.isPlaying);
   if (byId("play").getAttribute("aria-label") !== label)
     byId("play").setAttribute("aria-label", label);
-  if (step !== null) {
-    const time = Math.floor(heard().clock.seconds(step));
-    setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
-    onStep.last = step;
-  }
   if (recorder.isOn) redraw();
-  if (roll.piece) roll.moveTo(step ?? (cursor || null));
+  if (step !== null) onStepAt(step);
+  else if (roll.piece) roll.moveTo(cursor || null);
 }
 
 function togglePlay() {
@@ -681,8 +677,11 @@ function selectNothing() {
 }
 
 function onStepAt(step) {
+  if (!roll.piece) return;
+  const time = Math.floor(heard().clock.seconds(step));
+  setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
   onStep.last = step;
-  if (roll.piece) roll.moveTo(step);
+  roll.moveTo(step);
 }
 
 function onRollKey(event) {
@@ -929,6 +928,7 @@ byId("delete-last").addEventListener("click", () => {
 });
 for (const radio of document.querySelectorAll("[name=mode]"))
   radio.addEventListener("change", () => {
+    if (recorder.isOn) toggleRecord();
     byId("step-tools").hidden = radio.value !== "step";
     byId("record-tools").hidden = radio.value !== "record";
   });
@@ -958,6 +958,7 @@ byId("clear").addEventListener("click", () => {
   if (!plays) return;
   settle();
   cursor = 0;
+  roll.selection = null;
   change(freshPiece(), "new", { before: null });
   say("An empty page. Undo brings the music back.");
 });
