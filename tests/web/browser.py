@@ -156,8 +156,15 @@ class Tab:
 
     def tap(self, x, y):
         """Touches a place with a finger for a moment."""
-        for kind, fingers in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
-            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+        self.swipe(x, y, 0)
+
+    def swipe(self, x, y, distance):
+        """Draws a finger to the side from a place."""
+        places = [{"x": x + step * distance / 10, "y": y} for step in range(11 if distance else 1)]
+        for number, place in enumerate(places):
+            kind = "touchMove" if number else "touchStart"
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[place])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def touch(self, *selectors):
         """Puts a finger on each of these at the same time, and takes all away."""

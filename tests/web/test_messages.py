@@ -154,7 +154,14 @@ json_values = st.recursive(
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
-@given(st.dictionaries(st.sampled_from(sorted(a_request())), json_values))
-def test_whatever_is_said_is_heard_or_refused(changes):
+@given(
+    st.sampled_from(("continue", "rewrite", "instead")),
+    st.dictionaries(
+        st.sampled_from([*sorted(a_request()), "bars", "programs", "note", "instead", "written"]),
+        json_values,
+    ),
+)
+def test_whatever_is_said_is_heard_or_refused(how, changes):
+    fitting = {"how": how, "bars": [0, 1], "note": 0, "instead": [60, 40]}
     with contextlib.suppress(ValueError):
-        write_request(a_request(**changes))
+        write_request(a_request(**fitting | changes))

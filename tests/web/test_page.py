@@ -310,6 +310,13 @@ def test_the_session_is_there_again_after_a_reload(tab, address):
     assert {(0, 40, 60), (12, 40, 64), (24, 40, 67)} < notes(tab)
 
 
+def test_a_browser_without_room_says_that_it_keeps_nothing(tab):
+    tab.ask("Storage.prototype.setItem = () => { throw new Error('QuotaExceededError') }")
+    play_three(tab)
+    tab.until("!document.getElementById('is-not-kept').hidden")
+    assert tab.ask("document.getElementById('is-kept').hidden")
+
+
 def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
     play_three(tab)
     tab.click("#copy-link")
@@ -324,16 +331,18 @@ def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
 
 def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
     tab.phone()
-    type_in(tab, "C4:4 E4:4 G4:4 C5:4")
+    type_in(tab, "C4:4 E4:4 G4:4 C5:4 " * 2)
     tab.place("#roll")
     left, top, width = tab.ask(
         "(b => [b.x, b.y, b.width])(document.getElementById('roll').getBoundingClientRect())"
     )
     for bar, told in ((1, "Bar 2"), (2, "Bars 2 to 3"), (0, "Bar 1"), (0, "Nothing")):
-        tab.tap(left + (bar + 0.5) / 4 * width, top + 30)
+        tab.tap(left + (bar + 0.5) / 8 * width, top + 30)
         assert status(tab) == f"{told} selected."
-    # and a swipe to the side is no way back
-    for selector in ("html", "#roll-frame", "#piano"):
+    tab.swipe(left + 200, top + 30, -150)  # it scrolls, and selects nothing
+    tab.until("document.getElementById('roll-frame').scrollLeft > 50")
+    assert status(tab) == "Nothing selected."
+    for selector in ("html", "#roll-frame", "#piano"):  # and is no way back
         style = f"getComputedStyle(document.querySelector('{selector}')).overscrollBehaviorX"
         assert tab.ask(style) != "auto"
 

@@ -21,7 +21,6 @@ import { Settings } from "./settings.js";
 import { Player, Sound } from "./sound.js";
 import { showWhy } from "./why.js";
 
-const NOT_KEPT = "This browser has no room to keep the session: take the .mid.";
 const EXAMPLES = [
   ["Twinkle, twinkle", "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"],
   ["Ode to Joy", "E5 E5 F5 G5 G5 F5 E5 D5 C5 C5 D5 E5 E5:1.5 D5:.5 D5:2"],
@@ -789,8 +788,9 @@ async function keepSoon() {
   keepSoon.isBusy = true;
   const text = await textOf(session, around(), KEPT);
   keepSoon.isBusy = false;
-  if (keepSoon.isAgain) keepSoon();
-  else if (!keep(text)) byId("about-keeping").textContent = NOT_KEPT;
+  if (keepSoon.isAgain) return keepSoon();
+  byId("is-kept").hidden = !keep(text);
+  byId("is-not-kept").hidden = !byId("is-kept").hidden;
 }
 
 // Brings back what a link in the address holds, or what this browser has kept.

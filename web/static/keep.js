@@ -18,11 +18,11 @@ export function kept() {
   return null;
 }
 
-// Keeps a text; gives whether there was room for it.
+// Keeps a text; gives whether it is kept.
 export function keep(text) {
   try {
     for (const store of stores()) store.setItem(NAME, text);
-    return true;
+    return Boolean(text) && stores().length > 0;
   } catch {
     return false;
   }
