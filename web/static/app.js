@@ -264,12 +264,11 @@ function retime() {
     ...(written.written && { written: asked(written.written) }),
   });
   const at = player.isPlaying ? Math.floor(onStep.last) : null;
-  change(retimed(now.piece), "tempo", {
-    ...now,
-    label: "tempo",
-    piece: retimed(now.piece),
-    written: now.written && asked(now.written),
-    variations: now.variations?.map(retimed) ?? null,
+  const variations = now.variations?.map(retimed) ?? null;
+  const { before, chosen, written } = now;
+  change(variations?.[chosen] ?? retimed(now.piece), "tempo", {
+    ...{ before, chosen, variations },
+    written: written && asked(written),
   });
   if (at !== null) player.play(at);
 }
