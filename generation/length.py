@@ -148,13 +148,16 @@ class LengthPlan:
         It is -1 where that is not known, and NEVER before the first bar.
         """
         bar_end, bars_left = self._known(state)
-        here = self.given.last_bar_start if self.given.bars == self.last_bar else state.bar_start
+        here, size = state.bar_start, state.bar_length  # of the last bar, where it has begun
+        if self.given.bars == self.last_bar:
+            here = np.full_like(here, self.given.last_bar_start)
+            size = self.given.end - here
         whole = self._whole_bar(state)
         before_last = bar_end + (bars_left - 1) * whole - self._missing(state, bars_left)
         last_bar = np.where(bars_left > 0, before_last, here)
-        latest = np.maximum(state.bar_length - self.vocabulary.grid.steps_per_beat, 0)
+        latest = np.maximum(size - self.vocabulary.grid.steps_per_beat, 0)
         position = state.final_position
-        position = np.where(bars_left > 0, position, np.minimum(position, latest))
+        position = np.where((bars_left > 0) | (position < size), position, latest)
         onset = np.where(whole > 0, last_bar + position, NEVER)
         return np.where((state.final_position >= 0) & (self.last_bar < NEVER), onset, -1)
 

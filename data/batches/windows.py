@@ -110,6 +110,7 @@ class TrainingWindows:
         ids, targets, silent = self._cut(drawn)
         true_ids, ids = ids, misread(ids, drawn.slip, self._slips)
         side = self.features.compute(ids)
+        self.features.set_key(side, ids != 0, self._keys(drawn))
         self._give(drawn, true_ids, targets, side)
         self.features.set_augmentation(side, ids, silent, drawn.shift)
         follow = np.where(drawn.has_known_length[:, None], self._follow(ids, drawn), -1)
@@ -117,7 +118,6 @@ class TrainingWindows:
         final, position = self._finals(drawn)
         due = np.where((final[:, None] >= 0) & (ids != 0), final[:, None] - side.time, -1)
         self.features.set_final(side, due, position)
-        self.features.set_key(side, ids != 0, self._keys(drawn))
         return ids, targets, side
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:

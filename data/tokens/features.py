@@ -389,12 +389,12 @@ class SideFeatures:
     def set_key(
         self, side: SideArrays, is_token: NDArray[np.bool_], keys: Sequence[Key | None]
     ) -> None:
-        """Set the key of whole pieces beside ids (B, T); the rest of the side input is complete.
+        """Set the key of whole pieces beside ids (B, T), before any given notes are set.
 
-        Notes then count from its tonic, not from that of the notes so far.
+        Notes, given ones too, then count from its tonic, not from that of the notes so far.
 
         Args:
-            side: of these ids.
+            side: of these ids, from `compute`.
             is_token: (B, T) whether it is none of Pad.
             keys: of each row; None: it is not known.
         """

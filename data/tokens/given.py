@@ -106,13 +106,13 @@ class GivenFeatures:
             self._following[:, number] = np.append(own, (size, size))[first]
 
     def set(self, side: SideArrays, now: Ints, note: Ints, is_token: NDArray[np.bool_]) -> None:
-        """Set the block beside ids (B, T) of one piece; the rest of the side input is complete.
+        """Set the block beside ids (B, T) of one piece, whose key, if it is known, is set already.
 
         It stays 0 where nothing new may begin, and where nothing is given until the horizon: what
         is due later makes a model surer of the notes before it, and no better at them.
 
         Args:
-            side: of these ids.
+            side: of these ids; what is given counts from its references.
             now: (B, T) time of each in the piece.
             note: (B, T) the number of the latest note that begins there; -1: none has.
             is_token: (B, T) whether it is none of Pad.

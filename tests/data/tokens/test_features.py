@@ -1,32 +1,38 @@
 """SideFeatures: told from decoded notes, id by id and all at once; nothing looks ahead."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import data.tokens.features
 import model.sampling
-from common.interface import SHARED_REFERENCES
-from data.keys import LEAST_HEARD, PROFILES
+from common.interface import SHARED_REFERENCES, SideInput
+from data.batches.windows import TrainingWindows
+from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
-from data.tokens.augment import transposition
+from data.tokens.augment import programs_of, transposition
 from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
+from data.tokens.given import GivenNotes
 from data.tokens.step_features import FeatureStepper
 from data.tokens.tokenizer import bar_indices, encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import ConstraintError
 from generation.given import GivenPieces
 from generation.length import Length
-from generation.seeds import rewritten
+from generation.seeds import Seed, rewritten
 from model.config import DecoderConfig
-from model.scoring import token_nats
+from model.scoring import Row, token_nats
+from tests.data.batches.test_windows import split_of
 from tests.models import QUARTET, four_parts
 from tests.music import (
     BOTH,
@@ -492,6 +498,90 @@ def test_windows_without_ids_or_notes():
     assert not flat(features.compute(np.zeros((2, 5), dtype=int))).any()
     empty = features.compute(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
     assert [said(features, row) for row in empty.bits[0]] == [{"position": [0]}] * 2
+
+
+def seed_of(score, is_final_given, vocabulary, rng):
+    """Some programs in some bars, as a seed; and the final chord with them, or all but its bar."""
+    is_open = rng.random((len(vocabulary.programs), len(score.bars))) < 0.5
+    is_open = np.repeat(is_open, score.bars["length"], axis=1)
+    if is_final_given:
+        is_open[:, score.notes["onset"].max() :] = False
+    else:
+        is_open[:, score.bar_starts[-2] :] = True
+    program = np.searchsorted(vocabulary.programs, score.notes["program"])
+    kept = score.notes[~is_open[program, score.notes["onset"]]]
+    return Seed(replace(score, notes=kept), is_open)
+
+
+@settings(deadline=None)
+@given(scores(*BOTH), st.integers(0, 2**32 - 1))
+def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed):
+    """Of the same piece with everything known: its key, some notes, its length, its end."""
+    assume(len(score.notes) > 0)
+    rng = np.random.default_rng(seed)
+    vocabulary = vocabulary_for(score, transpose=2)
+    whole = encode(score, vocabulary)
+    last_onset, pieces = int(score.notes["onset"].max()), []
+
+    def choose_given(ids, *_):
+        """Give notes of what is left of the piece in the window, which may have been moved."""
+        notes = ids[vocabulary.kind_of[ids] == Kind.NOTE]
+        programs = np.array(vocabulary.programs)[programs_of(notes, vocabulary)]
+        left = score.notes[np.isin(score.notes["program"], programs)].copy()
+        left["pitch"] = (notes - vocabulary.first(Kind.NOTE)) % vocabulary.pitch_count
+        left["pitch"] += vocabulary.lowest_pitch
+        is_final_given = left["onset"].max() == last_onset and rng.random() < 0.5
+        pieces.append(seed_of(replace(score, notes=left), is_final_given, vocabulary, rng))
+        given = GivenNotes.of(pieces[0].score, pieces[0].is_open, vocabulary)
+        return given, np.zeros(len(ids), dtype=bool)
+
+    key = Key(int(rng.integers(12)), str(rng.choice(list(PROFILES))))
+    known = ("KNOWN_LENGTH_SHARE", "KNOWN_FINAL_SHARE", "KNOWN_KEY_SHARE")
+    with (
+        patch.multiple("data.batches.windows", **dict.fromkeys(known, 1)),
+        patch("data.batches.windows.choose_given", choose_given),
+        patch("data.batches.windows.key_followed", lambda _: key),
+    ):
+        split = split_of([whole], vocabulary)
+        windows = TrainingWindows(split, vocabulary, len(whole) - 1, 2, silence=0.5, given=1)
+        ids, _, training = windows.batch(int(rng.integers(100)), 0, 1)
+    length = np.count_nonzero(ids[0])
+    ids = ids[:, :length]
+    training = training.map(lambda array: array[:, :length])
+    for name in ("silent", "moved"):  # neither sampling nor scoring moves or silences anything
+        training.bits[..., windows.features.blocks[name]] = 0
+
+    with patch("generation.given.melody_key", lambda _: key):
+        bars = Length(bars=len(score.bars))
+        try:
+            grammar = ConstrainedGrammar(vocabulary, bars, seed=pieces[0])
+        except ConstraintError:  # the other notes have no room
+            assume(False)
+        grammar.guidance = 0.0
+        scoring = GivenPieces([ids[0]], [grammar.given], grammar.features).side(
+            ids, [Row(0, length)]
+        )
+    state = grammar.start(1, np.array([last_onset - score.bar_starts[-2]]))
+    prompt = len(grammar.given.prompt)
+    sampling = [grammar.side(state, ids[:, :prompt])]
+    for token in ids.T[prompt:]:
+        grammar.advance(state, token)
+        sampling.append(grammar.side(state, token[:, None]))
+    sampling = SideInput(*map(partial(np.concatenate, axis=1), zip(*sampling, strict=True)))
+
+    for name in ("follow", "final"):  # which scoring does not know
+        block = windows.features.blocks[name]
+        assert_bits_equal(sampling, training, block)
+        for each in (training, sampling):
+            each.bits[..., block] = 0
+    for array, *others in zip(training, sampling, scoring, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(other, array)
+
+
+def assert_bits_equal(one, other, block):
+    """Compare a block after Start, where sampling does not yet know how long bars are."""
+    np.testing.assert_array_equal(one.bits[:, 1:, block], other.bits[:, 1:, block])
 
 
 @pytest.mark.parametrize("is_given", [False, True])
