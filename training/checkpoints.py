@@ -204,8 +204,10 @@ class Checkpoints(Checkpoint):
             counts.update(ready=done, started=done, completed=done)
         validation = loops["epoch_loop.val_loop.batch_progress"]
         done = validation["total"]["completed"]
+        if self.is_validating:  # the resumed run scores these batches again
+            done -= validation["current"]["completed"]
         begun = done + self.is_validating
-        validation["total"].update(ready=begun, started=begun, processed=done)
+        validation["total"].update(ready=begun, started=begun, processed=done, completed=done)
         validation["current"].update(ready=0, started=0, processed=0, completed=0)
 
     def state_dict(self) -> dict[str, Any]:

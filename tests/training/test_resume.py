@@ -4,6 +4,7 @@ The processes that die here do die: they are started by a server that has the im
 get the signal, or the limit on the size of files, at a moment that is fixed.
 """
 
+import itertools
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import train
 from model.serialization import load_model_file
-from tests.folders import enter_same_tunes, run_of_tunes
+from tests.folders import enter_same_tunes, run_of_tunes, write_tunes
 from tests.processes import run_apart
 from training import checkpoints, tensorboard
 from training.module import MusicModule
@@ -206,6 +207,32 @@ def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
         assert f"after step {kept}; --ckpt_path last goes on" in lines[-1]
     train.main(arguments("run"))
     assert_nothing_happened(folder, whole)
+
+
+@pytest.mark.parametrize("hook", ["on_validation_start", "validation_step"])
+def test_batches_of_a_validation_that_was_stopped_are_counted_once(tmp_path, monkeypatch, hook):
+    """In each validation two pieces are scored, a batch each; the signal comes at the last."""
+    monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
+    write_tunes(tmp_path / "tunes", 20)
+    monkeypatch.chdir(tmp_path)
+    run = arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1)
+    with monkeypatch.context() as patched:
+        method, calls = getattr(MusicModule, hook), itertools.count(1)
+
+        def signalled_once(self, *args):
+            if next(calls) == (2 if hook == "on_validation_start" else 4):
+                os.kill(os.getpid(), signal.SIGTERM)
+            return method(self, *args)
+
+        patched.setattr(MusicModule, hook, signalled_once)
+        with pytest.raises(SystemExit):
+            train.main(run)
+    assert checkpoint(tmp_path)["global_step"] == 2 * EVERY
+    train.main(run)
+    loops = checkpoint(tmp_path)["loops"]["fit_loop"]
+    counts = loops["epoch_loop.val_loop.batch_progress"]["total"]
+    assert set(counts.values()) == {2 * STEPS // EVERY}
+    assert set(loops["epoch_loop.batch_progress"]["total"].values()) == {STEPS}
 
 
 @pytest.mark.slow
