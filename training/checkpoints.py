@@ -38,7 +38,7 @@ from data.forms import form_of
 from data.keys import count_keys
 from evaluation.metrics import has_regular_bars, rests
 from evaluation.voice_leading import parallels, pitch_ranges
-from model.serialization import save_model_file
+from model.serialization import ModelFileError, load_model_file, save_model_file
 from training.checks import RunError
 
 MODEL_NAME = "model.safetensors"
@@ -88,7 +88,7 @@ class Checkpoints(Checkpoint):
         self.best = float("inf")  # nats per note, on the validation pieces
         self.is_due = self.is_best = self.is_validating = False
         self.signal_number = 0  # of the signal that asked for a stop
-        self.saved_step = 0
+        self.saved_step = self.resumed_step = 0
         self.saved_at = 0.0  # seconds, by the monotonic clock
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -150,6 +150,40 @@ class Checkpoints(Checkpoint):
         if self.best == float("inf"):
             self._save_model(trainer, pl_module, {})
         self._save(trainer)
+        self._score_all(trainer, pl_module)
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Score what is left to score of a run whose steps are made: Lightning does no more."""
+        if self.resumed_step >= trainer.max_steps > 0:
+            self._score_all(trainer, pl_module)
+
+    def _score_all(self, trainer: Trainer, pl_module: Any) -> None:
+        """Give the model the figure and temperature of all validation pieces, not of a sample."""
+        path = Path(trainer.default_root_dir) / MODEL_NAME
+        trainer.strategy.barrier()  # it is written
+        limit = trainer.limit_val_batches
+        if self.best == float("inf") or not path.exists() or limit != 1 or isinstance(limit, int):
+            return
+        pieces = pl_module.data.val_dataloader()
+        if pieces.count == pieces.total:
+            return
+        try:
+            decoder, vocabulary, summary = load_model_file(path)
+        except ModelFileError as error:
+            raise RunError(str(error)) from None
+        if summary.get("valid_pieces") == pieces.total:
+            return
+
+        def check() -> None:
+            if self.signal_number and trainer.world_size == 1:
+                raise StopError(self.signal_number, trainer.global_step)
+
+        nats = pl_module.score_all(decoder.to(pl_module.device), check)
+        summary |= {"valid_nats_per_note": nats, "valid_pieces": pieces.total}
+        if trainer.is_global_zero:
+            with _explained(path):
+                save_model_file(path, decoder, vocabulary, summary)
+            print(f"all {pieces.total} validation pieces: {nats:.3f} nats per note, {path}")
 
     def on_exception(self, trainer: Trainer, *_: Any) -> None:
         """End the workers that read batches, which Lightning leaves waiting in a validation."""
@@ -189,6 +223,12 @@ class Checkpoints(Checkpoint):
         with _explained(path):
             save_model_file(path, pl_module.decoder, pl_module.data.vocabulary.to_json(), summary)
 
+    def on_load_checkpoint(
+        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Keep the step that the run goes on from."""
+        self.resumed_step = checkpoint["global_step"]
+
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
@@ -219,6 +259,11 @@ class Checkpoints(Checkpoint):
         if not isinstance(state_dict.get("best"), float):
             raise RunError("the checkpoint is damaged (best): use another of checkpoints/")
         self.best = state_dict["best"]
+
+
+def is_stopping(trainer: Trainer) -> bool:
+    """Return whether a signal has asked this run to stop."""
+    return any(isinstance(c, Checkpoints) and c.signal_number > 0 for c in trainer.callbacks)  # type: ignore[attr-defined]
 
 
 def _is_between_steps(trainer: Trainer) -> bool:

@@ -1,6 +1,7 @@
 """The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
+from tqdm import tqdm
 
 from common.interface import NOT_SCORED, SideInput
 from data.batches.datamodule import MusicDataModule
@@ -271,8 +273,11 @@ class MusicModule(LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         """Forget the pieces that were scored before, and the temperature found with them."""
+        self._begin_tallies(self.decoder)
+
+    def _begin_tallies(self, decoder: Decoder) -> None:
         if self._is_fitting:
-            self.decoder.temperature.fill_(1)
+            decoder.temperature.fill_(1)
         n_kinds = len(self._kind_names)
         empty = Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
         self.tallies = [empty] * len(self._temperatures)
@@ -282,8 +287,11 @@ class MusicModule(LightningModule):
 
     def validation_step(self, batch: PieceBatch, batch_idx: int) -> None:
         """Score whole pieces."""
+        self._tally(self.decoder, batch)
+
+    def _tally(self, decoder: Decoder, batch: PieceBatch) -> None:
         tallies, hits = tally_pieces(
-            self.decoder,
+            decoder,
             **batch,
             kind_of=self.data.vocabulary.kind_of,
             n_kinds=len(self._kind_names),
@@ -307,6 +315,27 @@ class MusicModule(LightningModule):
             self.decoder.temperature.fill_(temperature)
             self.log("valid/temperature", temperature, sync_dist=True)
 
+    def score_all(self, decoder: Decoder, check: Callable[[], None]) -> float:
+        """Score all validation pieces; validations while fitting may have scored a sample.
+
+        Args:
+            decoder: in evaluation mode; it gets the temperature at which they are likeliest.
+            check: called before each batch; what it raises ends the scoring.
+
+        Returns:
+            Its nats per note.
+        """
+        pieces = self.data.all_valid_pieces()
+        self._begin_tallies(decoder)
+        label = f"Validating on all {pieces.total} pieces"
+        for batch in tqdm(pieces, label, unit="batch", disable=None):
+            check()
+            with self.trainer.precision_plugin.forward_context():
+                self._tally(decoder, batch)
+        tally, _, temperature = self._totals()
+        decoder.temperature.fill_(temperature)
+        return tally.per_note
+
     @property
     def _is_fitting(self) -> bool:
         """Whether this is a validation within a run, and not of a finished one."""
@@ -328,14 +357,14 @@ class MusicModule(LightningModule):
     def _kind_names(self) -> tuple[str, ...]:
         return self.data.vocabulary.kind_names
 
-    def _log_tally(self, split: str) -> float:
-        """Log the figures of a split at the temperature at which it is likeliest.
+    def _totals(self) -> tuple[Tally, Tensor, float]:
+        """Return the sums over the pieces of all ranks at the temperature where they are likeliest.
 
         Sums are taken over all ranks and then divided once: the figures are those of one process,
         to rounding.
 
         Returns:
-            That temperature.
+            The tally, float64 (2, K) as `hits_by_kind` counts, and that temperature.
         """
         mine = (
             *(tally.nats for tally in self.tallies),
@@ -345,18 +374,24 @@ class MusicModule(LightningModule):
         sums = torch.from_numpy(np.concatenate(mine))
         if self.trainer.world_size > 1:  # a single device need not know float64: Apple's do not
             sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum").cpu()
-        names = self._kind_names
-        *nats_at, right, counts = sums[:-1].reshape(-1, len(names))  # ((S + 2) K,) -> (S + 2, K)
-        best = int(torch.stack([nats.sum() for nats in nats_at]).argmin())
-        nats = nats_at[best]
-        tally = Tally(nats.numpy(), counts.numpy().astype(np.int64), int(sums[-1]))
+        rows = sums[:-1].reshape(-1, len(self._kind_names))  # ((S + 2) K,) -> (S + 2, K)
+        nats_at, hits = rows[:-2], rows[-2:]
+        best = int(nats_at.sum(dim=1).argmin())
+        nats, counts = nats_at[best].numpy(), hits[1].numpy().astype(np.int64)
+        return Tally(nats, counts, int(sums[-1])), hits, self._temperatures[best]
+
+    def _log_tally(self, split: str) -> float:
+        """Log the figures of a split; return the temperature at which it is likeliest."""
+        tally, hits, temperature = self._totals()
         self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
         self.log(f"{split}/loss", tally.per_token, sync_dist=True)
-        for name, count, per_note in zip(names, tally.counts, tally.by_kind, strict=True):
+        for name, count, per_note in zip(
+            self._kind_names, tally.counts, tally.by_kind, strict=True
+        ):
             if count:  # Pad and Start are never scored
                 self.log(f"{split}/nats_{name}", per_note, sync_dist=True)
-        self._log_accuracy(split, torch.stack((right, counts)))
-        return self._temperatures[best]
+        self._log_accuracy(split, hits)
+        return temperature
 
     def _log_accuracy(self, split: str, hits: Tensor) -> None:
         """Log the accuracy of each kind that occurs; `hits`, (2, K), are of all ranks."""

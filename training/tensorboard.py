@@ -9,7 +9,7 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -34,7 +35,7 @@ from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
 from evaluation.likelihood import GIVEN, free_nats
 from evaluation.samples import split_scores
-from generation.compose import Piece, compose
+from generation.compose import Notes, Piece, stream_pieces
 from generation.length import Length
 from generation.model import Model
 from generation.seeds import Seed, continued
@@ -44,7 +45,7 @@ from rendering.audio import render_audio
 from rendering.notation import has_notation, notation_png
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import png_bytes
-from training.checkpoints import public_settings
+from training.checkpoints import is_stopping, public_settings
 from training.checks import RunError
 
 # What a sound font, a full disk, little memory or an odd corpus may raise where samples are shown.
@@ -57,6 +58,7 @@ SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those tha
 SAMPLE_BARS = 4
 PROMPT_BARS = 2  # of a held-out piece, which the model continues
 MOST_GIVEN = 10  # held-out pieces of which some notes are given
+MOST_GIVEN_NOTES = 250  # of the first bars of each; Bach's chorales have about as many
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
 NOTATION_WIDTH = 900  # pixels
@@ -130,27 +132,44 @@ def shown_tag(name: str) -> str:
     return f"{GROUPS.get(group, 'learning/' if figure in LEARNING else 'tokens/')}{figure}"
 
 
+class LeaveOffError(Exception):
+    """A picture is left: there is no more time for it, or the run is asked to stop."""
+
+
 class MusicMonitor(Callback):
     """What TensorBoard shows of a run beside its figures: settings, corpus, and what is learned.
 
     A few times a run it logs music that the model writes, attention maps, embeddings and
-    statistics; for sequences that are no music, none of these. What cannot be shown is reported
-    once in a line. Training goes on to the same weights as if nothing were shown.
+    statistics; for sequences that are no music, none of these. What cannot be shown, or what there
+    is no time for, is reported once in a line. Training goes on to the same weights as if nothing
+    were shown.
 
     Args:
         times: how many times a run, evenly spaced, the last at the end; 0: never.
+        share: of the run's time that this may take; what was too long is tried again when so much
+            time has been saved.
     """
 
-    def __init__(self, times: int = 4) -> None:
+    clock = staticmethod(time.perf_counter)  # seconds
+
+    def __init__(self, times: int = 4, share: float = 0.022) -> None:
         if times < 0:
             raise RunError(f"monitor.times must be 0 or more, not {times}")
-        self.times = times
+        if not 0 <= share <= 1:
+            raise RunError(f"monitor.share must be from 0 to 1, not {share}")
+        self.times, self.share = times, share
         self.latest_step = 0  # at which samples were logged
+        self.first_step, self.started = 0, 0.0  # of this process, and when it came to it
+        self.taken, self.left = 0.0, 0.0  # seconds that pictures took, and may still take
+        self.costs: dict[str, float] = {}  # seconds that each picture is expected to take
+        self.shown: set[str] = set()  # pictures so far
         self.failed: set[str] = set()  # what could not be shown
+        self.left_off: set[str] = set()  # what there was no time for, as was said
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Log settings and corpus; a run that goes on has logged them, and what was due by then."""
-        self.latest_step = trainer.global_step
+        self.latest_step = self.first_step = trainer.global_step
+        self.started = self.clock()
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or trainer.global_step > 0:
             return
@@ -173,15 +192,53 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
+        begin = self.clock()
+        a_step = (begin - self.started - self.taken) / (step - self.first_step)  # seconds
+        self.left += self.share * a_step * trainer.max_steps / self.times
+        end = begin + self.left
         decoder: Any = None  # the weights go on changing, so what is shown is a copy
         with self._guarded("the model", pl_module.device):
             decoder = copy.deepcopy(pl_module.decoder)
         if decoder is None:
             return
-        snapshot = Snapshot(writer, corpus, Model(decoder.eval(), corpus.vocabulary, {}), step)
-        for what, log in {**(LOGGED_ONCE if step == min(due) else {}), **LOGGED}.items():
-            with self._guarded(what, pl_module.device):
-                log(snapshot)
+
+        def check() -> None:
+            if is_stopping(trainer) or self.clock() > end:
+                raise LeaveOffError
+
+        model = Model(decoder.eval(), corpus.vocabulary, {})
+        snapshot = Snapshot(writer, corpus, model, step, check)
+        once = LOGGED_ONCE if self.first_step < min(due) else {}
+        pictures = {what: log for what, log in once.items() if what not in self.shown} | LOGGED
+        left_off = []
+        for what, log in pictures.items():
+            now = self.clock()
+            if is_stopping(trainer) or now + self.costs.get(what, 0) > end:
+                left_off.append(what)
+                continue
+            try:
+                with _described(trainer, f"Drawing {what}"), self._guarded(what, pl_module.device):
+                    log(snapshot)
+                self.shown.add(what)
+                self.costs[what] = self.clock() - now
+            except LeaveOffError:
+                left_off.append(what)
+                self.costs[what] = 2 * (self.clock() - now)  # at least, for all one knows
+        taken = self.clock() - begin
+        self.left, self.taken = self.left - taken, self.taken + taken
+        if not is_stopping(trainer):
+            self._report(left_off, step)
+
+    def _report(self, left_off: list[str], step: int) -> None:
+        """Say once of each picture that there was no time for it."""
+        if new := [what for what in left_off if what not in self.left_off]:
+            self.left_off.update(new)
+            print(file=sys.stderr)  # below the progress bar
+            print_error(
+                f"TensorBoard, step {step}: no time for {', '.join(new)} in {self.share:.1%} of "
+                f"the run (--monitor.share)",
+                "train.py",
+            )
 
     @contextmanager
     def _guarded(self, what: str, device: torch.device) -> Iterator[None]:
@@ -199,6 +256,22 @@ class MusicMonitor(Callback):
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 print(file=sys.stderr)  # below the progress bar
                 print_error(f"TensorBoard: {what} cannot be shown: {reason}", "train.py")
+
+
+@contextmanager
+def _described(trainer: Trainer, what: str) -> Iterator[None]:
+    """Show at the progress bar, if there is one, what is going on beside training."""
+    progress = trainer.progress_bar_callback
+    if not isinstance(progress, TQDMProgressBar):
+        yield
+        return
+    bar = progress.train_progress_bar
+    before = bar.desc.removesuffix(": ")
+    bar.set_description(what)
+    try:
+        yield
+    finally:
+        bar.set_description(before)
 
 
 def _writer(trainer: Trainer) -> SummaryWriter | None:
@@ -256,11 +329,13 @@ class Snapshot:
     corpus: Corpus  # that the model is trained on
     model: Model  # with its decoder in evaluation mode
     step: int  # how many were made
+    check: Callable[[], None]  # is called in whatever may take long, and raises LeaveOffError
 
     @cached_property
     def samples(self) -> list[Score]:
         """Pieces from nothing; from the same random numbers at every step."""
-        pieces = compose(self.model, length=Length(bars=SAMPLE_BARS), samples=SAMPLES)
+        length = Length(bars=SAMPLE_BARS)
+        pieces = self._written(stream_pieces(self.model, length=length, samples=SAMPLES))
         return [piece.score for piece in pieces]
 
     @cached_property
@@ -282,7 +357,16 @@ class Snapshot:
         """
         given = len(self.prompt.score.bars) - self.reference.has_upbeat
         length = Length(bars=max(SAMPLE_BARS - given, 1))
-        return compose(self.model, self.prompt, length, samples=SAMPLES)[0]
+        return self._written(stream_pieces(self.model, self.prompt, length, samples=SAMPLES))[0]
+
+    def _written(self, writing: Generator[Notes, None, list[Piece]]) -> list[Piece]:
+        """Return pieces as soon as they are written."""
+        while True:
+            self.check()
+            try:
+                next(writing)
+            except StopIteration as end:
+                return list(end.value)
 
     def log_png(self, tag: str, png: bytes) -> None:
         """Add the content of a PNG file."""
@@ -348,15 +432,32 @@ def log_attention(snapshot: Snapshot) -> None:
 def log_given(snapshot: Snapshot) -> None:
     """Log how likely held-out pieces are where some of their notes are given, told of them or not.
 
-    The figures are nats per note of the others (see `free_nats` in evaluation/likelihood.py).
+    The figures are nats per note of the others (see `free_nats` in evaluation/likelihood.py), in
+    the first bars of pieces that are long.
     """
     model, corpus = snapshot.model, snapshot.corpus
-    scores = [score for score in split_scores(corpus, "valid", MOST_GIVEN) if len(score.notes)]
+    pieces = map(_shortened, split_scores(corpus, "valid", MOST_GIVEN))
+    scores = [score for score in pieces if len(score.notes)]
     for name, way in GIVEN.items():
-        seeds = [way(score, model.vocabulary) for score in scores]
-        for how, nats in zip(("told", "not_told"), free_nats(model, scores, seeds), strict=True):
-            if np.isfinite(nats):
-                snapshot.writer.add_scalar(f"with_notes_given/{name}_{how}", nats, snapshot.step)
+        nats, free = np.zeros(2), 0
+        for score in scores:
+            snapshot.check()
+            seed = way(score, model.vocabulary)
+            if its_free := len(score.notes) - len(seed.score.notes):
+                nats += np.multiply(free_nats(model, [score], [seed]), its_free)
+                free += its_free
+        if free:
+            for how, per_note in zip(("told", "not_told"), nats / free, strict=True):
+                tag = f"with_notes_given/{name}_{how}"
+                snapshot.writer.add_scalar(tag, per_note, snapshot.step)
+
+
+def _shortened(score: Score) -> Score:
+    """Return as many of the first bars, at least one, as have no more than MOST_GIVEN_NOTES."""
+    if len(score.notes) <= MOST_GIVEN_NOTES:
+        return score
+    bars = np.searchsorted(score.bar_starts, score.notes["onset"][MOST_GIVEN_NOTES], side="right")
+    return score.excerpt(0, max(int(bars) - 1, 1))
 
 
 def log_statistics(snapshot: Snapshot) -> None:
@@ -392,7 +493,6 @@ LOGGED_ONCE: dict[str, Callable[[Snapshot], None]] = {  # for it stays the same
     ),
 }
 LOGGED: dict[str, Callable[[Snapshot], None]] = {
-    "how likely pieces are with notes given": log_given,
     "the piano rolls of samples": log_sample_rolls,
     "the notation of samples": log_sample_notation,
     "the sound of samples": log_sample_audio,
@@ -407,4 +507,5 @@ LOGGED: dict[str, Callable[[Snapshot], None]] = {
     ),
     "the attention maps": log_attention,
     "the statistics of samples": log_statistics,
+    "how likely pieces are with notes given": log_given,
 }

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
+from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -197,17 +198,25 @@ class MusicDataModule(LightningDataModule):
         return self.source.training().describe(self.seed, step, self.batch_size, *self.rank)
 
     def val_dataloader(self) -> WholePieces | WholeSequences:
-        """Return the pieces held out to choose by (`PieceBatch`)."""
+        """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
+
+        A split of few tokens is its own sample.
+        """
+        is_fitting = self.trainer is not None and self.trainer.state.fn == TrainerFn.FITTING
+        return self._whole_pieces("valid", is_fitting)
+
+    def all_valid_pieces(self) -> WholePieces | WholeSequences:
+        """Return all the pieces held out to choose by."""
         return self._whole_pieces("valid")
 
     def test_dataloader(self) -> WholePieces | WholeSequences:
         """Return the pieces held out to report on (`PieceBatch`)."""
         return self._whole_pieces("test")
 
-    def _whole_pieces(self, split: str) -> WholePieces | WholeSequences:
+    def _whole_pieces(self, split: str, is_sample: bool = False) -> WholePieces | WholeSequences:
         if not self.corpus.piece_count(split):
             raise CorpusError(f"{self.path}: the {split} split is empty, there is nothing to score")
-        return self.source.whole_pieces(split, *self.rank)
+        return self.source.whole_pieces(split, *self.rank, is_sample)
 
     @property
     def rank(self) -> tuple[int, int]:

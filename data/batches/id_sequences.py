@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from common.interface import NOT_SCORED
 from data.arrays import offsets
 from data.batches.interface import PieceBatch
-from data.batches.windows import batches_by_tokens
+from data.batches.windows import batches_by_tokens, sampled
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
@@ -192,10 +192,21 @@ class SequenceWindows:
 class WholeSequences:
     """The sequences of a split in batches, as `windows.WholePieces`; ranks take turns."""
 
-    def __init__(self, sequences: IdSequences, split: str, rank: int = 0, ranks: int = 1) -> None:
+    def __init__(
+        self,
+        sequences: IdSequences,
+        split: str,
+        rank: int = 0,
+        ranks: int = 1,
+        is_sample: bool = False,
+    ) -> None:
         self._sequences = sequences
-        mine = np.array(sequences.members[split], dtype=np.int64)[rank::ranks]
-        self._batches = batches_by_tokens(mine, sequences.begins[mine + 1] - sequences.begins[mine])
+        members = np.array(sequences.members[split], dtype=np.int64)
+        lengths = sequences.begins[members + 1] - sequences.begins[members]
+        chosen = sampled(lengths) if is_sample else np.arange(len(members))
+        self.total, self.count = len(members), len(chosen)
+        mine = chosen[rank::ranks]
+        self._batches = batches_by_tokens(members[mine], lengths[mine])
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -223,9 +234,9 @@ class SequenceBatches:
         """Return the training windows."""
         return SequenceWindows(self.corpus, self.context_length)
 
-    def whole_pieces(self, split: str, rank: int, ranks: int) -> WholeSequences:
-        """Return a rank's sequences of a split, whole."""
-        return WholeSequences(self.corpus, split, rank, ranks)
+    def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholeSequences:
+        """Return a rank's sequences of a split, or of a sample of it, whole."""
+        return WholeSequences(self.corpus, split, rank, ranks, is_sample)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the latest half of a context: the prompt with which a full one goes on."""

@@ -38,6 +38,7 @@ KNOWN_FINAL_SHARE = 0.7  # of these: when its final chord begins, too
 KNOWN_KEY_SHARE = 0.3  # of all: of which key the whole piece is
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
+SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how good it is
 
 
 class TrainingWindows:
@@ -302,6 +303,16 @@ def unpacked(mask: NDArray[np.uint8], vocabulary: Vocabulary) -> NDArray[np.bool
     return np.unpackbits(mask, axis=1, count=vocabulary.size).astype(bool)
 
 
+def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places, rising, of the pieces that stand for all, of these lengths in tokens.
+
+    They are drawn at random, always the same, until they have SAMPLE_TOKENS together.
+    """
+    order = np.random.default_rng(0).permutation(len(lengths))
+    before = lengths[order].cumsum() - lengths[order]
+    return np.sort(order[before < SAMPLE_TOKENS])
+
+
 def batches_by_tokens(
     members: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> list[NDArray[np.int64]]:
@@ -317,12 +328,31 @@ class WholePieces:
     """A split in batches of whole pieces; ranks take turns. Masks are made once, kept as bits.
 
     It is no DataLoader, whose pieces Lightning would repeat until every rank has as many.
+
+    Args:
+        split, vocabulary: the pieces, and of their tokens.
+        rank, ranks: the number of this process, and of how many.
+        is_sample: whether a sample stands for the split (see `sampled`).
+
+    Attributes:
+        total: pieces of the split.
+        count: those of them in the batches of all ranks.
     """
 
-    def __init__(self, split: Split, vocabulary: Vocabulary, rank: int = 0, ranks: int = 1) -> None:
+    def __init__(
+        self,
+        split: Split,
+        vocabulary: Vocabulary,
+        rank: int = 0,
+        ranks: int = 1,
+        is_sample: bool = False,
+    ) -> None:
         self.split, self.vocabulary = split, vocabulary
-        mine = np.arange(rank, len(split), ranks)
-        self.batches = batches_by_tokens(mine, np.diff(split.piece_offsets)[mine])
+        lengths = np.diff(split.piece_offsets)
+        chosen = sampled(lengths) if is_sample else np.arange(len(split))
+        self.total, self.count = len(split), len(chosen)
+        mine = chosen[rank::ranks]
+        self.batches = batches_by_tokens(mine, lengths[mine])
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:
@@ -394,9 +424,10 @@ class MusicBatches:
             self.given,
         )
 
-    def whole_pieces(self, split: str, rank: int, ranks: int) -> WholePieces:
-        """Return a rank's pieces of a split, whole."""
-        return WholePieces(self.corpus.split(split), self.corpus.vocabulary, rank, ranks)
+    def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholePieces:
+        """Return a rank's pieces of a split, or of a sample of it, whole."""
+        vocabulary = self.corpus.vocabulary
+        return WholePieces(self.corpus.split(split), vocabulary, rank, ranks, is_sample)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a piece goes on; see `context.rebase`."""

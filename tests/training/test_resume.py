@@ -17,6 +17,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train
+from generation.model import corpus_of, load
 from model.serialization import load_model_file
 from tests.folders import enter_same_tunes, run_of_tunes, write_tunes
 from tests.processes import run_apart
@@ -47,7 +48,8 @@ def arguments(run, **changes):
 
 
 def draw_attention_alone():
-    """Leave of all pictures the quickest: these tests ask when pictures come, not which."""
+    """Leave of all pictures the quickest, which always come: tests here ask when, not which."""
+    tensorboard.MusicMonitor.clock = staticmethod(lambda: 0.0)
     tensorboard.LOGGED_ONCE.clear()
     for what in tensorboard.LOGGED.keys() - {"the attention maps"}:
         del tensorboard.LOGGED[what]
@@ -58,6 +60,7 @@ def _few_pictures():
     with (
         patch.dict(tensorboard.LOGGED_ONCE),
         patch.dict(tensorboard.LOGGED),
+        patch.object(tensorboard.MusicMonitor, "clock"),
     ):
         draw_attention_alone()
         yield
@@ -233,6 +236,53 @@ def test_batches_of_a_validation_that_was_stopped_are_counted_once(tmp_path, mon
     counts = loops["epoch_loop.val_loop.batch_progress"]["total"]
     assert set(counts.values()) == {2 * STEPS // EVERY}
     assert set(loops["epoch_loop.batch_progress"]["total"].values()) == {STEPS}
+
+
+def test_validation_scores_a_sample_in_training_and_all_pieces_at_the_end(tmp_path, monkeypatch):
+    """A stop in the midst of the end is answered at once, and what is left is done later."""
+    monkeypatch.setattr("data.batches.windows.SAMPLE_TOKENS", 1)
+    monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
+    scored, stop = [], []
+    tally = MusicModule._tally
+
+    def counted(self, decoder, batch):
+        scored.append((self.global_step, len(batch["pieces"]), batch["pieces"][0].tobytes()))
+        if len(scored) in stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+        tally(self, decoder, batch)
+
+    monkeypatch.setattr(MusicModule, "_tally", counted)
+    write_tunes(tmp_path / "tunes", 30)
+    monkeypatch.chdir(tmp_path)
+    apart = {"data__num_workers": 0, "trainer__accumulate_grad_batches": 1}
+    run = arguments("run", **apart, trainer__precision="32-true")
+    train.main(run)
+    steps = [step for step, _, _ in scored]
+    assert steps == [EVERY, 2 * EVERY, STEPS, STEPS, STEPS, STEPS]
+    assert len({ids for *_, ids in scored[:3]}) == 1  # the same each time
+    assert {ids for *_, ids in scored[3:]} > {scored[0][-1]}
+    path = tmp_path / "run" / "model.safetensors"
+    model, content = load(path), path.read_bytes()
+    valid = corpus_of(model).split("valid")
+    pieces = [valid.piece(number) for number in range(len(valid))]
+    nats = sum(float(nats.sum()) for nats in model.token_nats(pieces))
+    assert len(pieces) == 3
+    assert model.summary["valid_nats_per_note"] == pytest.approx(nats / valid.note_counts.sum())
+
+    (tmp_path / "run").rename("undisturbed")
+    scored.clear()
+    stop.append(4)  # the first batch of all pieces
+    with pytest.raises(SystemExit) as end:
+        train.main(run)
+    assert end.value.code == 128 + signal.SIGTERM
+    assert len(scored) == 4
+    stop.clear()
+    assert checkpoint(tmp_path)["global_step"] == STEPS
+    train.main(run)
+    assert path.read_bytes() == content
+    assert len(scored) == 4 + 3
+    train.main(run)
+    assert len(scored) == 4 + 3  # nothing is left to do
 
 
 @pytest.mark.slow

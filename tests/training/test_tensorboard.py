@@ -1,8 +1,13 @@
 """What TensorBoard shows of small runs, and that showing it changes no run."""
 
 import math
+import os
+import signal
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,13 +18,18 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 
 import train
 from tests.folders import enter_same_tunes, run_of_tunes
+from tests.models import four_parts
 from training import tensorboard
 from training.checkpoints import StopError
 from training.module import MusicModule
-from training.tensorboard import MusicMonitor
+from training.tensorboard import MOST_GIVEN_NOTES, LeaveOffError, MusicMonitor, _shortened
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
+ASKING = {
+    *("the piano rolls of samples", "the sound of samples", "the statistics of samples"),
+    *("the piano roll of the continuation", "how likely pieces are with notes given"),
+}
 EVERYTHING = {"images": 0, "audio": 0, "scalars": 0, "tensors": 0}
 OPTIONS = {
     "data.path": "tunes",
@@ -32,6 +42,14 @@ OPTIONS = {
     "trainer.accelerator": "cpu",
     "monitor.times": TIMES,
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clock():
+    """A clock that stands still, so there is time for everything, unless a test moves it."""
+    stopped = SimpleNamespace(seconds=0.0)
+    with patch.object(MusicMonitor, "clock", lambda _: stopped.seconds):
+        yield stopped
 
 
 def fit(*more):
@@ -180,6 +198,97 @@ def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypa
     assert "music/audio_1" not in tags["audio"]
     one, other = weights(whole / "run"), weights(folder / "run")
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture
+def draw(clock, monkeypatch):
+    """Replaces the pictures by some that take so many seconds; gives a list of those drawn."""
+    drawn, begin = [], MusicModule.on_train_batch_start
+
+    def step_of_a_second(self, batch, batch_idx):
+        clock.seconds += 1
+        begin(self, batch, batch_idx)
+
+    def taking(what, seconds):
+        def log(snapshot):
+            for _ in range(round(seconds * 100)):
+                snapshot.check()
+                clock.seconds += 0.01
+            drawn.append((what, snapshot.step))
+
+        return log
+
+    def replace_pictures(**seconds):
+        logged = {what: taking(what, its) for what, its in seconds.items()}
+        monkeypatch.setattr("training.tensorboard.LOGGED", logged)
+        monkeypatch.setattr("training.tensorboard.LOGGED_ONCE", {"once": taking("once", 0.01)})
+        return drawn
+
+    monkeypatch.setattr(MusicModule, "on_train_batch_start", step_of_a_second)
+    return replace_pictures
+
+
+def test_pictures_take_no_more_than_their_share_of_the_run(folder, clock, draw, capsys):
+    drawn = draw(quick=0.05, saved_for=0.1, endless=188)
+    began = clock.seconds
+    fit("--run", "run", "--trainer.max_steps", "40", "--monitor.times", "8")
+    taken = clock.seconds - began - 40
+    assert taken <= 0.022 * 40 + 0.01
+    assert [step for what, step in drawn if what == "quick"] == [*range(5, 41, 5)]
+    assert [step for what, step in drawn if what == "once"] == [5]
+    assert any(what == "saved_for" for what, _ in drawn)  # when there was time left
+    lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
+    for what in ("endless", "saved_for"):
+        (line,) = [line for line in lines if what in line]  # said once
+        assert "in 2.2% of the run (--monitor.share)" in line
+    draw(quick=0.05)
+    fit("--run", "none", "--monitor.share", "0")
+    assert max(step for _, step in drawn) == 40  # of the run before
+
+
+def test_a_signal_is_answered_while_something_is_drawn(folder, clock, draw, monkeypatch, capsys):
+    drawn = draw(quick=0, endless=188, next=0)
+
+    def check(snapshot):
+        os.kill(os.getpid(), signal.SIGTERM)
+        snapshot.check()
+        pytest.fail("it goes on drawing")
+
+    monkeypatch.setitem(tensorboard.LOGGED, "endless", check)
+    with pytest.raises(SystemExit) as stop:
+        fit("--run", "run", "--monitor.share", "1")
+    assert stop.value.code == 128 + signal.SIGTERM
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "stopped by SIGTERM after step 4" in line
+    assert [what for what, _ in drawn] == ["once", "quick"]
+
+
+def test_all_that_may_take_long_asks_whether_to_go_on(folder, monkeypatch):
+    left = []
+
+    def left_at_once(log, snapshot):
+        def check():
+            left.append(log)
+            raise LeaveOffError
+
+        with pytest.raises(LeaveOffError):
+            log(replace(snapshot, check=check))
+
+    logs = {what: log for what, log in tensorboard.LOGGED.items() if what in ASKING}
+    monkeypatch.setattr(
+        "training.tensorboard.LOGGED",
+        {what: partial(left_at_once, log) for what, log in logs.items()},
+    )
+    fit("--run", "run", "--monitor.times", "1")
+    assert left == [*logs.values()]
+
+
+def test_of_long_pieces_the_first_bars_are_scored_with_notes_given():
+    long, short = (four_parts(bars) for bars in (40, 4))
+    assert _shortened(short) is short
+    shortened = _shortened(long)
+    assert len(shortened.notes) <= MOST_GIVEN_NOTES < len(shortened.notes) + 16  # a bar's
+    np.testing.assert_array_equal(shortened.notes, long.notes[: len(shortened.notes)])
 
 
 def test_a_model_that_cannot_be_copied_is_reported_and_the_run_goes_on(folder, monkeypatch, capsys):
