@@ -47,7 +47,8 @@ def error_lines(capsys, *arguments):
     return stop.value.code, capsys.readouterr().err.strip().splitlines()
 
 
-def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder):
+def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder, monkeypatch):
+    monkeypatch.setattr(MusicMonitor, "clock", lambda _: 0.0)  # there is time for all
     fit(folder, "--run", "runs/one", "--model.n_layer", 2, "--monitor.times", 1)
     run = Path("runs/one")
     model = generate.load(run / "model.safetensors")
@@ -106,6 +107,7 @@ def test_accumulated_gradients_make_one_step_and_one_picture(folder, monkeypatch
     rolls = {"rolls": tensorboard.log_sample_rolls}
     monkeypatch.setattr("training.tensorboard.LOGGED", rolls)
     monkeypatch.setattr("training.tensorboard.LOGGED_ONCE", {})
+    monkeypatch.setattr(MusicMonitor, "clock", lambda _: 0.0)  # there is time for all
     fit(folder, "--trainer.accumulate_grad_batches", 3, "--monitor.times", 2)
     shown = EventAccumulator("runs/smoke", size_guidance={"images": 0}).Reload()
     assert [event.step for event in shown.Images("music/roll_1")] == [10, 20]
@@ -252,6 +254,7 @@ def test_every_shipped_config_is_read(config, capsys):
         (["--ckpt_path", "best"], ["best.ckpt"]),
         (["--model.learning_rate", "-1"], ["-1"]),
         (["--monitor.times", "-1"], ["monitor.times must be 0 or more"]),
+        (["--monitor.share", "2"], ["monitor.share must be from 0 to 1"]),
         (["--max_steps", "3"], ["is --trainer.max_steps meant?"]),
         (["train"], ["fit, validate and test are the subcommands"]),
         (["--config", "noise.bin"], ["--config takes a .yaml"]),

@@ -13,7 +13,14 @@ from lightning.pytorch import LightningModule, Trainer
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
-from data.batches.windows import EVALUATION_TOKENS, TrainingWindows, masks_of_pieces, unpacked
+from data.batches.windows import (
+    EVALUATION_TOKENS,
+    SAMPLE_TOKENS,
+    TrainingWindows,
+    masks_of_pieces,
+    sampled,
+    unpacked,
+)
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter
 from data.score import BAR, NOTE, canonical
@@ -362,6 +369,30 @@ def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
             np.testing.assert_array_equal(mask, masks_one_by_one(grammar, piece))
         notes = [count for batch in batches for count in batch["notes"]]
         assert notes == split.note_counts.tolist()
+
+
+def test_ranks_share_a_sample(data, monkeypatch):
+    monkeypatch.setattr("data.batches.windows.SAMPLE_TOKENS", 300)
+    lengths = np.diff(data.corpus.split("train").piece_offsets)
+    seen = []
+    for rank in range(2):
+        monkeypatch.setattr(data, "trainer", SimpleNamespace(global_rank=rank, world_size=2))
+        loader = data._whole_pieces("train", is_sample=True)
+        seen += [len(piece) for batch in loader for piece in batch["pieces"]]
+    assert sorted(seen) == sorted(lengths[sampled(lengths)])
+    assert (loader.count, loader.total) == (len(seen), len(lengths))
+    assert 1 < len(seen) < len(lengths)
+
+
+@given(st.lists(st.integers(1, 50_000), min_size=1, max_size=50))
+def test_a_sample_is_bounded_and_of_few_pieces_all(lengths):
+    lengths = np.array(lengths)
+    chosen = sampled(lengths)
+    assert (np.diff(chosen) > 0).all()
+    np.testing.assert_array_equal(chosen, sampled(lengths))
+    assert 0 < lengths[chosen].sum() < SAMPLE_TOKENS + lengths.max()
+    if lengths.sum() <= SAMPLE_TOKENS:
+        assert len(chosen) == len(lengths)
 
 
 def test_ranks_score_each_piece_once(data, monkeypatch):
