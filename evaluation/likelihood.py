@@ -9,7 +9,7 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
-from data.batches.windows import WholePieces
+from data.batches.windows import WholePieces, masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
@@ -328,8 +328,9 @@ def free_nats(model: Model, scores: Sequence[Score], seeds: Sequence[Seed]) -> t
     pieces = [encode(score, vocabulary) for score in scores]
     given = [GivenTokens(seed, vocabulary) for seed in seeds]
     free = sum(len(score.notes) for score in scores) - sum(len(s.score.notes) for s in seeds)
+    allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
     told, untold = (
-        sum(float(nats.sum()) for nats in model.token_nats(pieces, None, given, is_told))
+        sum(float(nats.sum()) for nats in model.token_nats(pieces, allowed, given, is_told))
         for is_told in (True, False)
     )
     return (told / free, untold / free) if free else (float("nan"), float("nan"))

@@ -57,7 +57,8 @@ SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
 SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those that are shown
 SAMPLE_BARS = 4
 PROMPT_BARS = 2  # of a held-out piece, which the model continues
-MOST_GIVEN = 10  # held-out pieces of which some notes are given
+MOST_GIVEN = 6  # held-out pieces of which some notes are given
+GIVEN_TOGETHER = 3  # of them are scored side by side
 MOST_GIVEN_NOTES = 250  # of the first bars of each; Bach's chorales have about as many
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
@@ -440,11 +441,14 @@ def log_given(snapshot: Snapshot) -> None:
     scores = [score for score in pieces if len(score.notes)]
     for name, way in GIVEN.items():
         nats, free = np.zeros(2), 0
-        for score in scores:
+        for first in range(0, len(scores), GIVEN_TOGETHER):
             snapshot.check()
-            seed = way(score, model.vocabulary)
-            if its_free := len(score.notes) - len(seed.score.notes):
-                nats += np.multiply(free_nats(model, [score], [seed]), its_free)
+            some = scores[first : first + GIVEN_TOGETHER]
+            seeds = [way(score, model.vocabulary) for score in some]
+            if its_free := sum(len(score.notes) for score in some) - sum(
+                len(seed.score.notes) for seed in seeds
+            ):
+                nats += np.multiply(free_nats(model, some, seeds), its_free)
                 free += its_free
         if free:
             for how, per_note in zip(("told", "not_told"), nats / free, strict=True):
