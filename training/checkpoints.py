@@ -178,6 +178,8 @@ class Checkpoints(Checkpoint):
             if self.signal_number and trainer.world_size == 1:
                 raise StopError(self.signal_number, trainer.global_step)
 
+        if trainer.is_global_zero:
+            print(f"\nscoring all {pieces.total} validation pieces, not a sample", flush=True)
         nats = pl_module.score_all(decoder.to(pl_module.device), check)
         summary |= {"valid_nats_per_note": nats, "valid_pieces": pieces.total}
         if trainer.is_global_zero:
