@@ -28,9 +28,6 @@ from generation.defaults import model_path, newest_model
 
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
-MOST_MESSAGE = 2**20  # bytes; more than any message may have, so that it gets an answer
-MOST_SOCKETS = 600
-GOODBYE_SECONDS = 2
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -125,40 +122,31 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     """Answer until Ctrl-C."""
     with quick_imports():  # here: a wrong option need not wait for torch
         import torch
-        import uvicorn
 
         from model.serialization import ModelFileError
         from rendering.audio import has_sound
         from web.models import Models
         from web.server import make_app
+        from web.sockets import server_of
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one
     port = listening.getsockname()[1]
     try:
-        models = Models(options.checkpoint or newest_model())
-        models.load(next(iter(models.paths())))
+        path = options.checkpoint or newest_model()
+        models = Models(path)
+        models.read(path)
     except (ModelFileError, FileNotFoundError) as error:
         fail(str(error))
     has_sound()  # says so where there is none
     token = None if is_loopback(options.host) else secrets.token_urlsafe(16)
     app = make_app(models, hosts_of(options.host, port), token)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="websockets-sansio",
-        ws_max_size=MOST_MESSAGE,
-        limit_concurrency=MOST_SOCKETS,
-        timeout_graceful_shutdown=GOODBYE_SECONDS,
-    )
     shown = f"[{options.host}]" if ":" in options.host else options.host
     address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
     print(f"Etude plays at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    server = uvicorn.Server(config)
+    server = server_of(app)
     end = server.handle_exit
 
     def end_once(sig: int, frame: FrameType | None) -> None:

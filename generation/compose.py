@@ -215,7 +215,8 @@ class _Writing:
         self._row = NoteStream(model.vocabulary)
         forms = [{model.vocabulary.grid.bar_steps(*form.meter): form}]
         generator = torch.Generator().manual_seed(random_seed)
-        self._steps = _stream(model, grammar, sampling, [self._row], forms, generator)
+        state = _result(_start(model, grammar, forms, generator, [self._row]))
+        self._steps = _stream(model, grammar, sampling, [self._row], state, generator)
 
     def until(self, step: int) -> Generator[Notes, None, Piece]:
         """Write to the end of the bar of a step, or of the piece, and return what there is."""
@@ -303,6 +304,8 @@ def stream_pieces(
 ) -> Generator[Notes, None, list[Piece]]:
     """Write the pieces of `compose`, yielding once a token; whoever stops asking, stops it.
 
+    It yields for each token that is given, too: a long piece has thousands.
+
     Args:
         model, seed, length, constraints, sampling, samples, random_seed: as in `compose`.
 
@@ -321,7 +324,8 @@ def stream_pieces(
     streams = [NoteStream(prepared.vocabulary) for _ in range(samples)]
     generator = torch.Generator().manual_seed(random_seed)
     forms = _draw_forms(prepared, grammar, samples, generator)
-    for ids, notes in _stream(prepared, grammar, sampling, streams, forms, generator):
+    state = yield from _start(prepared, grammar, forms, generator, streams)
+    for ids, notes in _stream(prepared, grammar, sampling, streams, state, generator):
         if not grammar.length.endless:
             columns.append(ids)
         for number, row in enumerate(streams if takes_repeats else []):
@@ -349,16 +353,12 @@ def _stream(
     grammar: ConstrainedGrammar,
     sampling: SamplingOptions,
     streams: Sequence[NoteStream],
-    forms: Sequence[dict[int, Form]],
+    state: ConstrainedState,
     generator: torch.Generator,
 ) -> Iterator[tuple[Ids, Notes]]:
     """Yield the ids (B,) of each step, and the new notes that they complete, each with its row."""
     given = grammar.given
     kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
-    for row in streams:
-        for token in given.prompt.tolist():
-            row.add(token)
-    state = _start(model, grammar, forms, generator)
     for ids in _sample(model, grammar, state, sampling, generator):
         notes = [row.add(token) for row, token in zip(streams, ids.tolist(), strict=True)]
         yield (
@@ -608,11 +608,22 @@ def _start(
     grammar: ConstrainedGrammar,
     forms: Sequence[dict[int, Form]],
     generator: torch.Generator,
-) -> ConstrainedState:
-    """Return the state in which pieces of these forms begin; from nothing, keys are drawn."""
+    streams: Sequence[NoteStream] = (),
+) -> Generator[Notes, None, ConstrainedState]:
+    """Return the state in which pieces of these forms begin; from nothing, keys are drawn.
+
+    What is given is read, by the streams, too; a yield follows each of its tokens.
+    """
     finals = [next((form.final_position for form in its.values()), -1) for its in forms]
     keys = [] if grammar.given.bars else model.draw_keys(len(forms), generator)
-    return grammar.start(len(forms), np.array(finals), keys)
+    state, prompt = grammar.begin(len(forms), np.array(finals), keys), grammar.given.prompt
+    for row in streams:
+        row.add(int(prompt[0]))
+    for token, _ in zip(prompt[1:], grammar.read(state, prompt[1:]), strict=True):
+        for row in streams:
+            row.add(int(token))
+        yield []
+    return state
 
 
 def _write(
@@ -624,7 +635,7 @@ def _write(
     progress: bool,
 ) -> list[Piece]:
     """Write pieces of these forms side by side."""
-    state = _start(model, grammar, forms, generator)
+    state = _result(_start(model, grammar, forms, generator))
     columns = []
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(

@@ -7,7 +7,7 @@ enough that a way to the end that is asked for is always left: there are no dead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -196,6 +196,22 @@ class ConstrainedGrammar:
         """Return the state of `batch` rows after the prompt: what is given before any choice.
 
         Args:
+            batch, final_position, keys: as in `begin`.
+        """
+        state = self.begin(batch, final_position, keys)
+        for _ in self.read(state, self.given.prompt[1:]):
+            pass
+        return state
+
+    def begin(
+        self,
+        batch: int,
+        final_position: NDArray[np.int64] | int = -1,
+        keys: Sequence[Key | None] = (),
+    ) -> ConstrainedState:
+        """Return the state of `batch` rows after Start alone.
+
+        Args:
             batch: B.
             final_position: (B,) steps from the last bar line to where the model shall think that
                 the final chord begins, where no given note says so; -1: nowhere in particular.
@@ -229,9 +245,13 @@ class ConstrainedGrammar:
             state.note_ends = state.free_at.copy()
             state.free_at[:, self._is_barred] = NEVER
         given.advance(state.next_given, np.full(batch, given.prompt[0]))
-        for token in given.prompt[1:]:
-            self.advance(state, np.full(batch, token))
         return state
+
+    def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
+        """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
+        for token in ids:
+            self.advance(state, np.full(len(state.kind), token))
+            yield
 
     def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""

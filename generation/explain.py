@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from data.score import Score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
+from generation.constrained_state import ConstrainedState
+from generation.constraints import ConstraintError
 from generation.model import Model
 from model.decoding import side_tensors
 from model.sampling import allowed_alone
@@ -45,10 +48,9 @@ class Explanation:
     looked_at: NDArray[np.float64]
 
 
-@torch.inference_mode()
 def explain_note(
     model: Model, grammar: ConstrainedGrammar, score: Score, number: int
-) -> Explanation:
+) -> Iterator[Explanation | None]:
     """Compute what a note of a piece was chosen among: the model's view, under the grammar.
 
     Args:
@@ -56,13 +58,35 @@ def explain_note(
         grammar: under which it did.
         score: the piece.
         number: of the note in it; it was not given.
+
+    Yields:
+        None after each token that is read, of which a long piece has thousands; at last what is
+        computed.
+
+    Raises:
+        ConstraintError: what is given is not what the piece begins with, or has the note.
     """
-    vocabulary, decoder = model.vocabulary, model.decoder
+    vocabulary, prompt = model.vocabulary, grammar.given.prompt
     ids = encode(score, vocabulary)
     place = int(np.flatnonzero(vocabulary.kind_of[ids] == Kind.NOTE)[number])
-    state = grammar.start(1)
-    for token in ids[len(grammar.given.prompt) : place]:
-        grammar.advance(state, [token])
+    if place < len(prompt) or not np.array_equal(ids[: len(prompt)], prompt):
+        raise ConstraintError("the note was not written from what is said to have been given")
+    state = grammar.begin(1)
+    yield from grammar.read(state, ids[1:place])
+    yield _explained(model, grammar, state, ids, place, number)
+
+
+@torch.inference_mode()
+def _explained(
+    model: Model,
+    grammar: ConstrainedGrammar,
+    state: ConstrainedState,
+    ids: NDArray[np.int64],
+    place: int,
+    number: int,
+) -> Explanation:
+    """Return what was chosen among at a place in the ids of a piece; the state is that there."""
+    vocabulary, decoder = model.vocabulary, model.decoder
     read = ids[:place] if place <= decoder.config.context_length else model.rebase(ids[:place])
     side = grammar.side(state, read[None]).window(0) if decoder.config.side_blocks else None
     column, beside = torch.from_numpy(read)[None], side_tensors(side, torch.device("cpu"))

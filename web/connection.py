@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -16,8 +19,10 @@ from generation.note_text import SeedError
 from model.serialization import ModelFileError
 from web.messages import MOST_BYTES, Json, MessageError, parse
 from web.models import Models
-from web.tasks import TASKS, advance, control_of
+from web.tasks import TASKS, advance, blame
 
+LOG = logging.getLogger(__name__)
+MISTAKE = "this cannot be answered, by a mistake of the program: its terminal shows which"
 SLICE_SECONDS = 0.02  # that a task runs before it is another's turn
 # What a person's request may run into; each is one line for them.
 REFUSALS = (MessageError, ConstraintError, SeedError, MidiError, ModelFileError, VocabularyError)
@@ -38,7 +43,7 @@ class Connection:
     def __init__(self, socket: WebSocket, models: Models, writer: Executor) -> None:
         self.socket, self.models, self.writer = socket, models, writer
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._sending = asyncio.Lock()
+        self._sending, self._is_gone = asyncio.Lock(), False
 
     async def listen(self) -> None:
         """Do what messages ask until the page is gone."""
@@ -73,26 +78,31 @@ class Connection:
             task.add_done_callback(partial(self._forget, kind))
 
     def _forget(self, kind: str, task: asyncio.Task[None]) -> None:
-        """Drop a task that is over; asyncio then logs what it raised, if it was a mistake."""
+        """Drop a task that is over."""
         if self._tasks.get(kind) is task:
             del self._tasks[kind]
 
     async def _run(self, kind: str, number: int, message: Json) -> None:
-        """Run a task to its end, telling the page what it has to tell."""
-        task = TASKS[kind](self.models, message)
-        try:
-            while (told := await self._in_turn(task)) is not None:
-                for each in told:
-                    await self._tell({"id": number} | each)
-        except ConstraintError as error:
-            control = await asyncio.get_running_loop().run_in_executor(
-                self.writer, control_of, self.models, message
-            )
-            await self._tell({"id": number, "error": str(error), "control": control})
-        except REFUSALS as error:
-            await self._tell({"id": number, "error": str(error)})
-        except WebSocketDisconnect:
-            return  # `listen` hears of it, too
+        """Run a task to its end; whatever it raises, the page gets an answer."""
+        with suppress(WebSocketDisconnect):  # `listen` hears of it, too
+            try:
+                try:
+                    await self._tell_all(number, TASKS[kind](self.models, message))
+                except ConstraintError as error:
+                    await self._tell_all(number, blame(self.models, message, error))
+            except REFUSALS as error:
+                await self._tell({"id": number, "error": str(error)})
+            except WebSocketDisconnect:
+                raise
+            except Exception:
+                LOG.exception("a mistake, in what a page asked: %s", kind)
+                await self._tell({"id": number, "error": MISTAKE})
+
+    async def _tell_all(self, number: int, task: Iterator[Json]) -> None:
+        """Tell the page what a task has to tell, to its end."""
+        while (told := await self._in_turn(task)) is not None:
+            for each in told:
+                await self._tell({"id": number} | each)
 
     async def _in_turn(self, task: Iterator[Json]) -> list[Json] | None:
         """Let a task run for a moment, when all that wait have had their turns."""
@@ -101,4 +111,10 @@ class Connection:
 
     async def _tell(self, message: Json) -> None:
         async with self._sending:
-            await self.socket.send_json(message)
+            if self._is_gone:
+                raise WebSocketDisconnect
+            try:  # in ASCII: half a character, which JSON may have, is no text for a socket
+                await self.socket.send_text(json.dumps(message, separators=(",", ":")))
+            except WebSocketDisconnect:
+                self._is_gone = True
+                raise

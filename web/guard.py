@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+COOKIE = "etude-token"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' blob:; base-uri 'none'; form-action 'none'; "
@@ -68,11 +69,8 @@ class Guard:
         return None
 
     def _is_brought(self, scope: Scope, cookie: str) -> bool:
-        """Return whether the address or a cookie has the token."""
+        """Return whether the address or the page's cookie has the token."""
         brought = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        try:
-            brought += [morsel.value for morsel in SimpleCookie(cookie).values()]
-        except CookieError:
-            return False
+        brought.append(cookie_parser(cookie).get(COOKIE, ""))
         token = str(self.token).encode()
         return any(secrets.compare_digest(each.encode(), token) for each in brought)

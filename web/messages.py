@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from data.score import BAR, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score, canonical
+from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score, canonical
 from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING
 from model.config import SamplingOptions
@@ -133,7 +133,7 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
     named = {name: data[name] for name in ("parts", "meter") if name in data}
     try:
         grid = Grid.from_json({"steps_per_beat": steps, "kind": kinds[0], **named})
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, OverflowError):
         raise MessageError("a piece must have parts with names and programs") from None
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")
@@ -147,6 +147,9 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
     for column, (low, high) in zip(notes.T, _NOTE_LIMITS, strict=False):
         if np.any((column < low) | (column > high)):
             raise MessageError("a note lies outside of what a piece can hold")
+    program, is_part = notes[:, 4], notes[:, 4] < DRUMS
+    if np.any(is_part & (program >= len(grid.parts)) if grid.parts else program > DRUMS):
+        raise MessageError("a note has a program that no part of the piece has")
     if np.any(notes[:, 0] >= length.sum()):
         raise MessageError("a note begins after the last bar")
     rows = np.array([tuple(row) for row in notes[:, :5].tolist()], dtype=NOTE)
@@ -302,7 +305,7 @@ def _integers(data: Json, name: str, most: int) -> tuple[int, ...]:
 
 def _is_number(value: object) -> bool:
     """Return whether a value is a finite number."""
-    return type(value) in (int, float) and abs(float(value)) < 1e9  # type: ignore[arg-type]
+    return isinstance(value, int | float) and type(value) is not bool and -1e9 < value < 1e9
 
 
 def _integer(data: Json, name: str, low: int, high: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from generation.defaults import PROJECT
 from generation.model import Model, load
+from model.serialization import ModelFileError
 from web.messages import MessageError
 
 KEPT = 3  # models in memory
@@ -47,6 +49,18 @@ class Models:
         path = self.paths().get(name)
         if path is None:
             raise MessageError(f"there is no model {name[:80]!r} any more: choose another")
+        try:
+            return self.read(path)
+        except ModelFileError as error:  # no page is told where the server keeps its files
+            reason = str(error).replace(str(path), name)
+            raise ModelFileError(reason.replace(f"{self._folder}{os.sep}", "")) from None
+
+    def read(self, path: Path) -> Model:
+        """Return the model in a file, with the weights that it holds now.
+
+        Raises:
+            ModelFileError: it is no model of this program.
+        """
         if not path.is_file():
             return load(path)  # which says so
         status = path.stat()

@@ -14,7 +14,7 @@ import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
@@ -29,8 +29,8 @@ from data.tokens.vocabulary import Vocabulary
 from generation.constraints import Constraints
 from rendering.audio import mu_law_wav, wav_bytes
 from rendering.notation import engrave, has_notation, to_musicxml
-from web.connection import REFUSALS, Connection
-from web.guard import HEADERS, Guard
+from web.connection import MISTAKE, REFUSALS, Connection
+from web.guard import COOKIE, HEADERS, Guard
 from web.messages import (
     MOST_BARS,
     MOST_BYTES,
@@ -82,7 +82,7 @@ def make_app(
         Route("/", page.index),
         Route("/static/{name}", page.file),
         Route("/models", page.list_models),
-        Route("/sound/{program:int}/{pitch:int}", page.sound),
+        Route("/sound/{program}/{pitch}", page.sound),
         Route("/midi", partial(page.file_of, midi_of, "audio/midi"), methods=["POST"]),
         Route("/wav", partial(page.file_of, wav_of, "audio/wav"), methods=["POST"]),
         Route("/musicxml", partial(page.file_of, musicxml_of, MUSICXML), methods=["POST"]),
@@ -90,7 +90,8 @@ def make_app(
         Route("/upload", page.upload, methods=["POST"]),
         WebSocketRoute("/live", page.live),
     ]
-    handlers = {HTTPException: _refused} | dict.fromkeys(REFUSALS, _refused)
+    handlers = dict.fromkeys((HTTPException, ClientDisconnect, *REFUSALS), _refused)
+    handlers[Exception] = _mistaken
     guard = Middleware(Guard, hosts=hosts, token=token)
     return Starlette(
         routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=page.lifespan
@@ -126,7 +127,7 @@ class Page:
         """Hand out the page."""
         response = Response(self.files["index.html"], headers=HEADERS, media_type="text/html")
         if self.token:
-            response.set_cookie("token", self.token, httponly=True, samesite="strict")
+            response.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
         return response
 
     async def file(self, request: Request) -> Response:
@@ -142,7 +143,10 @@ class Page:
 
     async def sound(self, request: Request) -> Response:
         """Hand out a held note of an instrument as a WAV file."""
-        program, pitch = request.path_params["program"], request.path_params["pitch"]
+        numbers = request.path_params["program"], request.path_params["pitch"]
+        if not all(number.isdecimal() and len(number) <= 3 for number in numbers):
+            raise HTTPException(404, "there is no such note")
+        program, pitch = map(int, numbers)
         if not (program <= DRUMS and pitch <= 127):
             raise HTTPException(404, "there is no such note")
         if program != DRUMS:
@@ -291,4 +295,10 @@ def _refused(request: Request, error: Exception) -> Response:
     """Answer with one line that says what is wrong."""
     status = error.status_code if isinstance(error, HTTPException) else 400
     reason = error.detail if isinstance(error, HTTPException) else str(error)
-    return PlainTextResponse(" ".join(reason.split()), status, HEADERS)
+    line = " ".join(reason.split()).encode("utf-8", "backslashreplace")
+    return Response(line, status, HEADERS, "text/plain")
+
+
+def _mistaken(request: Request, error: Exception) -> Response:
+    """Answer a request that meets a mistake of ours; uvicorn shows it in the terminal."""
+    return PlainTextResponse(MISTAKE, 500, HEADERS)

@@ -19,7 +19,7 @@ from data.midi.quantize import score_from_events
 from data.score import DRUMS, Grid, Score, canonical
 from data.tokens.adapt import adapt_score
 from generation.compose import accompany, prepare, stream_pieces
-from generation.constraints import Constraints
+from generation.constraints import ConstraintError, Constraints
 from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
@@ -162,28 +162,32 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
     yield {}
     score = _as_written(piece, model)
     model, grammar = prepare(model, seed, length, constraints)
-    told = explain_note(model, grammar, score, number)
-    yield {
-        "explained": number,
-        "alternatives": [list(dataclasses.astuple(each)) for each in told.alternatives],
-        "nothing": told.nothing,
-        "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
-    }
+    for told in explain_note(model, grammar, score, number):
+        if told is None:
+            yield {}
+            continue
+        yield {
+            "explained": number,
+            "alternatives": [list(dataclasses.astuple(each)) for each in told.alternatives],
+            "nothing": told.nothing,
+            "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
+        }
 
 
-def control_of(models: Models, message: Json) -> str | None:
-    """Return the control beside which to say why a request cannot be; None: no single one."""
-    settings = message.get("settings")
-    if not isinstance(settings, dict):
-        return None
-    for control in (each for each in CONTROLS if settings.get(each) is not None):
+def blame(models: Models, message: Json, error: ConstraintError) -> Iterator[Json]:
+    """Tell the page why a request cannot be, and beside which control; None: no single one."""
+    settings, found = message.get("settings"), None
+    asked = settings if isinstance(settings, dict) else {}
+    for control in (each for each in CONTROLS if asked.get(each) is not None):
+        yield {}
         try:
-            request = write_request(message | {"settings": settings | {control: None}})
+            request = write_request(message | {"settings": asked | {control: None}})
             prepare(*_asked(models, request), request.settings.constraints)
         except ValueError:
             continue
-        return control
-    return None
+        found = control
+        break
+    yield {"error": str(error), "control": found}
 
 
 TASKS = {

@@ -20,7 +20,8 @@ def model(tmp_path_factory):
 
 def explained(model, score, number, constraints=UNCONSTRAINED):
     model, grammar = prepare(model, None, Length(), constraints)
-    return explain_note(model, grammar, score, number)
+    *_, told = explain_note(model, grammar, score, number)
+    return told
 
 
 def test_a_note_is_as_likely_as_the_definition_says(model):

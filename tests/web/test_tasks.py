@@ -8,7 +8,7 @@ from tests.models import QUARTET, untrained
 from tests.web.conftest import SETTINGS
 from web.messages import MessageError, piece_of
 from web.models import Models
-from web.tasks import TASKS, advance, control_of
+from web.tasks import TASKS, advance, blame
 
 
 def done(told):
@@ -152,9 +152,11 @@ def test_what_cannot_be_is_said_beside_its_control(do, models, tune):
         ({"key": "C major", "range": [61, 61]}, "key"),
     ):
         settings = SETTINGS | asked
-        with pytest.raises(ConstraintError):
+        with pytest.raises(ConstraintError) as refused:
             do("check", how="continue", piece=tune, settings=settings)
-        assert control_of(models, message | {"settings": settings, "random_seed": 0}) == control
+        asked = message | {"settings": settings, "random_seed": 0}
+        *_, told = blame(models, asked, refused.value)
+        assert told == {"error": str(refused.value), "control": control}
 
 
 def test_a_run_in_training_is_played_with_its_newest_weights(tmp_path):
