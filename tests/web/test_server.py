@@ -1,5 +1,6 @@
 """The server: who is let in, what is handed out, and what many or malformed requests do."""
 
+import asyncio
 import io
 import threading
 import wave
@@ -16,8 +17,10 @@ from tests.models import four_parts
 from tests.music import GRID
 from tests.web.conftest import SETTINGS
 from web import server
+from web.connection import MISTAKE
 from web.messages import piece_of
 from web.server import make_app
+from web.tasks import TASKS
 
 HOST = "127.0.0.1:8765"
 OURS = {"host": HOST, "origin": f"http://{HOST}"}
@@ -100,14 +103,22 @@ def test_in_a_network_the_token_decides(models):
         assert client.get("/models").status_code == 403
         assert client.get("/?token=secret").status_code == 200  # and now there is a cookie
         assert client.get("/models").status_code == 200
+        ours = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        client.cookies.clear()
+        for stranger in ("a[b]=c", "expires", 'a="open', "token=other", "=", "caf\xe9=\xe9"):
+            for cookie in (f"{stranger}; {ours}", f"{ours}; {stranger}"):
+                headers = {"cookie": cookie.encode("latin-1")}
+                assert client.get("/models", headers=headers).status_code == 200
+        assert client.get("/models", headers={"cookie": "a=secret"}).status_code == 403
 
 
 def test_sounds_are_wav_files(client):
     for path in ("/sound/40/60", "/sound/40/62", "/sound/128/36"):
         assert client.get(path).content[:4] == b"RIFF"
     assert client.get("/sound/40/60").content == client.get("/sound/40/62").content
-    for path in ("/sound/129/60", "/sound/40/128", "/sound/-1/60", "/sound/a/b"):
-        assert client.get(path).status_code == 404
+    long = "9" * 5000
+    for path in ("129/60", "40/128", "-1/60", "a/b", f"{long}/1", f"1/{long}"):
+        assert client.get(f"/sound/{path}").status_code == 404
 
 
 def test_what_is_taken_away_holds_the_notes(client, tune):
@@ -208,8 +219,44 @@ def test_malformed_messages_are_answered_and_change_nothing(client, tune):
         assert socket.receive_json().keys() == {"error"}
         socket.send_json({"do": "write", "id": 1})
         assert until(socket, "error")["id"] == 1
+        ask(socket, "text", text="C4", settings=SETTINGS | {"key": "half a character: \ud800"})
+        assert "ud800" in until(socket, "error")["error"]
         ask(socket, "text", text="C4")
         assert until(socket, "read")
+
+
+def test_a_mistake_of_ours_is_answered_too_and_shown_in_the_terminal(
+    client, tune, monkeypatch, caplog
+):
+    def mistaken(*_):
+        raise ZeroDivisionError("at home in /srv")
+
+    monkeypatch.setitem(TASKS, "text", mistaken)
+    monkeypatch.setattr("web.server.piece_of", mistaken)
+    with client.websocket_connect("/live") as socket:
+        ask(socket, "text", number=5, text="C4")
+        assert socket.receive_json() == {"id": 5, "error": MISTAKE}
+        ask(socket, "check", how="continue", piece=tune)
+        assert until(socket, "possible")
+    assert "ZeroDivisionError: at home" in caplog.text
+    with TestClient(client.app, headers=OURS, raise_server_exceptions=False) as other:
+        refused = other.post("/midi", json={"piece": tune})
+    assert (refused.status_code, refused.text) == (500, MISTAKE)
+
+
+def test_who_goes_away_in_the_middle_of_a_request_is_no_mistake(models):
+    async def ask():
+        async def receive():
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            pass
+
+        scope = {"type": "http", "method": "POST", "path": "/midi", "query_string": b""}
+        headers = [(name.encode(), value.encode()) for name, value in OURS.items()]
+        await make_app(models)(scope | {"headers": headers}, receive, send)
+
+    asyncio.run(ask())
 
 
 def test_too_much_to_render_is_told_so(client, tune, monkeypatch):

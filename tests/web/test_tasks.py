@@ -1,12 +1,16 @@
 """What the page asks of a model, with models that know nothing."""
 
+import itertools
+import shutil
+
 import numpy as np
 import pytest
 
 from generation.constraints import ConstraintError
+from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.models import QUARTET, untrained
 from tests.web.conftest import SETTINGS
-from web.messages import MessageError, piece_of
+from web.messages import MOST_NOTES, MessageError, piece_of
 from web.models import Models
 from web.tasks import TASKS, advance, blame
 
@@ -134,6 +138,31 @@ def test_the_tempo_asked_for_holds_from_the_first_note_on(do, tune):
     assert do("explain", written=written, piece=piece, note=number)[0]["explained"] == number
 
 
+def test_what_a_piece_was_not_written_from_explains_no_note(do, tune):
+    piece = done(do("write", how="continue", piece=tune))[0]
+    request = {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1}
+    other = do("text", text="E4 E4 E4 E4")[0]["read"]
+    last = len(piece["notes"]) - 1
+    for given, note in ((other, last), (piece, last), (tune, 0)):
+        written = request | {"how": "continue", "piece": given}
+        with pytest.raises(ConstraintError, match="not written from"):
+            do("explain", written=written, piece=piece, note=note)
+
+
+def test_a_long_piece_is_read_in_turns(models):
+    notes = [[3 * (n // 4), 3, 60 - 5 * (n % 4), 80, 40 + n % 4, 1] for n in range(MOST_NOTES)]
+    bars = 3 * MOST_NOTES // 4 // 48
+    tune = {"notes": notes, "bars": [[4, 4, 48]] * bars, "tempo": [[80]] * bars, "grid": "beats"}
+    tune["steps"] = 12
+    message = {"model": "quartet", "settings": SETTINGS, "piece": tune, "note": MOST_NOTES - 1}
+    message |= {"how": "continue", "variations": 1, "random_seed": 1, "written": None}
+    for kind in ("write", "explain"):
+        told = itertools.takewhile(
+            lambda each: not {"notes", "explained"} & {*each}, TASKS[kind](models, message)
+        )
+        assert sum(not each for each in told) > MOST_NOTES  # each is a turn that may be its last
+
+
 def test_a_note_that_was_put_in_is_explained_too(do, tune):
     (why,) = do("explain", written=None, piece=tune, note=2)
     assert [40, 67] in [[program, pitch] for program, pitch, _ in why["alternatives"]]
@@ -177,6 +206,22 @@ def test_a_run_in_training_is_played_with_its_newest_weights(tmp_path):
     second = written()
     assert (first[0], second[0]) == (100, 200)
     assert second[1] != first[1]
+
+
+def test_no_page_is_told_where_the_server_keeps_its_files(folder, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(folder, home)
+    models = Models(home / "models/quartet.safetensors", home)
+    (home / "runs/broken").mkdir()
+    (home / "runs/broken/model.safetensors").write_bytes(b"no model")
+    (home / "runs/ids").mkdir()
+    ids = QUARTET.to_json().replace("{", '{"ids": 9, ', 1)
+    decoder, _, summary = load_model_file(home / "models/quartet.safetensors")
+    save_model_file(home / "runs/ids/model.safetensors", decoder, ids, summary)
+    for name, reason in (("runs/broken", "damaged"), ("runs/ids", "its tokens are not music")):
+        with pytest.raises(ModelFileError, match=f"^{name}[ :].*{reason}") as refused:
+            models.load(name)
+        assert str(tmp_path) not in str(refused.value)
 
 
 def test_a_model_from_elsewhere_is_named_by_its_folder(folder, tmp_path):
