@@ -1,4 +1,4 @@
-"""Attacks on what is no MIDI file: models, checkpoints, corpora, names, commands, runs.
+"""Attacks on what is no MIDI file: models, checkpoints, corpora, names, commands, runs, the page.
 
 Each is a function of a number, a seed and a folder in which `prepare` was; it returns HELD, the
 reason of a refusal, or BROKEN and which promise is.
@@ -27,6 +27,7 @@ import evaluate
 import generate
 import train
 from benchmarks.mutations import damaged, mutant, originals, with_a_lie
+from benchmarks.page_attacks import BROKEN, HELD, attack_message, attack_request, prepare_page
 from common.text import printable
 from data.corpus import __main__ as corpus_command
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
@@ -40,7 +41,6 @@ from training.checkpoints import read_step, run_folder
 from training.checks import RunError
 
 ROOT = Path(__file__).parents[1]
-HELD, BROKEN = "held", "broken: "
 SPLITS = ("train", "valid", "test")
 # What a name may hold on Linux, and a terminal or a page would obey.
 ODD_NAMES = (
@@ -61,8 +61,9 @@ Attack = Callable[[int, int, Path], str]
 
 
 def prepare(folder: Path) -> None:
-    """Put into a folder what is attacked: tunes, their corpus, models, a checkpoint."""
+    """Put into a folder what is attacked: tunes, their corpus, models, a checkpoint, a page's."""
     torch.set_num_threads(1)
+    prepare_page(folder / "page")
     tunes = write_tunes(folder / "tunes", 8)
     open_corpus(tunes, folder / "datasets", progress=False)
     quartet = untrained(folder / "quartet.safetensors", QUARTET)
@@ -308,4 +309,6 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "commands": (attack_command, 100),
     "runs": (attack_run, 50),
     "starts": (attack_start, 2000),
+    "messages": (attack_message, 1),
+    "requests": (attack_request, 1),
 }

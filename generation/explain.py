@@ -21,6 +21,7 @@ from model.sampling import allowed_alone
 from model.temperature import weights
 
 ALTERNATIVES = 6  # that are told
+NOT_SO = "the note was not written from what is said to have been given"
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,14 @@ def explain_note(
         computed.
 
     Raises:
-        ConstraintError: what is given is not what the piece begins with, or has the note.
+        ConstraintError: what is given is not what the piece begins with, or has the note, or
+            leads to where nothing can come.
     """
     vocabulary, prompt = model.vocabulary, grammar.given.prompt
     ids = encode(score, vocabulary)
     place = int(np.flatnonzero(vocabulary.kind_of[ids] == Kind.NOTE)[number])
     if place < len(prompt) or not np.array_equal(ids[: len(prompt)], prompt):
-        raise ConstraintError("the note was not written from what is said to have been given")
+        raise ConstraintError(NOT_SO)
     state = grammar.begin(1)
     yield from grammar.read(state, ids[1:place])
     yield _explained(model, grammar, state, ids, place, number)
@@ -91,7 +93,10 @@ def _explained(
     side = grammar.side(state, read[None]).window(0) if decoder.config.side_blocks else None
     column, beside = torch.from_numpy(read)[None], side_tensors(side, torch.device("cpu"))
     logits = decoder(column, side=beside)[:, -1].float().numpy()
-    few, its_ids = allowed_alone(logits, grammar.allowed(state))
+    allowed = grammar.allowed(state)
+    if not allowed.any():
+        raise ConstraintError(NOT_SO)
+    few, its_ids = allowed_alone(logits, allowed)
     weight = weights(few, temperature=1.0)[0]
     probability = np.zeros(vocabulary.size)
     probability[its_ids[0]] = weight / weight.sum()

@@ -1,0 +1,236 @@
+"""Attacks on the page's server: messages and requests that no page sends, over the loopback.
+
+In each process that attacks one server answers, as `play.py --host` would. Whatever comes, it has
+to answer in one line, name no path, log no mistake, and let a player with the token play.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from websockets.frames import Frame, Opcode
+from websockets.sync.client import connect
+
+from benchmarks.mutations import LIES, damaged, mutant, originals, with_a_lie
+from model.serialization import load_model_file, save_model_file
+from tests.models import BAND, PIANIST, QUARTET, untrained
+from tests.web.network import answer, heard, opened, served
+from web.connection import MISTAKE
+from web.guard import COOKIE
+from web.models import Models
+from web.server import make_app
+from web.tasks import TASKS
+
+TOKEN = "token-of-the-players"
+HELD, BROKEN = "held", "broken: "
+VOCABULARIES = {"models/quartet": QUARTET, "models/band": BAND, "runs/piano/model": PIANIST}
+NAMES = ("quartet", "band", "runs/piano", "runs/ids")
+WAYS = ("continue", "accompany", "harmonize", "rewrite", "instead")
+HUGE = (*(10**401, -(10**401), 10**18, 2**63, -(2**31), 1e308), *(10**4299, "9" * 5000, "\ud800"))
+SETTINGS = {"bars": 1, "temperature": 1.0, "top_p": 0.9}
+ASKED = ("bars", "temperature", "top_p", "key", "range", "meter", "programs", "polyphony", "tempo")
+COOKIES = (b"a[b]=c", b"expires", b'a="open', b"=", b"caf\xe9=\xe9", b"$Path=/", b"a=b; a=c", b",")
+FILES = (b"midi", b"musicxml", b"score", b"wav")
+MOST_HALF = 8  # requests at once
+WAIT_SECONDS = 60
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Page:
+    """A server that is attacked, its mistakes, and pieces of all its models."""
+
+    port: int
+    folder: Path
+    server: ExitStack  # never closed: it is to be there for the next attack
+    mistakes: list[str] = field(default_factory=list)
+    pieces: list[Json] = field(default_factory=list)
+
+
+def prepare_page(folder: Path) -> None:
+    """Put models for the page into a folder, of beats, of seconds, of named parts, of no music."""
+    for name, vocabulary in VOCABULARIES.items():
+        path = folder / f"{name}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        untrained(path, vocabulary)
+    decoder, vocabulary_json, summary = load_model_file(folder / "models" / "quartet.safetensors")
+    ids = folder / "runs" / "ids" / "model.safetensors"
+    ids.parent.mkdir()
+    save_model_file(ids, decoder, vocabulary_json.replace("{", '{"ids": 9, ', 1), summary)
+
+
+@cache
+def attacked(folder: Path) -> Page:
+    """Return the page of this process; its server ends with it."""
+    models = Models(folder / "models" / "quartet.safetensors", folder)
+    server = ExitStack()
+    _, port = server.enter_context(served(make_app(models, token=TOKEN)))
+    page = Page(port, folder, server)
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            page.mistakes.append(self.format(record)[-600:])
+
+    for name in ("", "uvicorn"):
+        logging.getLogger(name).handlers = [Told(logging.ERROR)]
+    for name, text in (("quartet", "C4 E4 G4 C5"), ("runs/piano", "C4 E4"), ("band", "C4:2 D4")):
+        message = {"do": "text", "id": 1, "model": name, "text": text, "settings": SETTINGS}
+        page.pieces.append(told(page, json.dumps(message).encode())["read"])
+    for name, piece in zip(NAMES, [*page.pieces], strict=False):
+        message = right(np.random.default_rng(0), page)
+        message |= {"do": "write", "model": name, "piece": piece, "how": "continue"}
+        page.pieces.append(told(page, json.dumps(message).encode(), to_its_end=True)["done"][0])
+    return page
+
+
+def right(rng: np.random.Generator, page: Page) -> Json:
+    """Return a message with all that any task asks for, its parts drawn apart from each other."""
+    piece = page.pieces[int(rng.integers(len(page.pieces)))] if page.pieces else None
+    notes = len(piece["notes"]) if piece else 1
+    note = int(rng.integers(notes + 1))
+    request = {
+        **{"model": NAMES[int(rng.integers(len(NAMES)))], "how": WAYS[int(rng.integers(5))]},
+        **{"piece": piece, "settings": SETTINGS, "variations": 1, "random_seed": note},
+        **{"bars": [0, 1], "note": note},
+        "instead": [[60, 40], [12, 12, 62, 80, 40], [0, 1, 60, 80, 0]][int(rng.integers(3))],
+    }
+    return {"do": [*TASKS][int(rng.integers(len(TASKS)))], "id": 1, "text": "C4 Am", **request}
+
+
+def with_huge_numbers(message: Json, rng: np.random.Generator, page: Page) -> Json:
+    """Return a message with something huge, or of no sense, in a setting or elsewhere."""
+    value = (*HUGE, *LIES)[int(rng.integers(len(HUGE) + len(LIES)))]
+    if rng.random() < 0.7:
+        name = ASKED[int(rng.integers(len(ASKED)))]
+        values = [value] * int(rng.integers(3)) if rng.random() < 0.3 else value
+        return message | {"settings": message["settings"] | {name: values}}
+    return message | {[*message][int(rng.integers(1, len(message)))]: value}
+
+
+def with_foreign_grid(message: Json, rng: np.random.Generator, page: Page) -> Json:
+    """Return a message whose piece counts other steps, or is played by other parts."""
+    piece = dict(message["piece"])
+    match int(rng.integers(4)):
+        case 0:
+            piece["steps"] = int(rng.choice([1, 7, 24, 96, 480, 1000]))
+            piece["bars"] = [[4, 4, 4 * min(piece["steps"], 96)]] * len(piece["bars"])
+        case 1:
+            piece["grid"] = str(rng.choice(["beats", "seconds"]))
+        case 2:
+            count = int(rng.integers(4))
+            piece["parts"] = [[f"PART {n}", int(rng.integers(130))] for n in range(count)]
+        case _:
+            programs = rng.integers(260, size=len(piece["notes"])).tolist()
+            notes = zip(piece["notes"], programs, strict=True)
+            piece["notes"] = [[*note[:4], program, note[5]] for note, program in notes]
+    return message | {"piece": piece}
+
+
+def with_other_origin(message: Json, rng: np.random.Generator, page: Page) -> Json:
+    """Return a message that says that its piece was written otherwise."""
+    return message | {"do": "explain", "written": right(rng, page)}
+
+
+def with_any_lie(message: Json, rng: np.random.Generator, page: Page) -> Json:
+    """Return a message of which one value, anywhere, is something else."""
+    lied = with_a_lie(message, rng)
+    return lied if isinstance(lied, dict) else {"do": lied}
+
+
+MUTATIONS = (with_huge_numbers, with_foreign_grid, with_other_origin, with_any_lie)
+
+
+def attack_message(number: int, seed: int, folder: Path) -> str:
+    """Send a page's message after one or two mutations, or its bytes damaged, also as UTF-8."""
+    rng, page = np.random.default_rng((seed, number)), attacked(folder / "page")
+    message = right(rng, page)
+    for _ in range(int(rng.integers(1, 3))):
+        mutation = MUTATIONS[int(rng.integers(len(MUTATIONS)))]
+        if isinstance(message.get("piece"), dict) and isinstance(message.get("settings"), dict):
+            with np.errstate(all="ignore"):
+                message = mutation(message, rng, page)
+    content = json.dumps(message).encode()
+    if rng.random() < 0.15:
+        content = damaged(content, rng)
+    answered = told(page, content, to_its_end=bool(rng.random() < 0.1))
+    reason = answered.get("error")
+    return fate(page, HELD if reason is None else str(reason))
+
+
+def attack_request(number: int, seed: int, folder: Path) -> str:
+    """Send a request: of sounds and files, of bodies, of cookies, in halves, or of any bytes."""
+    rng, page = np.random.default_rng((seed, number)), attacked(folder / "page")
+    cookie = b"%s=%s" % (COOKIE.encode(), TOKEN.encode())
+    ours = b"Cookie: " + cookie
+    kind, is_right = int(rng.integers(6)), False
+    if kind == 0:
+        numbers = ["40", "60", "0", "-1", "129", "1e3", "9" * 5000, "%00", "..", "\u0664", "256"]
+        path = "/sound/" + "/".join(rng.choice(numbers, size=int(rng.integers(1, 4))).tolist())
+        content = answer(page.port, path.encode(), ours)
+    elif kind == 1:
+        body = json.dumps(MUTATIONS[int(rng.integers(4))](right(rng, page), rng, page)).encode()
+        body = damaged(body, rng) if rng.random() < 0.2 else body
+        path = FILES[int(rng.integers(len(FILES)))]
+        content = answer(page.port, b"/" + path, ours, body=body, method=b"POST")
+    elif kind == 2 and number % 5 == 0:  # a process reads each: these take long
+        body = mutant(number, seed) if rng.random() < 0.7 else originals()[0]
+        model = NAMES[int(rng.integers(len(NAMES)))].encode()
+        content = answer(page.port, b"/upload?model=" + model, ours, body=body, method=b"POST")
+    elif kind in (2, 3):
+        cookies = [COOKIES[int(at)] for at in rng.integers(len(COOKIES), size=3)]
+        is_right = bool(rng.random() < 0.7)
+        cookies.insert(int(rng.integers(4)), cookie if is_right else cookie[:-1])
+        content = answer(page.port, b"/models", b"Cookie: " + b"; ".join(cookies))
+        if not is_right and b" 403 " not in content[:20]:
+            return f"{BROKEN}let in by {cookies}"
+    elif kind == 4:
+        whole = b"POST /midi HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\n" + ours
+        whole += b"\r\nContent-Length: 99\r\n\r\n{"
+        count = int(rng.integers(1, MOST_HALF + 1))
+        halves = [opened(page.port, whole[: int(rng.integers(len(whole)))]) for _ in range(count)]
+        content, is_right = answer(page.port, b"/models", ours), True
+        for half in halves:
+            half.close()
+    else:
+        whole = b"GET /models HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + ours + b"\r\n\r\n"
+        connection = opened(page.port, damaged(whole, rng) + b"\r\n\r\n")
+        connection.shutdown(1)
+        content = heard(connection)
+    head, _, line = content.partition(b"\r\n\r\n")
+    line = line.partition(b"HTTP/1.1 ")[0]  # of the first answer, where bytes make two requests
+    status = head[9:12].decode("latin-1")
+    if is_right and status != "200":
+        return f"{BROKEN}a player with the token got {content[:200]!r}"
+    if status.startswith("5"):
+        return f"{BROKEN}status {status}: {line[:200]!r}"
+    is_refused = status.startswith("4") and b"chunked" not in head
+    return fate(page, line.decode("utf-8", "replace") if is_refused else HELD)
+
+
+def told(page: Page, content: bytes, to_its_end: bool = False) -> Json:
+    """Send a text to a page's connection, and return what answers it: the first, or the last."""
+    host = f"127.0.0.1:{page.port}"
+    with connect(f"ws://{host}/live?token={TOKEN}", origin=f"http://{host}") as player:  # type: ignore[arg-type]
+        player.socket.sendall(Frame(Opcode.TEXT, content).serialize(mask=True))
+        while True:
+            answered: Json = json.loads(player.recv(WAIT_SECONDS))
+            if not to_its_end or not {"begun", "notes"} & {*answered}:
+                return answered
+
+
+def fate(page: Page, said: str) -> str:
+    """Return what was said, or BROKEN where the server has made a mistake, or says too much."""
+    if page.mistakes:
+        mistakes, page.mistakes = page.mistakes, []
+        return f"{BROKEN}its log has {mistakes}"
+    if MISTAKE in said or str(page.folder) in said or len(said.strip().splitlines()) != 1:
+        return f"{BROKEN}it says {said!r}"
+    return said.strip()
