@@ -79,8 +79,8 @@ def attacked(folder: Path) -> Page:
         def emit(self, record: logging.LogRecord) -> None:
             page.mistakes.append(self.format(record)[-600:])
 
-    for name in ("", "uvicorn"):
-        logging.getLogger(name).handlers = [Told(logging.ERROR)]
+    logging.getLogger().addHandler(Told(logging.ERROR))
+    logging.getLogger("uvicorn").handlers = [Told(logging.ERROR)]
     for name, text in (("quartet", "C4 E4 G4 C5"), ("runs/piano", "C4 E4"), ("band", "C4:2 D4")):
         message = {"do": "text", "id": 1, "model": name, "text": text, "settings": SETTINGS}
         page.pieces.append(told(page, json.dumps(message).encode())["read"])

@@ -25,6 +25,8 @@ def prepared(tmp_path_factory):
         ("names", 2),
         ("commands", 3),
         ("runs", 3),
+        ("messages", 40),
+        ("requests", 40),
     ],
 )
 def test_attacks_are_held_or_refused_in_one_line(prepared, kind, count):
