@@ -154,11 +154,11 @@ def attack_message(number: int, seed: int, folder: Path) -> str:
     """Send a page's message after one or two mutations, or its bytes damaged, also as UTF-8."""
     rng, page = np.random.default_rng((seed, number)), attacked(folder / "page")
     message = right(rng, page)
-    for _ in range(int(rng.integers(1, 3))):
-        mutation = MUTATIONS[int(rng.integers(len(MUTATIONS)))]
+    for at in sorted(
+        rng.integers(len(MUTATIONS), size=int(rng.integers(1, 3)))
+    ):  # a lie comes last
         if isinstance(message.get("piece"), dict) and isinstance(message.get("settings"), dict):
-            with np.errstate(all="ignore"):
-                message = mutation(message, rng, page)
+            message = MUTATIONS[at](message, rng, page)
     content = json.dumps(message).encode()
     if rng.random() < 0.15:
         content = damaged(content, rng)
