@@ -138,6 +138,15 @@ def test_the_tempo_asked_for_holds_from_the_first_note_on(do, tune):
     assert do("explain", written=written, piece=piece, note=number)[0]["explained"] == number
 
 
+def test_on_a_finer_grid_a_note_is_taken_where_it_stands(do, tune):
+    notes = [[8 * onset, 8 * duration, *rest] for onset, duration, *rest in tune["notes"]]
+    finer = tune | {"notes": notes, "bars": [[4, 4, 384]], "steps": 96}
+    request = {"how": "instead", "note": 2, "instead": [65, 40], "written": None}
+    for piece in (finer, tune):
+        taken = done(do("write", piece=piece, **request))[0]
+        assert {(0, 40, 60), (12, 40, 64), (24, 40, 65), (36, 40, 72)} <= keys(taken)
+
+
 def test_what_a_piece_was_not_written_from_explains_no_note(do, tune):
     piece = done(do("write", how="continue", piece=tune))[0]
     request = {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1}
