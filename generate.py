@@ -41,7 +41,6 @@ from data.score import Grid
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import (
     DEFAULT_LENGTH,
-    DEFAULT_SAMPLING,
     DEFAULT_SEED_BARS,
     model_path,
     newest_model,
@@ -241,7 +240,10 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how bold the choices are")
+    group = parser.add_argument_group(
+        "how bold the choices are",
+        "By default as suits the model, which was found when it had learned.",
+    )
     for option, kind, metavar, text in (
         (
             "temperature",
@@ -269,10 +271,8 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
             "choose among tokens this likely at least, beside the likeliest",
         ),
     ):
-        default = getattr(DEFAULT_SAMPLING, option)
-        shown = "" if default is None else "\n(default: %(default)s)"
         name = "--" + option.replace("_", "-")
-        group.add_argument(name, metavar=metavar, type=kind, default=default, help=text + shown)
+        group.add_argument(name, metavar=metavar, type=kind, help=text)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -431,9 +431,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     _check_together(options)
     _check_counts(options)
     _check_files(options)
-    names = [field.name for field in fields(SamplingOptions)]
+    asked = {field.name: getattr(options, field.name) for field in fields(SamplingOptions)}
+    options.sampling = {name: value for name, value in asked.items() if value is not None}
     try:
-        options.sampling = SamplingOptions(**{name: getattr(options, name) for name in names})
+        SamplingOptions(**options.sampling)
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
     try:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.files import NOT_JSON
+from data.extremes import note_density
 from data.keys import above_tonic
 from data.score import Score
 from evaluation import metrics, voice_leading
@@ -39,7 +40,7 @@ MEASURES = {
     "scale_consistency": Statistic("scale consistency", metrics.scale_consistency, 3),
     "pitch_range": Statistic("pitch range, semitones", metrics.pitch_range, 1),
     "polyphony": Statistic("polyphony, pitches", metrics.polyphony),
-    "note_density": Statistic("notes a second", metrics.note_density),
+    "note_density": Statistic("notes a second", note_density),
     "groove_consistency": Statistic("groove consistency", metrics.groove_consistency, 3),
     "bar_similarity": Statistic("similarity of bars", metrics.bar_similarity, 3),
     "repeated_material": Statistic("notes in repeated runs", metrics.repeated_material, 3),

@@ -89,15 +89,6 @@ def polyphony(score: Score) -> float:
     return each / _covered(onset, end, np.zeros(len(notes), dtype=np.int64))
 
 
-def note_density(score: Score) -> float:
-    """Return notes per second, drums too, up to the end of the last bar or note.
-
-    "Note density" of McKay 2010, "Automatic music classification with jMIR".
-    """
-    seconds = float(score.step_seconds(score.end_step))
-    return len(score.notes) / seconds if seconds else float("nan")
-
-
 def groove_consistency(score: Score) -> float:
     """Return how alike onsets in neighboring bars are, drums too: 1 - their mean Hamming distance.
 

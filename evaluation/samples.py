@@ -13,7 +13,7 @@ from data.tokens.tokenizer import decode
 from evaluation.comparison import Comparison, compare
 from generation.compose import accompany, compose
 from generation.constraints import UNCONSTRAINED, Constraints
-from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING
+from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
 from generation.model import Model
 from generation.seeds import seed_from_notes
@@ -52,7 +52,7 @@ def sample_pieces(
     seed: int,
     label: str,
     constraints: Constraints = UNCONSTRAINED,
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
 ) -> list[Score]:
     """Sample a piece of each of these lengths; those of one length side by side."""
     batches = []

@@ -35,7 +35,8 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
     """Write pieces to the files of some stems, or fail with one line.
 
     Args:
-        options: of generate.py; `sampling`, `length` and `constraints` as `compose` takes them.
+        options: of generate.py; `length` and `constraints` as `compose` takes them, and
+            `sampling`: the options of `SamplingOptions` that were given.
         stems: the path of each piece's files without its ending.
     """
     constraints = options.constraints
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
             seed,
             options.length,
             constraints,
-            sampling=options.sampling,
+            sampling=dataclasses.replace(model.sampling, **options.sampling),
             samples=options.best_of or options.num_samples,
             random_seed=options.seed,
             progress=True,

@@ -28,7 +28,7 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
-from generation.defaults import DEFAULT_LENGTH, DEFAULT_SAMPLING
+from generation.defaults import DEFAULT_LENGTH
 from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model
@@ -101,7 +101,7 @@ def compose(
     length: Length | None = DEFAULT_LENGTH,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
     samples: int = 1,
     random_seed: int = 0,
     progress: bool = False,
@@ -114,7 +114,7 @@ def compose(
             None: the model begins.
         length: of what is written after the seed; None: the piece ends with the seed's bars.
         constraints: key, pitch range, instruments and so on of what is written.
-        sampling: temperature and filters.
+        sampling: temperature and filters; None: the model's own (`Model.sampling`).
         samples: how many pieces, at least 1.
         random_seed: the same number gives the same pieces.
         progress: whether to show a progress bar on stderr.
@@ -123,6 +123,7 @@ def compose(
         ConstraintError: something that can never be; before anything is written.
     """
     prepared, grammar = prepare(model, seed, length, constraints)
+    sampling = sampling or model.sampling
     if samples < 1:
         raise ValueError(f"samples must be 1 or more, not {samples}")
     generator = torch.Generator().manual_seed(random_seed)
@@ -250,6 +251,9 @@ def _result(steps: Generator[object, None, Result]) -> Result:
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
     """Return the pieces, the likeliest first, each with its nats per note.
 
+    Last come those that no training piece is like (`Model.is_unlike_training`): loops and walls of
+    notes are likely, one note after the other.
+
     The likelihood is the model's own, as model/scoring.py defines it, from the first choice on and
     with nothing given: the notes that were kept after it count too, for they have to follow from
     what was written before them.
@@ -262,7 +266,9 @@ def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
         chosen = each[len(piece.given.prompt) - 1 :]
         notes = int((piece.score.notes["onset"] >= piece.given.seed.first_open_step).sum())
         scored.append(dataclasses.replace(piece, nats_per_note=float(chosen.sum()) / max(notes, 1)))
-    return sorted(scored, key=lambda piece: piece.nats_per_note)
+    return sorted(
+        scored, key=lambda piece: (model.is_unlike_training(piece.score), piece.nats_per_note)
+    )
 
 
 def stream(
@@ -271,7 +277,7 @@ def stream(
     length: Length = ENDLESS,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
     random_seed: int = 0,
 ) -> Iterator[StreamedNote]:
     """Yield the notes of one piece while it is written, each as soon as it is complete.
@@ -298,7 +304,7 @@ def stream_pieces(
     length: Length | None = DEFAULT_LENGTH,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
     samples: int = 1,
     random_seed: int = 0,
 ) -> Generator[Notes, None, list[Piece]]:
@@ -319,6 +325,7 @@ def stream_pieces(
         ConstraintError: something that can never be; before the first token.
     """
     prepared, grammar = prepare(model, seed, length, constraints)
+    sampling = sampling or model.sampling
     takes_repeats, columns = _takes_repeats(model, grammar), []
     begins: dict[int, int] = {}  # when what is repeated first begins, by piece
     streams = [NoteStream(prepared.vocabulary) for _ in range(samples)]
@@ -389,7 +396,7 @@ def continue_midi(
     constraints: Constraints = UNCONSTRAINED,
     *,
     alone: bool = False,
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
@@ -420,7 +427,7 @@ def harmonize_midi(
     constraints: Constraints = UNCONSTRAINED,
     *,
     voices: Sequence[Voice] = (),
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
@@ -447,7 +454,7 @@ def rewrite_midi(
     constraints: Constraints = UNCONSTRAINED,
     *,
     voices: Sequence[Voice] = (),
-    sampling: SamplingOptions = DEFAULT_SAMPLING,
+    sampling: SamplingOptions | None = None,
     best_of: int = 1,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
@@ -471,7 +478,7 @@ def _best(
     seed: Seed,
     length: Length | None,
     constraints: Constraints,
-    sampling: SamplingOptions,
+    sampling: SamplingOptions | None,
     best_of: int,
     random_seed: int,
 ) -> pretty_midi.PrettyMIDI:

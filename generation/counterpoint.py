@@ -261,8 +261,8 @@ class FinalTriad:
 
     In the last bar it masks onsets after that of the final chord, where the bar may end; ends of
     notes between that and the bar's; and of that chord the notes with which it would be no triad.
-    Where the key is known, the triad is that of its tonic, if it can be. The rule yields where
-    nothing else is left.
+    Where the key is known, the triad is that of its tonic, if it can be; a single voice ends on the
+    root. The rule yields where nothing else is left.
 
     Args:
         given: what is given.
@@ -330,7 +330,8 @@ class FinalTriad:
         fits = (_IS_IN_TRIAD | ~is_heard[:, None]).all(axis=2) & may_end  # (R, T)
         fits &= (root < 0) | (root == _ROOTS)
         has_third = (_IS_THIRD & is_heard[:, None]).any(axis=2)
-        may_lack_third = has_third[:, None] | (to_come > 0)[..., None]  # (R, P, T)
+        is_alone = (self._plays & self._is_pitched).sum() == 1  # it can end on the root alone
+        may_lack_third = has_third[:, None] | (to_come > 0)[..., None] | is_alone  # (R, P, T)
         classes = _IS_IN_TRIAD & (may_lack_third[..., None] | _IS_THIRD)  # (R, P, T, 12)
         is_new_bass = (is_bass & ~is_known)[..., None]
         classes &= _IS_ROOT | ~is_new_bass[..., None]

@@ -16,15 +16,18 @@ from common.interface import OCTAVE
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
+from data.extremes import Extremes
 from data.forms import Form
 from data.keys import PROFILES, Key
+from data.score import Score
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
-from generation.defaults import model_path, newest_model
+from generation.defaults import DEFAULT_SAMPLING, model_path, newest_model
 from generation.given import GivenPieces, GivenTokens
+from model.config import SamplingOptions
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import Ids, Step
@@ -35,6 +38,7 @@ MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 MOSTLY = 0.95  # a share of pieces whose bars are regular; Bach's chorales have 0.98
+ONE_NOTE = 1.02  # pitches that sound at once, on average; folk tunes have 1
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
@@ -58,10 +62,22 @@ class Model:
         return int(self.summary.get("voices") or len(self.vocabulary.programs))
 
     @property
+    def sampling(self) -> SamplingOptions:
+        """How it samples where nothing is said: as `fit_sampling` found at the end of training."""
+        return replace(DEFAULT_SAMPLING, **(self.summary.get("sampling") or {}))
+
+    @property
     def counterpoint(self) -> str:
-        """Whether its music is in four parts and hardly has any parallels: STRICT or FREE."""
+        """STRICT where its music is in four parts with hardly any parallels, or in one; or FREE."""
         parallels = self.summary.get("parallels_per_100_bars")
-        return STRICT if parallels is not None and parallels < FEW_PARALLELS else FREE
+        has_few = parallels is not None and parallels < FEW_PARALLELS
+        return STRICT if has_few or self.is_of_one_voice else FREE
+
+    @property
+    def is_of_one_voice(self) -> bool:
+        """Whether its music has one instrument, that plays a note at a time."""
+        polyphony = self.summary.get("polyphony")
+        return self.voices == 1 and polyphony is not None and polyphony <= ONE_NOTE
 
     @property
     def rests(self) -> str:
@@ -79,6 +95,11 @@ class Model:
         """The lowest and highest pitch of programs in its music, as a rule; none: not known."""
         ranges = self.summary.get("ranges") or {}
         return {int(program): (low, high) for program, (low, high) in ranges.items()}
+
+    def is_unlike_training(self, score: Score) -> bool:
+        """Return whether a piece goes beyond all training pieces; not where they are not known."""
+        extremes = self.summary.get("extremes")
+        return bool(extremes) and Extremes(**extremes).are_exceeded_by(score)
 
     @cached_property
     def features(self) -> SideFeatures:
@@ -291,6 +312,15 @@ def _are_read_by(read: Callable[[Any], object], values: list[Any]) -> bool:
     return True
 
 
+def _are_fields_of(kind: Callable[..., object], values: dict[str, Any]) -> bool:
+    """Return whether a dataclass takes what a summary holds: numbers by the names of its fields."""
+    try:
+        kind(**values)
+    except (TypeError, ValueError):
+        return False
+    return all(isinstance(value, int | float) for value in values.values())
+
+
 def _are_integers(values: Any, count: int, most: int) -> bool:
     """Return whether a value of JSON is a list of so many whole numbers from 0 to `most`."""
     return (
@@ -315,6 +345,9 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
     "step": (int, _is_not_negative, "number of steps"),
     "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
     "rests": (int | float, _is_not_negative, "share of the time"),
+    "polyphony": (int | float, _is_not_negative, "number of pitches"),
+    "extremes": (dict, partial(_are_fields_of, Extremes), "extremes of pieces"),
+    "sampling": (dict, partial(_are_fields_of, SamplingOptions), "sampling options"),
     "regular_bars": (int | float, _is_not_negative, "share of pieces"),
     "data": (dict, lambda _: True, "settings"),
     "keys": (dict, _are_keys, "counts of keys"),

@@ -18,8 +18,9 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,9 +35,11 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
+from data.extremes import Extremes
 from data.forms import form_of
 from data.keys import count_keys
-from evaluation.metrics import has_regular_bars, rests
+from data.score import Score
+from evaluation.metrics import has_regular_bars, polyphony, rests
 from evaluation.voice_leading import parallels, pitch_ranges
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from training.checks import RunError
@@ -210,14 +213,7 @@ class Checkpoints(Checkpoint):
             "step": trainer.global_step,
             **figures,
             "voices": pl_module.data.voices,
-            "parallels_per_100_bars": parallels(pl_module.data.some_pieces),
-            "keys": count_keys(pl_module.data.some_pieces),
-            "ranges": pitch_ranges(pl_module.data.some_pieces),
-            "forms": [form_of(s).to_json() for s in pl_module.data.some_pieces if len(s.notes)],
-            "rests": float(np.mean([rests(s) for s in pl_module.data.some_pieces] or [1.0])),
-            "regular_bars": float(
-                np.mean([has_regular_bars(s) for s in pl_module.data.some_pieces] or [False])
-            ),
+            **summary_of(pl_module.data.some_pieces),
             "model": public_settings(pl_module.hparams),
             "data": public_settings(pl_module.data.hparams),
         }
@@ -266,6 +262,22 @@ class Checkpoints(Checkpoint):
 def is_stopping(trainer: Trainer) -> bool:
     """Return whether a signal has asked this run to stop."""
     return any(isinstance(c, Checkpoints) and c.signal_number > 0 for c in trainer.callbacks)  # type: ignore[attr-defined]
+
+
+def summary_of(pieces: Sequence[Score]) -> dict[str, Any]:
+    """Return what a model file says of training pieces; the names are those of its summary."""
+    with_notes = [score for score in pieces if len(score.notes)]
+    extremes = Extremes.of(with_notes)
+    return {
+        "parallels_per_100_bars": parallels(pieces),
+        "keys": count_keys(pieces),
+        "ranges": pitch_ranges(pieces),
+        "forms": [form_of(score).to_json() for score in with_notes],
+        "rests": float(np.mean([rests(score) for score in pieces] or [1.0])),
+        "regular_bars": float(np.mean([has_regular_bars(score) for score in pieces] or [False])),
+        "polyphony": float(np.nanmean([polyphony(s) for s in with_notes] or [0.0])),
+        "extremes": asdict(extremes) if extremes else None,
+    }
 
 
 def _is_between_steps(trainer: Trainer) -> bool:

@@ -25,6 +25,9 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
+from evaluation.fit_sampling import fit_sampling
+from generation.model import load
+from model.serialization import save_model_file
 from model.threads import ThreadChooser
 from training import checkpoints, distributed
 from training.arguments import NO_CONFIG, SUBCOMMANDS, check_names, in_plain_words
@@ -81,6 +84,9 @@ class Threads(Callback):
     def on_train_end(self, *_: Any) -> None:
         """Give torch its threads back."""
         self.chooser.stop()
+
+
+FITTING_SHARE = 0.05  # of the tokens of a training: as many are written to fit how it samples
 
 
 class SaveRunConfig(SaveConfigCallback):
@@ -155,6 +161,27 @@ class EtudeCLI(LightningCLI):
         else:
             self.steps_made = checkpoints.read_step(path)
             config.ckpt_path = str(path)
+
+    def after_fit(self) -> None:
+        """Find how the model samples best, and keep that with it."""
+        path, data = Path(self.config.fit.run) / checkpoints.MODEL_NAME, self.datamodule
+        if not (data.some_pieces and self.trainer.is_global_zero):
+            return
+        model = load(path)
+        if "sampling" in model.summary:
+            return
+        tokens = self.trainer.global_step * self.trainer.accumulate_grad_batches
+        tokens *= data.batch_size * data.context_length
+        fitted = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
+        if fitted is None:
+            return
+        sampling = {name: getattr(fitted, name) for name in ("temperature", "top_p")}
+        summary = model.summary | {"sampling": sampling}
+        save_model_file(path, model.decoder, model.vocabulary.to_json(), summary)
+        say(
+            f"its pieces are most like the training pieces at temperature "
+            f"{sampling['temperature']:g}, top-p {sampling['top_p']:g}: it samples so by default"
+        )
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Return the trainer, with its callbacks and a logger to the run's folder."""

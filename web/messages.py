@@ -7,7 +7,7 @@ message that does not fit is refused in one line.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score, canonical
 from generation.constraints import Constraints
-from generation.defaults import DEFAULT_SAMPLING
-from model.config import SamplingOptions
 
 Json: TypeAlias = dict[str, Any]
 How = Literal["continue", "accompany", "harmonize", "rewrite", "instead"]
@@ -53,7 +51,7 @@ class Settings:
 
     constraints: Constraints
     bars: int  # to write after what there is
-    sampling: SamplingOptions
+    temperature: float | None  # None: the model's own
 
 
 @dataclass(frozen=True)
@@ -204,14 +202,9 @@ def settings_of(message: Json) -> Settings:
         polyphony = _integer(data, "polyphony", 1, 64)
     if tempo is not None and not _is_number(tempo):
         raise MessageError("tempo must be a number")
-    temperature = data.get("temperature", DEFAULT_SAMPLING.temperature)
-    top_p = data.get("top_p", DEFAULT_SAMPLING.top_p)
-    if not (_is_number(temperature) and _is_number(top_p) and 0 <= temperature <= 3):
+    temperature = data.get("temperature")
+    if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= 3):
         raise MessageError("boldness must be a number from 0 to 3")
-    try:
-        sampling = replace(DEFAULT_SAMPLING, temperature=float(temperature), top_p=float(top_p))
-    except ValueError as error:
-        raise MessageError(str(error)) from None
     constraints = Constraints(
         key=key or None,
         pitch_range=None if low_high is None else (low_high[0], low_high[1]),
@@ -222,7 +215,7 @@ def settings_of(message: Json) -> Settings:
         counterpoint=data.get("counterpoint"),
         rests=data.get("rests"),
     )
-    return Settings(constraints, _integer(data, "bars", 1, MOST_NEW_BARS), sampling)
+    return Settings(constraints, _integer(data, "bars", 1, MOST_NEW_BARS), temperature)
 
 
 def write_request(message: Json) -> WriteRequest:

@@ -32,6 +32,7 @@ from generation.seeds import (
     usual_tempo,
     voices_of,
 )
+from model.config import SamplingOptions
 from web.messages import (
     MOST_TEXT,
     MOST_VARIATIONS,
@@ -71,6 +72,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
             **counts_of(grid),
             "voices": model.voices,
+            "temperature": model.sampling.temperature,
             "trained": _trained(model),
         }
     }
@@ -78,6 +80,14 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
     for _ in range(WARM_UP_TOKENS):
         next(writing)
         yield {}
+
+
+def _sampling(model: Model, temperature: float | None) -> SamplingOptions:
+    """Return how a model samples at a temperature: where that is above 1, from all it may play."""
+    if temperature is None:
+        return model.sampling
+    top_p = 1.0 if temperature > 1 else model.sampling.top_p
+    return dataclasses.replace(model.sampling, temperature=float(temperature), top_p=top_p)
 
 
 def read_text(models: Models, message: Json) -> Iterator[Json]:
@@ -112,7 +122,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         seed,
         length,
         request.settings.constraints,
-        sampling=request.settings.sampling,
+        sampling=_sampling(model, request.settings.temperature),
         samples=request.variations,
         random_seed=request.random_seed,
     )

@@ -26,7 +26,11 @@ export class Settings {
 
   // Offers what a model plays, and keeps what was chosen where that is possible.
   fit(plays) {
-    const kept = this.saved();
+    const kept = this.saved(),
+      bold = byId("s-bold");
+    // a boldness that nobody has touched is the model's own
+    if (kept["s-bold"] === String(this.plays?.temperature ?? bold.defaultValue))
+      kept["s-bold"] = String(plays.temperature);
     this.plays = plays;
     const [low, high] = plays.pitches,
       pitches = [];
@@ -107,7 +111,6 @@ export class Settings {
       rests: byId("s-rests").value || null,
       bars: Math.min(32, Math.max(1, Math.round(number("s-bars") ?? 8))),
       temperature: number("s-bold"),
-      top_p: number("s-bold") > 1 ? 1 : 0.95,
     };
   }
 

@@ -1,0 +1,68 @@
+"""How far the pieces of a training set go: how often a bar comes again, how dense their notes are.
+
+What goes farther is no such music, however likely each of its notes is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+
+from data.score import Score
+
+FEW_BARS = 8  # in a shorter piece a bar that comes twice is a large share of all
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """What no piece of a training set goes beyond."""
+
+    bar_repetition: float  # at most, of pieces of FEW_BARS or more
+    least_density: float  # notes a second
+    most_density: float
+
+    @classmethod
+    def of(cls, scores: Sequence[Score]) -> Self | None:
+        """Return the extremes of some pieces; None where none is long enough to tell."""
+        repetition = [bar_repetition(score) for score in scores if len(score.bars) >= FEW_BARS]
+        density = [note_density(score) for score in scores if len(score.notes)]
+        if not repetition or not density:
+            return None
+        return cls(max(repetition), min(density), max(density))
+
+    def are_exceeded_by(self, score: Score) -> bool:
+        """Return whether a piece goes farther: it loops, or has far too few notes, or too many."""
+        density = note_density(score)
+        is_dense_enough = self.least_density <= density <= self.most_density  # not if NaN
+        allowed = max(self.bar_repetition, 2 / max(len(score.bars), 1))  # each bar may come twice
+        return not is_dense_enough or bar_repetition(score) > allowed
+
+
+def note_density(score: Score) -> float:
+    """Return notes per second, drums too, up to the end of the last bar or note.
+
+    "Note density" of McKay 2010, "Automatic music classification with jMIR".
+    """
+    seconds = float(score.step_seconds(score.end_step))
+    return len(score.notes) / seconds if seconds else float("nan")
+
+
+def bar_repetition(score: Score) -> float:
+    """Return the chance that of two bars, drawn from all that have notes, the one equals the other.
+
+    They are equal if they have the same notes at the same places. It is 1 / bars where none comes
+    again, 1 where all are the same; 0 without notes.
+    """
+    onset, starts = score.notes["onset"].astype(np.int64), score.bar_starts
+    bar = np.searchsorted(starts, onset, side="right") - 1
+    place = onset - starts[bar]
+    notes = np.column_stack([place, *(score.notes[n] for n in ("program", "pitch", "duration"))])
+    begins = np.searchsorted(bar, np.arange(len(starts)))
+    bars = [notes[a:b].tobytes() for a, b in pairwise(begins) if b > a]
+    counts = np.array([*Counter(bars).values()])
+    return float((counts**2).sum() / max(counts.sum(), 1) ** 2)

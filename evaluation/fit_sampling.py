@@ -1,0 +1,115 @@
+"""How boldly a model samples where nobody says: what makes its pieces most like the corpus's.
+
+Found at the end of training and kept with the model. A temperature that suits one corpus ruins
+another: what keeps a chorale in its key leaves a piano piece nearly empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.score import Score
+from data.tokens.tokenizer import encode
+from evaluation.comparison import MEASURES
+from generation.compose import stream_pieces
+from generation.length import Length
+from generation.model import Model
+from model.config import SamplingOptions
+
+BARS = 16  # of the pieces that are compared; loops do not show in fewer
+PIECES, FEWEST_PIECES = 24, 8  # that are written with each candidate
+CANDIDATES = [
+    SamplingOptions(temperature, top_p=top_p, rhythm_temperature=1.0)
+    for temperature in (0.6, 0.8, 1.0)
+    for top_p in (0.95, 0.98, 1.0)
+]
+# What is heard first: whether there is music at all, and not a wall of it.
+FIRST_MEASURES = ("note_density", "polyphony")
+USUAL = (0.05, 0.95)  # quantiles of real pieces, between which nine of ten written ones shall be
+RUNAWAY = 3  # times the tokens of a long real piece: then a candidate is given up
+
+
+def fit_sampling(
+    model: Model, real: Sequence[Score], budget: int, seed: int = 0
+) -> SamplingOptions | None:
+    """Find the temperature and top-p with which a model's pieces are most like real ones.
+
+    Each candidate writes pieces of 16 bars from nothing, which are compared with the beginnings of
+    real ones (`distance_from`). Rhythm keeps a temperature of 1.
+
+    Args:
+        model: that has come to the end of its training.
+        real: pieces that it was trained on.
+        budget: how many tokens may be written in all.
+        seed: of the random numbers.
+
+    Returns:
+        None where the budget is too small, or no candidate's pieces come to their end.
+    """
+    openings = [s.excerpt(0, min(BARS, len(s.bars))) for s in real if len(s.notes)]
+    if not openings:
+        return None
+    tokens = [len(encode(score, model.vocabulary)) for score in openings]
+    pieces = min(PIECES, budget // (len(CANDIDATES) * int(np.median(tokens))))
+    if pieces < FEWEST_PIECES:
+        return None
+    most_tokens = RUNAWAY * int(np.quantile(tokens, 0.95))
+    # passages that come again as in a training piece are written a piece at a time, at length
+    plain = [form[:1] for form in model.summary.get("forms") or ()]
+    model = replace(model, summary=model.summary | {"forms": plain})
+    values = {name: np.array([each.of(s) for s in openings]) for name, each in MEASURES.items()}
+    distances = []
+    for sampling in CANDIDATES:
+        written = _written(model, sampling, pieces, most_tokens, seed)
+        distances.append(distance_from(values, written) if written else np.inf)
+    best = int(np.argmin(distances))
+    return CANDIDATES[best] if np.isfinite(distances[best]) else None
+
+
+def distance_from(real: dict[str, NDArray[np.float64]], written: Sequence[Score]) -> float:
+    """Return how far pieces are from real ones; 0: not at all.
+
+    Of each measure a written piece has a rank among the real ones, from 0 to 1. Were the pieces
+    real, ranks would be even: their distance from that is Wasserstein's (of the first order), and
+    the mean over all measures counts. Added is by how much the share of pieces with a usual density
+    and polyphony falls short of that of real ones.
+
+    Args:
+        real: the values (N,) of real pieces by the names of MEASURES. What is not defined for
+            most of them means nothing for such music, and is left out.
+        written: one piece or more. What is not defined for one of them ranks lowest.
+    """
+    distances, shortfall = [], 0.0
+    for name, values in real.items():
+        known = np.sort(values[~np.isnan(values)])
+        if 2 * len(known) < len(values):
+            continue
+        its = np.array([MEASURES[name].of(score) for score in written])
+        below, up_to = (np.searchsorted(known, its, side) for side in ("left", "right"))
+        ranks = np.where(np.isnan(its), 0.0, (below + up_to) / (2 * len(known)))
+        even = (np.arange(len(its)) + 0.5) / len(its)
+        distances.append(float(np.abs(np.sort(ranks) - even).mean()))
+        if name in FIRST_MEASURES:
+            low, high = np.quantile(known, USUAL)
+            is_usual = (its >= low) & (its <= high)
+            shortfall = max(shortfall, USUAL[1] - USUAL[0] - float(is_usual.mean()))
+    return float(np.mean(distances)) + shortfall
+
+
+def _written(
+    model: Model, sampling: SamplingOptions, pieces: int, most_tokens: int, seed: int
+) -> list[Score] | None:
+    """Return pieces that were written from nothing; None: they do not come to their end."""
+    writing = stream_pieces(
+        model, None, Length(bars=BARS), sampling=sampling, samples=pieces, random_seed=seed
+    )
+    try:
+        for _ in range(most_tokens):
+            next(writing)
+    except StopIteration as end:
+        return [piece.score for piece in end.value]
+    return None
