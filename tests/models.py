@@ -19,7 +19,7 @@ BAND = Vocabulary(((3, 4), (4, 4)), (80,), (0, 1, 2, DRUMS, UNNAMED + 33), 36, 8
 PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
 
 
-def untrained(path, vocabulary, seed=0, step=0):
+def untrained(path, vocabulary, seed=0, step=0, summary=None):
     """Saves a model that knows nothing but its vocabulary; gives the path."""
     torch.manual_seed(seed)
     decoder = Decoder(
@@ -33,7 +33,7 @@ def untrained(path, vocabulary, seed=0, step=0):
         )
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
-    save_model_file(path, decoder, vocabulary.to_json(), {"step": step})
+    save_model_file(path, decoder, vocabulary.to_json(), {"step": step} | (summary or {}))
     return path
 
 

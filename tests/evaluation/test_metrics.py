@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.corpus import bach
+from data.extremes import note_density
 from data.keys import pitched_notes
 from data.score import DRUMS, SECONDS, Grid, canonical
 from evaluation import metrics
@@ -96,7 +97,7 @@ def test_by_hand_how_much_sounds():
     notes = [(0, 48, 60, 80, 0), (12, 24, 64, 80, 0), (72, 24, 60, 80, 0), (0, 24, 60, 80, 40)]
     score = piece([*notes, (48, 12, 36, 80, DRUMS)], bars(2))
     assert metrics.polyphony(score) == (48 + 24 + 24) / (48 + 24)
-    assert metrics.note_density(score) == 5 / 4.0  # two bars of 4/4 at 120 last four seconds
+    assert note_density(score) == 5 / 4.0  # two bars of 4/4 at 120 last four seconds
 
 
 def test_by_hand_groove():
@@ -166,7 +167,7 @@ def test_without_a_beat_there_are_no_bars_and_durations_are_coarse():
     for name in ("groove_consistency", "bar_similarity", "repeated_material"):
         assert MEASURES[name].of(score) == NAN
     assert metrics.durations(score) == {91: 40}  # nearest to 97 of 64, 91, 128 hundredths
-    assert metrics.note_density(score) == pytest.approx(40 / 38.8)  # until the last note ends
+    assert note_density(score) == pytest.approx(40 / 38.8)  # until the last note ends
 
 
 def moved(score, semitones):

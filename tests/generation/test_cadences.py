@@ -18,9 +18,9 @@ from tests.music import GRID
 PIECES = 12
 
 
-def written(how, final=24, keys=(), seed=None, bars=2):
+def written(how, final=24, keys=(), seed=None, bars=2, programs=None):
     """Pieces of quarter notes that are drawn at random, one of each program on each beat."""
-    constraints = Constraints(counterpoint=how, rests=NO_RESTS)
+    constraints = Constraints(counterpoint=how, rests=NO_RESTS, programs=programs)
     constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), constraints, seed)
     return [
         piece_of(constrained, np.random.default_rng(number), final, keys[number : number + 1])
@@ -79,6 +79,15 @@ def test_where_the_key_is_known_the_triad_is_that_of_its_tonic():
     keys = [Key(number % 12, "minor") for number in range(PIECES)]
     found = roots(written(STRICT, keys=keys))
     assert sum(root == key.tonic for root, key in zip(found, keys, strict=True)) >= PIECES - 2
+
+
+def test_a_single_voice_ends_on_the_tonic_and_holds_it_to_the_end_of_the_bar():
+    keys = [Key(number % 12, "major") for number in range(PIECES)]
+    for piece, key in zip(written(STRICT, keys=keys, programs=(40,)), keys, strict=True):
+        last = piece.notes[-1]
+        assert last["pitch"] % 12 == key.tonic
+        assert last["onset"] == piece.bar_starts[-2] + 24
+        assert last["onset"] + last["duration"] == piece.bar_starts[-1]
 
 
 def test_the_chord_is_built_on_what_is_given():

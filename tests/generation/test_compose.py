@@ -26,7 +26,7 @@ from generation.compose import (
 )
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
-from generation.model import load
+from generation.model import Model, load
 from generation.seeds import (
     continued,
     given_from_midi,
@@ -82,6 +82,15 @@ def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
     monkeypatch.undo()
     at_once = [piece.nats_per_note for piece in rank_by_likelihood(model, pieces)]
     assert ranked == pytest.approx(at_once)
+
+
+def test_what_goes_beyond_all_training_pieces_ranks_last(model, monkeypatch):
+    pieces = compose(model, None, Length(bars=2), samples=6, random_seed=4)
+    ranked = rank_by_likelihood(model, pieces)
+    unlike = ranked[0].score
+    monkeypatch.setattr(Model, "is_unlike_training", lambda _, score: score is unlike)
+    again = rank_by_likelihood(model, pieces)
+    assert [p.score for p in again] == [p.score for p in [*ranked[1:], ranked[0]]]
 
 
 def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):

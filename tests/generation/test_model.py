@@ -49,6 +49,8 @@ def test_what_a_summary_says_is_read(tmp_path):
         *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
         *({"ranges": {"40": [60, 128]}}, {"ranges": {"40": 60}}, {"ranges": {"violin": [60, 79]}}),
         *({"ranges": {"40": [79, 60]}}, {"ranges": [60, 79]}),
+        *({"sampling": {"temperature": -1}}, {"sampling": {"boldness": 1}}, {"polyphony": "one"}),
+        *({"sampling": {"top_k": "all"}}, {"extremes": {"most": 1}}, {"extremes": [1, 2, 3]}),
     ],
 )
 def test_a_summary_that_lies_is_refused(tmp_path, summary):

@@ -1,0 +1,64 @@
+"""What goes beyond all training pieces: loops, nearly empty pieces and walls of notes."""
+
+import pytest
+from hypothesis import given
+
+from data.extremes import Extremes, bar_repetition, note_density
+from tests.music import piece, scores
+
+C_MAJOR = (60, 62, 64, 65, 67, 69, 71, 72)
+
+
+def of_bars(pitches, notes_a_bar=1):
+    """A bar of 4/4 for each pitch, in which it is repeated."""
+    length = 48 // notes_a_bar
+    notes = [
+        (48 * bar + length * n, length, pitch, 80, 0)
+        for bar, pitch in enumerate(pitches)
+        for n in range(notes_a_bar)
+    ]
+    return piece(notes, bars=[(4, 4, 48)] * len(pitches))
+
+
+@pytest.mark.parametrize(
+    ("pitches", "expected"),
+    [
+        ((60,) * 8, 1),
+        (C_MAJOR, 1 / 8),
+        ((60, 62) * 4, 1 / 2),
+        ((60,) * 4 + (62, 64, 65, 67), 5 / 16),
+    ],
+)
+def test_repetition_is_the_chance_that_two_bars_are_equal(pitches, expected):
+    assert bar_repetition(of_bars(pitches)) == expected
+
+
+def test_bars_without_notes_repeat_nothing():
+    score = piece([(0, 48, 60, 80, 0), (144, 48, 62, 80, 0)], bars=[(4, 4, 48)] * 4)
+    assert bar_repetition(score) == 1 / 2
+
+
+@given(scores())
+def test_no_piece_goes_beyond_itself(score):
+    extremes = Extremes.of([score])
+    assert extremes is None or not extremes.are_exceeded_by(score)
+
+
+def test_what_loops_or_is_too_thin_or_too_dense_goes_beyond():
+    real = Extremes.of([of_bars((60, 62, 60, 64, 60, 62, 65, 67), notes_a_bar=n) for n in (2, 4)])
+    assert real is not None
+    assert not real.are_exceeded_by(of_bars(C_MAJOR, notes_a_bar=3))
+    assert real.are_exceeded_by(of_bars((60, 62) * 8, notes_a_bar=3))  # two bars, eight times
+    assert real.are_exceeded_by(of_bars((60,) * 8 + C_MAJOR, notes_a_bar=3))  # one of 16 8 times
+    assert real.are_exceeded_by(of_bars(C_MAJOR))
+    assert real.are_exceeded_by(of_bars(C_MAJOR, notes_a_bar=12))
+    assert real.are_exceeded_by(piece([]))
+    assert not real.are_exceeded_by(of_bars((60, 62, 60, 62), notes_a_bar=3))  # AABB may be
+
+
+def test_pieces_too_short_to_tell_have_no_extremes():
+    assert Extremes.of([of_bars((60, 62))]) is None
+
+
+def test_density_counts_to_the_end_of_the_last_bar():
+    assert note_density(of_bars((60, 62))) == 2 / 4.0

@@ -1,0 +1,95 @@
+"""The sampling that is fitted to a model: what makes its pieces most like the corpus's."""
+
+import numpy as np
+import pytest
+
+from data.tokens.tokenizer import encode
+from evaluation import fit_sampling as fitting
+from evaluation.comparison import MEASURES
+from evaluation.fit_sampling import CANDIDATES, distance_from, fit_sampling
+from generation.compose import compose
+from generation.length import Length
+from generation.model import load
+from model.config import SamplingOptions
+from tests.models import QUARTET, untrained
+from tests.music import piece
+
+ENOUGH = 10**9
+
+
+def tune(rng, notes_a_bar, bars=16):
+    """Notes of two voices at random, so many in each bar of both."""
+    length = 48 // notes_a_bar
+    onsets = np.arange(notes_a_bar * bars) * length
+    notes = [
+        (int(onset), length, int(rng.choice([60, 62, 64, 65, 67])) - 12 * voice, 80, 40 + voice)
+        for onset in onsets
+        for voice in range(2)
+    ]
+    return piece(notes, bars=[(4, 4, 48)] * bars, tempo=80)
+
+
+@pytest.fixture
+def tunes():
+    rng = np.random.default_rng(0)
+    return [tune(rng, int(rng.choice([2, 3, 4]))) for _ in range(60)]
+
+
+def values(pieces):
+    return {name: np.array([each.of(score) for score in pieces]) for name, each in MEASURES.items()}
+
+
+def test_pieces_are_the_farther_from_real_ones_the_less_they_are_like_them(tunes):
+    rng = np.random.default_rng(1)
+    real = values(tunes[:30])
+    alike, thin = tunes[30:], [tune(rng, 1) for _ in range(30)]
+    assert distance_from(real, alike) < 0.25  # half of the measures are the same in all
+    assert distance_from(real, thin) > distance_from(real, alike[:15] + thin[:15]) + 0.2
+    assert distance_from(real, alike[:15] + thin[:15]) > distance_from(real, alike) + 0.2
+    assert distance_from(real, alike[:1] * 30) > distance_from(real, alike)  # all the same
+    assert distance_from(real, [piece([])] * 30) > distance_from(real, thin)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return load(untrained(tmp_path / "m.safetensors", QUARTET))
+
+
+def test_the_candidate_that_writes_as_the_corpus_has_it_is_taken(model, tunes, monkeypatch):
+    rng = np.random.default_rng(2)
+    written = {each: [tune(rng, 1) for _ in range(24)] for each in CANDIDATES}
+    written[CANDIDATES[5]] = tunes[30:54]
+    monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
+    assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[5]
+    written[CANDIDATES[5]] = None  # they do not come to their end
+    assert fit_sampling(model, tunes[:30], ENOUGH) != CANDIDATES[5]
+    monkeypatch.setattr(fitting, "_written", lambda *_: None)
+    assert fit_sampling(model, tunes[:30], ENOUGH) is None
+
+
+def test_a_small_budget_or_no_music_fits_nothing(model, tunes, monkeypatch):
+    monkeypatch.setattr(fitting, "_written", lambda *_: pytest.fail("nothing shall be written"))
+    least = len(CANDIDATES) * fitting.FEWEST_PIECES
+    tokens = int(np.median([len(encode(score, QUARTET)) for score in tunes]))
+    assert fit_sampling(model, tunes, least * tokens - 1) is None
+    assert fit_sampling(model, [], ENOUGH) is None
+
+
+def test_pieces_that_do_not_end_are_given_up(model, monkeypatch):
+    monkeypatch.setattr(fitting, "BARS", 2)
+    sampling = SamplingOptions()
+    assert fitting._written(model, sampling, 8, most_tokens=20, seed=0) is None
+    found = fitting._written(model, sampling, 8, most_tokens=20_000, seed=0)
+    assert [len(score.bars) for score in found] == [2] * 8
+
+
+def test_a_model_samples_as_was_fitted_where_nothing_is_said(tmp_path):
+    fitted = {"temperature": 0.8, "top_p": 0.98}
+    path = untrained(tmp_path / "m.safetensors", QUARTET, summary={"sampling": fitted})
+    model, said = load(path), SamplingOptions(**fitted, rhythm_temperature=1.0)
+    assert model.sampling == said
+    default, same, other = (
+        compose(model, None, Length(bars=2), sampling=sampling)[0].ids.tolist()
+        for sampling in (None, said, SamplingOptions(0.1))
+    )
+    assert default == same != other
