@@ -25,7 +25,7 @@ PIECES, FEWEST_PIECES = 24, 8  # that are written with each candidate
 CANDIDATES = [
     SamplingOptions(temperature, top_p=top_p, rhythm_temperature=1.0)
     for temperature in (0.6, 0.8, 1.0)
-    for top_p in (0.95, 0.98, 1.0)
+    for top_p in (0.95, 1.0)
 ]
 # What is heard first: whether there is music at all, and not a wall of it.
 FIRST_MEASURES = ("note_density", "polyphony")

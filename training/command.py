@@ -86,7 +86,7 @@ class Threads(Callback):
         self.chooser.stop()
 
 
-FITTING_SHARE = 0.05  # of the tokens of a training: as many are written to fit how it samples
+FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
 
 
 class SaveRunConfig(SaveConfigCallback):
