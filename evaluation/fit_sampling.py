@@ -6,8 +6,9 @@ another: what keeps a chorale in its key leaves a piano piece nearly empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from generation.compose import stream_pieces
 from generation.length import Length
 from generation.model import Model
 from model.config import SamplingOptions
+
+Values: TypeAlias = dict[str, NDArray[np.float64]]  # by the names of MEASURES
 
 BARS = 16  # of the pieces that are compared; loops do not show in fewer
 PIECES, FEWEST_PIECES = 24, 8  # that are written with each candidate
@@ -39,7 +42,8 @@ def fit_sampling(
     """Find the temperature and top-p with which a model's pieces are most like real ones.
 
     Each candidate writes pieces of 16 bars from nothing, which are compared with the beginnings of
-    real ones (`distance_from`). Rhythm keeps a temperature of 1.
+    real ones (`distance`). To the distance is added by how much the share of the pieces that have
+    a usual density, and a usual polyphony, falls short. Rhythm keeps a temperature of 1.
 
     Args:
         model: that has come to the end of its training.
@@ -61,43 +65,56 @@ def fit_sampling(
     # passages that come again as in a training piece are written a piece at a time, at length
     plain = [form[:1] for form in model.summary.get("forms") or ()]
     model = replace(model, summary=model.summary | {"forms": plain})
-    values = {name: np.array([each.of(s) for s in openings]) for name, each in MEASURES.items()}
+    beginnings = _values(openings, MEASURES)
+    usual = {name: _usual(each) for name, each in _values(real, FIRST_MEASURES).items()}
     distances = []
     for sampling in CANDIDATES:
         written = _written(model, sampling, pieces, most_tokens, seed)
-        distances.append(distance_from(values, written) if written else np.inf)
+        if written is None:
+            distances.append(np.inf)
+            continue
+        distances.append(distance(beginnings, _values(written, MEASURES)))
+        for name, each in _values(written, FIRST_MEASURES).items():
+            low, high = usual[name]
+            is_usual = (each >= low) & (each <= high)  # not if NaN
+            distances[-1] += max(0.0, USUAL[1] - USUAL[0] - float(is_usual.mean()))
     best = int(np.argmin(distances))
     return CANDIDATES[best] if np.isfinite(distances[best]) else None
 
 
-def distance_from(real: dict[str, NDArray[np.float64]], written: Sequence[Score]) -> float:
+def distance(real: Values, written: Values) -> float:
     """Return how far pieces are from real ones; 0: not at all.
 
     Of each measure a written piece has a rank among the real ones, from 0 to 1. Were the pieces
-    real, ranks would be even: their distance from that is Wasserstein's (of the first order), and
-    the mean over all measures counts. Added is by how much the share of pieces with a usual density
-    and polyphony falls short of that of real ones.
+    real, ranks would be even. Wasserstein's distance (of the first order) from that is taken, and
+    the mean over all measures.
 
     Args:
-        real: the values (N,) of real pieces by the names of MEASURES. What is not defined for
-            most of them means nothing for such music, and is left out.
-        written: one piece or more. What is not defined for one of them ranks lowest.
+        real: of each measure the values (N,) of real pieces. What is not defined for most of them
+            means nothing for such music, and is left out.
+        written: of each measure the values (M,). What is not defined for a piece ranks lowest.
     """
-    distances, shortfall = [], 0.0
+    distances = []
     for name, values in real.items():
-        known = np.sort(values[~np.isnan(values)])
+        known, its = np.sort(values[~np.isnan(values)]), written[name]
         if 2 * len(known) < len(values):
             continue
-        its = np.array([MEASURES[name].of(score) for score in written])
         below, up_to = (np.searchsorted(known, its, side) for side in ("left", "right"))
         ranks = np.where(np.isnan(its), 0.0, (below + up_to) / (2 * len(known)))
         even = (np.arange(len(its)) + 0.5) / len(its)
         distances.append(float(np.abs(np.sort(ranks) - even).mean()))
-        if name in FIRST_MEASURES:
-            low, high = np.quantile(known, USUAL)
-            is_usual = (its >= low) & (its <= high)
-            shortfall = max(shortfall, USUAL[1] - USUAL[0] - float(is_usual.mean()))
-    return float(np.mean(distances)) + shortfall
+    return float(np.mean(distances))
+
+
+def _values(pieces: Sequence[Score], names: Iterable[str]) -> Values:
+    """Return the values (N,) of measures of pieces."""
+    return {name: np.array([MEASURES[name].of(score) for score in pieces]) for name in names}
+
+
+def _usual(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return between which two values nearly all are; NaN where none is known."""
+    low, high = np.nanquantile(values, USUAL) if not np.isnan(values).all() else [np.nan] * 2
+    return float(low), float(high)
 
 
 def _written(

@@ -6,7 +6,7 @@ import pytest
 from data.tokens.tokenizer import encode
 from evaluation import fit_sampling as fitting
 from evaluation.comparison import MEASURES
-from evaluation.fit_sampling import CANDIDATES, distance_from, fit_sampling
+from evaluation.fit_sampling import CANDIDATES, distance, fit_sampling
 from generation.compose import compose
 from generation.length import Length
 from generation.model import load
@@ -35,19 +35,31 @@ def tunes():
     return [tune(rng, int(rng.choice([2, 3, 4]))) for _ in range(60)]
 
 
-def values(pieces):
-    return {name: np.array([each.of(score) for score in pieces]) for name, each in MEASURES.items()}
-
-
 def test_pieces_are_the_farther_from_real_ones_the_less_they_are_like_them(tunes):
+    def far(pieces):
+        return distance(*(fitting._values(each, MEASURES) for each in (tunes[:30], pieces)))
+
     rng = np.random.default_rng(1)
-    real = values(tunes[:30])
     alike, thin = tunes[30:], [tune(rng, 1) for _ in range(30)]
-    assert distance_from(real, alike) < 0.25  # half of the measures are the same in all
-    assert distance_from(real, thin) > distance_from(real, alike[:15] + thin[:15]) + 0.2
-    assert distance_from(real, alike[:15] + thin[:15]) > distance_from(real, alike) + 0.2
-    assert distance_from(real, alike[:1] * 30) > distance_from(real, alike)  # all the same
-    assert distance_from(real, [piece([])] * 30) > distance_from(real, thin)
+    assert far(alike) < 0.25  # half of the measures are the same in all
+    assert far(alike) < far(alike[:20] + thin[:10]) < far(alike[:10] + thin[:20]) < far(thin)
+    assert far(alike[:1] * 30) > far(alike)  # all the same
+    assert far([piece([])] * 30) > far(thin)
+
+
+def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(
+    model, tunes, monkeypatch
+):
+    """A third of the pieces of one candidate are thin, and those of the other tell apart."""
+    rng = np.random.default_rng(3)
+    others = [tune(rng, 3) for _ in range(24)]
+    thin = [tune(rng, 1) for _ in range(8)]
+    written = dict.fromkeys(CANDIDATES, None) | {
+        CANDIDATES[0]: tunes[30:46] + thin,
+        CANDIDATES[1]: others,
+    }
+    monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
+    assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[1]
 
 
 @pytest.fixture
