@@ -99,7 +99,7 @@ class Model:
     def is_unlike_training(self, score: Score) -> bool:
         """Return whether a piece goes beyond all training pieces; not where they are not known."""
         extremes = self.summary.get("extremes")
-        return bool(extremes) and Extremes(**extremes).are_exceeded_by(score)
+        return Extremes(**extremes).are_exceeded_by(score) if extremes else False
 
     @cached_property
     def features(self) -> SideFeatures:
