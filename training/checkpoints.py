@@ -10,6 +10,7 @@ the steps made alone, and so does all that follows from it.
 """
 
 import io
+import math
 import os
 import re
 import signal
@@ -268,6 +269,7 @@ def summary_of(pieces: Sequence[Score]) -> dict[str, Any]:
     """Return what a model file says of training pieces; the names are those of its summary."""
     with_notes = [score for score in pieces if len(score.notes)]
     extremes = Extremes.of(with_notes)
+    at_once = [each for each in map(polyphony, with_notes) if not math.isnan(each)]  # not of drums
     return {
         "parallels_per_100_bars": parallels(pieces),
         "keys": count_keys(pieces),
@@ -275,7 +277,7 @@ def summary_of(pieces: Sequence[Score]) -> dict[str, Any]:
         "forms": [form_of(score).to_json() for score in with_notes],
         "rests": float(np.mean([rests(score) for score in pieces] or [1.0])),
         "regular_bars": float(np.mean([has_regular_bars(score) for score in pieces] or [False])),
-        "polyphony": float(np.nanmean([polyphony(s) for s in with_notes] or [0.0])),
+        "polyphony": float(np.mean(at_once)) if at_once else None,
         "extremes": asdict(extremes) if extremes else None,
     }
 
