@@ -8,7 +8,7 @@ from tests.models import PIANIST, QUARTET, untrained
 from web.models import Models
 from web.tasks import TASKS
 
-SETTINGS = {"bars": 2, "temperature": 0.75, "top_p": 0.95}
+SETTINGS = {"bars": 2, "temperature": 0.75}
 
 
 @pytest.fixture(scope="session")
