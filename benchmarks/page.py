@@ -27,7 +27,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from tests.web import browser
 
 TUNE = "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"
-SETTINGS = {"bars": 8, "temperature": 0.75, "top_p": 0.95}
+SETTINGS = {"bars": 8, "temperature": 0.75}
 WAYS = ("continue", "accompany", "harmonize")
 BOUND_SECONDS = 0.1  # to the first note, for each client that writes; on two quiet cores
 

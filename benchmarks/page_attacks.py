@@ -35,8 +35,8 @@ VOCABULARIES = {"models/quartet": QUARTET, "models/band": BAND, "runs/piano/mode
 NAMES = ("quartet", "band", "runs/piano", "runs/ids")
 WAYS = ("continue", "accompany", "harmonize", "rewrite", "instead")
 HUGE = (*(10**401, -(10**401), 10**18, 2**63, -(2**31), 1e308), *(10**4299, "9" * 5000, "\ud800"))
-SETTINGS = {"bars": 1, "temperature": 1.0, "top_p": 0.9}
-ASKED = ("bars", "temperature", "top_p", "key", "range", "meter", "programs", "polyphony", "tempo")
+SETTINGS = {"bars": 1, "temperature": 1.0}
+ASKED = ("bars", "temperature", "key", "range", "meter", "programs", "polyphony", "tempo")
 COOKIES = (b"a[b]=c", b"expires", b'a="open', b"=", b"caf\xe9=\xe9", b"$Path=/", b"a=b; a=c", b",")
 FILES = (b"midi", b"musicxml", b"score", b"wav")
 MOST_HALF = 8  # requests at once
