@@ -27,7 +27,8 @@ from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
-from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
+from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
+from generation.counterpoint import has_parallels_at
 from generation.defaults import DEFAULT_LENGTH
 from generation.given import GivenTokens
 from generation.length import Length
@@ -178,12 +179,13 @@ def _with_repeats(
     form = model.form_for(drawn, meter, int(score.bars["length"][0]), bars, rng)
     if not form:
         return piece
+    is_strict = (constraints.counterpoint or model.counterpoint) == STRICT
     for repeat in form.repeats:
         if writing:
             written = yield from writing.until(repeat.begin_step)
             score = _spliced(written.score, score)
         seed = repeating(score, repeat, model.vocabulary)
-        if seed is None:
+        if seed is None or (is_strict and has_parallels_at(seed.score, repeat.begin_step)):
             continue
         length = Length(bars=len(score.bars) - len(seed.score.bars))
         again = int(rng.integers(2**31))

@@ -174,14 +174,16 @@ class ConstrainedGrammar:
             no_rests = NoRests(self.given, plays)
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, no_rests.narrow))
         if constraints.counterpoint == STRICT:
-            final_triad = FinalTriad(self.given, self.plan, plays)
+            counterpoint = StrictCounterpoint(self.given)
+            ranges = VoiceRanges(self.given, constraints.ranges or {})
+            playable = ranges.is_within & ~self._is_barred
+            final_triad = FinalTriad(self.given, self.plan, plays, playable, counterpoint)
+            rules.append((_BEFORE_NOTE, counterpoint.narrow))
             before = _BEFORE_POSITION | _BEFORE_NOTE | _BEFORE_DURATION
             rules.append((before, final_triad.narrow))
-            rules.append((_BEFORE_NOTE, StrictCounterpoint(self.given).narrow))
             if self.given.bars:
                 rules.append((_BEFORE_NOTE | _BEFORE_DURATION, Seams(self.given).narrow))
-            if constraints.ranges:
-                rules.append((_BEFORE_NOTE, VoiceRanges(self.given, constraints.ranges).narrow))
+            rules.append((_BEFORE_NOTE, ranges.narrow))
         if self._avoid:
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._avoid.narrow))
         rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._leave_end_alone))

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.interface import OCTAVE
-from data.score import DRUMS
+from data.keys import pitched_notes
+from data.score import DRUMS, Score
 from data.tokens.spans import NEVER, NO_PITCH, Ints
 from data.tokens.vocabulary import Kind
 from generation.constrained_state import ConstrainedState, bar_ends
@@ -42,6 +43,21 @@ def _given_pitches(given: GivenTokens) -> Ints:
     begins[given.notes.onset[order], program] = pitch
     begins[:, np.array(given.vocabulary.programs) == DRUMS] = NO_PITCH
     return begins
+
+
+def has_parallels_at(score: Score, step: int) -> bool:
+    """Return whether two of a piece's programs move in parallel to notes that begin at a step."""
+    notes = pitched_notes(score)
+    is_before = (notes["onset"] < step) & (notes["onset"] + notes["duration"] >= step)
+    old, new = (  # of each program the lowest
+        dict(sorted(notes[which][["program", "pitch"]].tolist(), reverse=True))
+        for which in (is_before, notes["onset"] == step)
+    )
+    both = old.keys() & new.keys()
+    before, after = (np.array([its[p] for p in both], dtype=np.int64) for its in (old, new))
+    apart, way = (np.abs(before[:, None] - before) % OCTAVE), np.sign(after - before)
+    is_kept = np.take(_PERFECT, apart) & (np.abs(after[:, None] - after) % OCTAVE == apart)
+    return bool(np.triu(is_kept & (way[:, None] == way) & (way != 0), 1).any())
 
 
 def narrow_or_yield(
@@ -99,6 +115,9 @@ class VoiceRanges:
     Args:
         given: what is given.
         ranges: the lowest and highest pitch of each program; a program that is not in it has none.
+
+    Attributes:
+        is_within: (N,) whether each note is in the range of its program.
     """
 
     def __init__(self, given: GivenTokens, ranges: Mapping[int, tuple[int, int]]) -> None:
@@ -113,19 +132,19 @@ class VoiceRanges:
                 low, high = ranges[program]
                 is_within[number] = pitch >= min([low, *own])
                 is_within[number] &= pitch <= max([high, *own])
-        self._is_within = is_within.ravel()  # (N,)
+        self.is_within = is_within.ravel()  # (N,)
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take notes away from a mask (B, V); never all of a row."""
         kept = mask.copy()
-        kept[:, self._notes] &= self._is_within
+        kept[:, self._notes] &= self.is_within
         narrow_or_yield(mask, kept, np.arange(len(mask)), self._given, state)
 
 
 class StrictCounterpoint:
     """A rule that masks notes with which an instrument would move in parallel with another.
 
-    It yields where no other note is left.
+    It yields where no other note is left, as where a range has none but those of given notes.
 
     Args:
         given: what is given.
@@ -142,7 +161,7 @@ class StrictCounterpoint:
         """Take notes away from a mask (B, V), after all other rules; never all of a row."""
         among = self._vocabulary.ids(Kind.NOTE)
         notes: NDArray[np.bool_] = mask[:, among]
-        kept = np.asarray(notes & ~self._is_parallel(state))
+        kept = np.asarray(notes & ~self.is_parallel(state, self.due(state)))
         rows, token = self._given.next_ids(state.next_given)
         is_note = self._vocabulary.kind_of[token] == Kind.NOTE
         rows, note = rows[is_note], token[is_note] - among.start
@@ -150,14 +169,22 @@ class StrictCounterpoint:
         is_left = np.asarray(kept.any(axis=1) | ~notes.any(axis=1))
         mask[:, among] = np.where(is_left[:, None], kept, notes)
 
-    def _is_parallel(self, state: ConstrainedState) -> NDArray[np.bool_]:
-        """Return (B, N) whether a note that begins now would move in parallel with another."""
+    def due(self, state: ConstrainedState) -> Ints:
+        """Return (B, P), of each program the lowest given note that begins now, or NO_PITCH."""
+        return np.asarray(self._begins[np.minimum(state.now, len(self._begins) - 1)])
+
+    def is_parallel(self, state: ConstrainedState, due: Ints) -> NDArray[np.bool_]:
+        """Return (B, N) whether a note that begins now would move in parallel with another.
+
+        Args:
+            state: where rows stand.
+            due: (B, P) what programs that have not begun a note now will begin; or NO_PITCH.
+        """
         latest, now = state.latest, state.now[:, None]
         is_new = latest.onset == now
         old = np.where(is_new, latest.pitch_before, latest.pitch)  # (B, P)
         end = np.where(is_new, latest.end_before, latest.end)
         is_old = (end >= now) & self._is_pitched
-        due = self._begins[np.minimum(state.now, len(self._begins) - 1)]
         new = np.where(is_new, latest.pitch, due)
         way = np.where(is_old & (new != NO_PITCH), np.sign(new - old), 0)  # where each has gone
 
@@ -262,18 +289,29 @@ class FinalTriad:
     In the last bar it masks onsets after that of the final chord, where the bar may end; ends of
     notes between that and the bar's; and of that chord the notes with which it would be no triad.
     Where the key is known, the triad is that of its tonic, if it can be; a single voice ends on the
-    root. The rule yields where nothing else is left.
+    root. Upper voices leave the bass a root to which no two move in parallel. The rule yields where
+    nothing else is left.
 
     Args:
         given: what is given.
         plan: where the piece may end.
         plays: (P,) the programs of which the model may play notes.
+        playable: (N,) the notes that it may play, each in the range of its program.
+        counterpoint: the rule that comes before.
     """
 
-    def __init__(self, given: GivenTokens, plan: LengthPlan, plays: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        given: GivenTokens,
+        plan: LengthPlan,
+        plays: NDArray[np.bool_],
+        playable: NDArray[np.bool_],
+        counterpoint: StrictCounterpoint,
+    ) -> None:
         vocabulary = given.vocabulary
         self._given, self._plan, self._vocabulary = given, plan, vocabulary
         self._plays, self._is_pitched = plays, np.array(vocabulary.programs) != DRUMS
+        self._playable, self._counterpoint = playable.reshape(len(plays), -1), counterpoint
         self._steps = np.arange(vocabulary.longest_bar)
         self._durations = np.arange(vocabulary.longest_duration)  # less one
         self._class_of = (np.arange(vocabulary.pitch_count) + vocabulary.lowest_pitch) % OCTAVE
@@ -317,8 +355,9 @@ class FinalTriad:
         sounds = sounds.reshape(len(rows), len(number), -1) & self._is_pitched[:, None]  # (R, P, K)
         is_heard = (sounds.any(axis=1)[..., None] & (self._class_of[:, None] == _CLASS)).any(axis=1)
         is_known = sounds.any(axis=2)  # (R, P)
-        latest = np.where(state.latest.pitch[rows] >= 0, state.latest.pitch[rows], NEVER)
-        is_bass = number == latest.argmin(axis=1)[:, None]  # by what it played last
+        is_new = state.latest.onset[rows] == now[:, None]
+        before = np.where(is_new, state.latest.pitch_before[rows], state.latest.pitch[rows])
+        is_bass = number == np.where(before >= 0, before, NEVER).argmin(axis=1)[:, None]
         may_begin = self._given.notes.may_begin(now) & self._plays & self._is_pitched & ~is_known
         to_come = np.cumsum((may_begin & ~is_bass)[:, ::-1], axis=1)[:, ::-1]
         to_come = np.pad(to_come, ((0, 0), (0, 1)))[:, 1:]  # (R, P) programs after each
@@ -334,8 +373,39 @@ class FinalTriad:
         may_lack_third = has_third[:, None] | (to_come > 0)[..., None] | is_alone  # (R, P, T)
         classes = _IS_IN_TRIAD & (may_lack_third[..., None] | _IS_THIRD)  # (R, P, T, 12)
         is_new_bass = (is_bass & ~is_known)[..., None]
-        classes &= _IS_ROOT | ~is_new_bass[..., None]
-        is_good = (classes & fits[:, None, :, None]).any(axis=2)[..., self._class_of]  # (R, P, K)
+        classes &= (_IS_ROOT | ~is_new_bass[..., None]) & fits[:, None, :, None]
+        is_good = classes.any(axis=2)[..., self._class_of]  # (R, P, K)
         bounds = lowest[:, None, None]
         is_good &= np.where(is_new_bass, k <= bounds, (k >= bounds) | ~has_bass[:, None, None])
+        roots = (fits[..., None] & _IS_ROOT).any(axis=1)[:, None, self._class_of]  # (R, 1, K)
+        roots = roots & is_new_bass & (k <= bounds)
+        is_good &= is_new_bass | self._leaves_root(state, rows, roots, classes)
         return np.asarray(is_good | ~self._is_pitched[:, None]).reshape(len(rows), -1)
+
+    def _leaves_root(
+        self,
+        state: ConstrainedState,
+        rows: Ints,
+        may_begin: NDArray[np.bool_],
+        classes: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Return (R, P, K) whether a note leaves the bass a root of its triad, without parallels.
+
+        Args:
+            state: where rows stand.
+            rows: (R,) which of them.
+            may_begin: (R, P, K) the roots that the bass may begin, if it has not begun a note.
+            classes: (R, P, T, 12) the pitch classes that others may begin, by triad.
+        """
+        counterpoint, due = self._counterpoint, self._counterpoint.due(state)
+        is_parallel = counterpoint.is_parallel(state, due)[rows].reshape(may_begin.shape)
+        roots: NDArray[np.bool_] = may_begin & self._playable & ~is_parallel
+        leaves = np.repeat(~roots.any(axis=(1, 2)), roots[0].size).reshape(roots.shape)
+        for pitch in np.flatnonzero(roots.any(axis=(0, 1))).tolist():
+            its = classes[:, :, self._class_of[pitch] == _ROOTS].any(axis=2)[..., self._class_of]
+            its[..., :pitch] = False
+            with_it = due.copy()
+            with_it[rows] = np.where(roots[..., pitch], pitch, due[rows])
+            is_parallel = counterpoint.is_parallel(state, with_it)[rows].reshape(roots.shape)
+            leaves |= roots[..., pitch].any(axis=1)[:, None, None] & its & ~is_parallel
+        return leaves

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numpy as np
 from hypothesis import strategies as st
@@ -160,3 +161,32 @@ def masks_one_by_one(grammar, ids):
             raise VocabularyError(f"{grammar.vocabulary.describe(int(token))} at {index + 1}")
         grammar.advance(state, ids[index + 1 : index + 2])
     return np.array(masks)
+
+
+def parallels_in(score: Score) -> list[tuple[int, int, int]]:
+    """The (step, program, program) at which two instruments, a note at a time, move in parallel.
+
+    To another note in the same direction, a unison, an octave or a fifth apart before and after.
+    """
+    lines: dict[int, dict[int, tuple[int, int]]] = {}  # by program and onset: pitch and end
+    for onset, duration, pitch, _, program in score.notes.tolist():
+        lines.setdefault(program, {})[onset] = pitch, onset + duration
+    moves: dict[int, dict[int, tuple[int, int]]] = {
+        p: {} for p in lines
+    }  # by onset: from which pitch to which
+    for program, line in lines.items():
+        for before, onset in pairwise(sorted(line)):
+            if line[before][1] >= onset:
+                moves[program][onset] = line[before][0], line[onset][0]
+    return [
+        (onset, *pair)
+        for pair in combinations(sorted(moves), 2)
+        for onset in sorted(moves[pair[0]].keys() & moves[pair[1]].keys())
+        if _are_parallel(*moves[pair[0]][onset], *moves[pair[1]][onset])
+    ]
+
+
+def _are_parallel(old: int, new: int, its_old: int, its_new: int) -> bool:
+    interval = abs(old - its_old) % 12
+    is_same_way = (new - old) * (its_new - its_old) > 0
+    return interval in (0, 7) and is_same_way and abs(new - its_new) % 12 == interval

@@ -433,6 +433,17 @@ def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_wh
         assert its == sorted(piece.score.notes[["onset", "program", "pitch"]].tolist())
 
 
+def test_in_strict_counterpoint_no_repeat_begins_with_parallels(model, monkeypatch):
+    form = [[4, 4, 48, 3, 36], [48, 96, 48, 1]]
+    formed = replace(model, summary={"forms": [form], "voices": 4})
+    monkeypatch.setattr(compose_module, "has_parallels_at", lambda score, step: step == 48)
+    for how in (STRICT, FREE):
+        asked = Constraints(time_signature=(4, 4), counterpoint=how, rests=NO_RESTS)
+        pieces = compose(formed, None, Length(bars=3), asked, samples=3)
+        repeats = [passages(p.score, 0, True) == passages(p.score, 48, True) for p in pieces]
+        assert any(repeats) == (how == FREE)
+
+
 def passages(score, begin, is_whole):
     """Onsets and pitches of what begins in 48 steps: of all programs, or of each by itself."""
     notes = score.notes[(score.notes["onset"] >= begin) & (score.notes["onset"] < begin + 48)]

@@ -1,20 +1,24 @@
 """Strict counterpoint: no parallels by the measure that judges pieces, and masks by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks.given import seam
+from data.keys import Key
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
 from evaluation.voice_leading import parallels
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
+from generation.counterpoint import has_parallels_at
 from generation.length import Length
-from generation.seeds import continued, rewritten, voices_of
+from generation.seeds import accompanied, continued, no_seed, rewritten, voices_of
 from tests.generation.test_cadences import piece_of
 from tests.models import QUARTET
-from tests.music import GRID
+from tests.music import GRID, parallels_in
 
 BARS = 12
 
@@ -136,6 +140,70 @@ def test_no_instrument_plays_two_notes_at_once(rests):
         found[how] = sum(map(overlaps, pieces))
     assert found[STRICT] == 0
     assert found[FREE] > 3
+
+
+def given_quarters(kind, rng):
+    """What is given of two bars of random quarters in four voices; new ones are to follow."""
+    lowest = {40: 64, 41: 57, 42: 52, 43: 43}
+    notes = [
+        (12 * n, 12, low + int(rng.integers(10)), 80, program)
+        for n in range(8)
+        for program, low in lowest.items()
+    ]
+    whole = canonical(np.array(notes, NOTE), np.array([(4, 4, 48)] * 2, BAR), [80] * 2, GRID)[0]
+    soprano = replace(whole, notes=whole.notes[whole.notes["program"] == 40])
+    return {
+        "nothing": no_seed(QUARTET),
+        "a voice": voices_of(whole, QUARTET, [int(rng.integers(1, 5))]),
+        "the other bar": rewritten(whole, QUARTET, range(1)),
+        "a beginning": continued(whole.excerpt(0, 1), QUARTET),
+        "a melody": accompanied(continued(soprano, QUARTET), QUARTET),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["nothing", "a voice", "the other bar", "a beginning", "a melody"])
+def test_no_new_note_moves_in_parallel_with_another_whatever_is_asked_for(kind):
+    for number in range(24):
+        rng = np.random.default_rng(number)
+        constraints = Constraints(
+            counterpoint=STRICT,
+            rests=NO_RESTS,
+            key=[None, "A minor", "Eb major"][number % 3],
+            pitch_range=(52, 72) if number % 2 else None,
+            ranges=RANGES,
+        )
+        seed = given_quarters(kind, rng)
+        constrained = ConstrainedGrammar(QUARTET, Length(bars=2), constraints, seed)
+        keys = [Key(int(rng.integers(12)), "minor")]
+        piece = piece_of(constrained, rng, int(rng.choice([0, 24])), keys)
+        assert {*parallels_in(piece)} <= {*parallels_in(seed.score)}
+
+
+def test_the_bass_ends_on_the_root_and_upper_voices_leave_it_one():
+    """From B flat the bass goes down to A flat: the soprano, a fifth above, does not go along."""
+    before = [(0, 12, 65, 80, 40), (0, 12, 61, 80, 41), (0, 12, 58, 80, 42), (0, 12, 46, 80, 43)]
+    score = canonical(np.array(before, NOTE), np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    constraints = Constraints(counterpoint=STRICT, rests=NO_RESTS, key="Ab major", ranges=RANGES)
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=1), constraints)
+    state = constrained.start(1, np.array([12]))
+    position = [QUARTET.first(Kind.POSITION) + 12]
+    for token in [*encode(score, QUARTET)[1:-1], *position]:
+        constrained.advance(state, [token])
+    mask = constrained.allowed(state)[0, QUARTET.ids(Kind.NOTE)]
+    pitches = {*(np.flatnonzero(mask[: QUARTET.pitch_count]) + QUARTET.lowest_pitch).tolist()}
+    assert {60, 68, 75} <= pitches
+    assert 63 not in pitches
+
+
+@pytest.mark.parametrize("goes_to", [(67, 48), (67, 43), (69, 50), (69, 53), (67, 55)])
+def test_where_two_go_in_parallel_no_repeat_begins(goes_to):
+    pairs = [(65, 46), goes_to]
+    notes = [
+        (12 * n, 12, p, 80, 40 + v) for n, both in enumerate(pairs) for v, p in enumerate(both)
+    ]
+    score = canonical(np.array(notes, NOTE), np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    assert has_parallels_at(score, 12) == bool(parallels_in(score))
+    assert not has_parallels_at(score, 0)
 
 
 RANGES = {40: (60, 79), 41: (55, 74), 43: (40, 60)}
