@@ -381,14 +381,15 @@ def _stream(
 
 
 def accompany(model: Model, seed: Seed) -> Seed:
-    """Return a seed of fewer voices than the model's music has with room for the others."""
+    """Return a seed of fewer voices than the model's music has with room for those that join it."""
     notes = seed.score.notes
     if not len(notes):
         return seed
     count = len(np.unique(notes["program"]))
     if not model.vocabulary.grid.parts:  # one instrument may play the chords of all
         count = max(count, int(np.median(np.unique(notes["onset"], return_counts=True)[1])))
-    return accompanied(seed, model.vocabulary) if count < model.voices else seed
+    joining = model.joining(np.unique(notes["program"]).tolist(), count)
+    return accompanied(seed, model.vocabulary, joining) if joining else seed
 
 
 def continue_midi(
@@ -540,6 +541,7 @@ def prepare(
             model.has_regular_bars if constraints.regular_bars is None else constraints.regular_bars
         ),
         ranges=constraints.ranges or model.ranges,
+        pitches=constraints.pitches or model.pitches,
     )
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)

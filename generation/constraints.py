@@ -53,6 +53,8 @@ class Constraints:
         rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
         ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
             that is not in it has none.
+        pitches: the pitches of each program, but for one that is not in it, or has none of those
+            that are asked for.
         time_signature: numerator and denominator of every new bar, each a whole one.
 
     Raises:
@@ -70,6 +72,7 @@ class Constraints:
     regular_bars: bool | None = None
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
+    pitches: dict[int, list[int]] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _ = self.parsed_key
@@ -131,7 +134,11 @@ class Constraints:
                 f"its notes go from {lowest} to {highest}; ask for a wider range or another key"
             )
         programs = np.array(vocabulary.programs)[:, None]
-        return np.asarray(np.isin(programs, playing) & (fits | (programs == DRUMS))).ravel()
+        may_play = np.isin(programs, playing) & (fits | (programs == DRUMS))  # (P, K)
+        for number, program in enumerate(vocabulary.programs):
+            known = may_play[number] & np.isin(pitches, (self.pitches or {}).get(program, pitches))
+            may_play[number] = known if known.any() else may_play[number]
+        return np.asarray(may_play).ravel()
 
     def playing(self, vocabulary: Vocabulary) -> list[int]:
         """Return which of the vocabulary's programs may play, rising.

@@ -402,7 +402,8 @@ class FinalTriad:
         roots: NDArray[np.bool_] = may_begin & self._playable & ~is_parallel
         leaves = np.repeat(~roots.any(axis=(1, 2)), roots[0].size).reshape(roots.shape)
         for pitch in np.flatnonzero(roots.any(axis=(0, 1))).tolist():
-            its = classes[:, :, self._class_of[pitch] == _ROOTS].any(axis=2)[..., self._class_of]
+            its = np.asarray(classes[:, :, self._class_of[pitch] == _ROOTS].any(axis=2))
+            its = its[..., self._class_of]
             its[..., :pitch] = False
             with_it = due.copy()
             with_it[rows] = np.where(roots[..., pitch], pitch, due[rows])

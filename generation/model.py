@@ -39,6 +39,7 @@ LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune
 FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
 MOSTLY = 0.95  # a share of pieces whose bars are regular; Bach's chorales have 0.98
 ONE_NOTE = 1.02  # pitches that sound at once, on average; folk tunes have 1
+SOME = 0.02  # a share of pieces: fewer are exceptions
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
@@ -100,6 +101,31 @@ class Model:
         """Return whether a piece goes beyond all training pieces; not where they are not known."""
         extremes = self.summary.get("extremes")
         return Extremes(**extremes).are_exceeded_by(score) if extremes else False
+
+    @property
+    def pitches(self) -> dict[int, list[int]]:
+        """The pitches of programs in its music (data/ensembles.py); none: not known."""
+        return {int(n): pitches for n, pitches in (self.summary.get("pitches") or {}).items()}
+
+    def joining(self, programs: Sequence[int], voices: int) -> list[int]:
+        """Return the programs that join a seed of others, as they play together in its music.
+
+        None join one that has as many voices as some training pieces have, or as the median. Else
+        those of the most frequent ensemble that has the seed's programs; all others where the
+        model does not know how its music is played.
+
+        Args:
+            programs: of the seed.
+            voices: how many they play.
+        """
+        ensembles: list[list[int]] = self.summary.get("ensembles") or []
+        pieces = sum(count for count, *_ in ensembles)
+        alike = sum(count for count, *its in ensembles if len(its) == voices)
+        if voices >= self.voices or alike > SOME * pieces:
+            return []
+        with_them = [its for _, *its in ensembles if {*programs} < {*its}]
+        its = with_them[0] if with_them else [] if ensembles else self.vocabulary.programs
+        return sorted({*its} - {*programs})
 
     @cached_property
     def features(self) -> SideFeatures:
@@ -294,6 +320,22 @@ def _are_keys(keys: dict[str, Any]) -> bool:
     )
 
 
+def _are_ensembles(ensembles: list[Any]) -> bool:
+    """Return whether a summary's `ensembles` are what `count_ensembles` counts."""
+    return all(
+        isinstance(row, list) and len(row) > 1 and _are_integers(row, len(row), 2**31 - 1)
+        for row in ensembles
+    )
+
+
+def _are_pitches(pitches: dict[str, Any]) -> bool:
+    """Return whether a summary's `pitches` are what `pitches_played` gives."""
+    return all(
+        _is_number(program) and isinstance(its, list) and _are_integers(its, len(its), 127)
+        for program, its in pitches.items()
+    )
+
+
 def _are_ranges(ranges: dict[str, Any]) -> bool:
     """Return whether a summary's `ranges` are what `pitch_ranges` gives."""
     return all(
@@ -353,6 +395,8 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
     "keys": (dict, _are_keys, "counts of keys"),
     "forms": (list, partial(_are_read_by, Form.from_json), "forms of pieces"),
     "ranges": (dict, _are_ranges, "ranges of pitches"),
+    "ensembles": (list, _are_ensembles, "counts of ensembles"),
+    "pitches": (dict, _are_pitches, "pitches of programs"),
 }
 
 

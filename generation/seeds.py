@@ -97,11 +97,16 @@ def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
     return np.zeros((len(vocabulary.programs), end_step), dtype=bool)
 
 
-def accompanied(seed: Seed, vocabulary: Vocabulary) -> Seed:
-    """Return a seed whose instruments are joined by all others from its first note on.
+def accompanied(seed: Seed, vocabulary: Vocabulary, joining: Sequence[int] | None = None) -> Seed:
+    """Return a seed whose instruments are joined by others from its first note on.
 
     One that sounds for less than half of the time is joined too, where it rests; a part that has a
     name is not, for it rests as it likes.
+
+    Args:
+        seed: the seed.
+        vocabulary: of the model.
+        joining: the programs that join; None: all others.
     """
     notes, size = seed.score.notes, seed.end_step
     first = int(notes["onset"].min(initial=size))
@@ -112,6 +117,8 @@ def accompanied(seed: Seed, vocabulary: Vocabulary) -> Seed:
     least = 1 if vocabulary.grid.parts else (size - first) / 2
     is_open = ~sounds & (sounds.sum(axis=1, keepdims=True) < least)
     is_open[:, :first] = False
+    if joining is not None:
+        is_open[~np.isin(vocabulary.programs, [*joining, *notes["program"]])] = False
     return replace(seed, is_open=is_open)
 
 

@@ -36,6 +36,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
+from data.ensembles import count_ensembles, pitches_played
 from data.extremes import Extremes
 from data.forms import form_of
 from data.keys import count_keys
@@ -274,6 +275,8 @@ def summary_of(pieces: Sequence[Score]) -> dict[str, Any]:
         "parallels_per_100_bars": parallels(pieces),
         "keys": count_keys(pieces),
         "ranges": pitch_ranges(pieces),
+        "ensembles": count_ensembles(pieces),
+        "pitches": pitches_played(pieces),
         "forms": [form_of(score).to_json() for score in with_notes],
         "rests": float(np.mean([rests(score) for score in pieces] or [1.0])),
         "regular_bars": float(np.mean([has_regular_bars(score) for score in pieces] or [False])),

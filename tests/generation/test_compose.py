@@ -9,7 +9,7 @@ import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
-from data.score import BAR, NOTE, canonical
+from data.score import BAR, DRUMS, NOTE, UNNAMED, canonical
 from data.tokens.context import bar_head_size
 from data.tokens.tokenizer import bar_indices, decode, encode
 from evaluation.metrics import has_regular_bars, rests
@@ -293,6 +293,27 @@ def test_named_parts_count_by_name_and_rest_as_they_like(model):
     song = canonical(notes, np.empty(0, BAR), [], BAND.grid)[0]
     opens = accompany(band, continued(song, BAND)).is_open
     assert opens.any(axis=1).tolist() == [False, True, False, True, True]
+
+
+def test_only_those_join_that_play_together_and_with_pitches_that_they_have(model):
+    """A model of a corpus in which one file in a hundred has drums, and a second bass."""
+    summary = {
+        "voices": 2,
+        "ensembles": [[99, 0, 1], [1, 0, 1, 2, DRUMS, UNNAMED + 33]],
+        "pitches": {"0": [*range(60, 72)], "1": [48, 49], str(DRUMS): [38, 42]},
+    }
+    band = replace(load(untrained(model.path.with_name("band"), BAND)), summary=summary)
+    seed = accompany(band, seed_from_notes("C4 E4 G4 C5", BAND))
+    assert seed.is_open.any(axis=1).tolist() == [False, True, False, False, False]
+    pieces = compose(band, seed, Length(bars=4), samples=4)
+    new = np.concatenate([piece.score.notes[~piece.is_given] for piece in pieces])
+    assert {*new["program"][new["onset"] < seed.end_step].tolist()} <= {1}
+    for program, pitches in band.pitches.items():
+        its = new["pitch"][new["program"] == program]
+        assert len(its)
+        assert {*its.tolist()} <= {*pitches}
+    low = compose(band, None, Length(bars=2), Constraints(pitch_range=(40, 45), programs=(1,)))
+    assert low[0].score.notes["pitch"].max() <= 45  # which is asked for
 
 
 def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):

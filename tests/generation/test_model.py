@@ -51,6 +51,8 @@ def test_what_a_summary_says_is_read(tmp_path):
         *({"ranges": {"40": [79, 60]}}, {"ranges": [60, 79]}),
         *({"sampling": {"temperature": -1}}, {"sampling": {"boldness": 1}}, {"polyphony": "one"}),
         *({"sampling": {"top_k": "all"}}, {"extremes": {"most": 1}}, {"extremes": [1, 2, 3]}),
+        *({"ensembles": [[3]]}, {"ensembles": [3, 40]}, {"ensembles": [[3, "violin"]]}),
+        *({"pitches": {"40": [128]}}, {"pitches": {"40": 60}}, {"pitches": {"violin": [60]}}),
     ],
 )
 def test_a_summary_that_lies_is_refused(tmp_path, summary):
@@ -170,3 +172,32 @@ def test_a_vocabulary_that_lies_is_refused_in_plain_words(tmp_path, old, new, re
         load(path)
     assert f"not a vocabulary: {reason}" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("programs", "voices", "joining"),
+    [
+        ([0], 1, [2, 4]),  # the most frequent with it, not that of five
+        ([0, 2], 2, [4]),
+        ([1], 1, [0, 2, 3, 4]),
+        ([5], 1, []),  # which plays with nobody
+        ([0], 3, []),  # chords of as many notes as there are voices
+        ([0, 2, 3], 3, []),
+    ],
+)
+def test_those_join_a_seed_that_play_with_its_instruments_in_training_pieces(
+    tmp_path, programs, voices, joining
+):
+    ensembles = [[80, 0, 2, 4], [30, 0, 1, 2, 3, 4], [2, 5]]
+    summary = {"voices": 3, "ensembles": ensembles}
+    model = load(saved(tmp_path / "m.safetensors", summary))
+    assert model.joining(programs, voices) == joining
+
+
+def test_a_seed_of_as_many_voices_as_some_training_pieces_is_joined_by_nobody(tmp_path):
+    counts = {"voices": 4, "ensembles": [[90, 0, 40, 41, 128], [10, 40]]}
+    model = load(saved(tmp_path / "m.safetensors", counts))
+    assert model.joining([40], 1) == []
+    assert model.joining([40, 41], 2) == [0, 128]
+    unknown = load(saved(tmp_path / "n.safetensors", {"voices": 3}))  # as models were before
+    assert unknown.joining([40], 1) == [program for program in SMALL.programs if program != 40]
