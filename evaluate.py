@@ -34,7 +34,7 @@ from common.cli import (
 )
 from common.files import check_writable
 from data.corpus.options import SPLITS
-from generation.defaults import model_path, newest_model
+from generation.defaults import default_model, model_path
 
 
 def _file(text: str, ending: str) -> str:
@@ -157,8 +157,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for path in filter(None, (options.html, options.json, options.out)):
             check_writable(path)
         if options.checkpoint is None:
-            options.checkpoint = str(newest_model())
-            say(f"model: {options.checkpoint}")
+            path, which = default_model()
+            options.checkpoint = str(path)
+            say(which)
     except OSError as error:
         fail(str(error))
 

@@ -42,8 +42,8 @@ from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Cons
 from generation.defaults import (
     DEFAULT_LENGTH,
     DEFAULT_SEED_BARS,
+    default_model,
     model_path,
-    newest_model,
 )
 from generation.length import Length
 from generation.note_text import SeedError, parse_seed_notes
@@ -96,7 +96,8 @@ def command_line() -> argparse.ArgumentParser:
         metavar="FILE",
         type=model_path,
         help="the model.safetensors of a training run, or the name of one in models/\n"
-        "(default: the newest of models/bach.safetensors and those in runs/bach)",
+        "(default: the better of models/bach.safetensors and those in runs/bach, on the\n"
+        "same held-out pieces)",
     )
     _add_seed(parser)
     _add_given_notes(parser)
@@ -443,12 +444,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.seed_notes is not None:
             parse_seed_notes(options.seed_notes, Grid())
         stems = _stems(options)
-        is_named = options.checkpoint is not None
-        options.checkpoint = options.checkpoint or newest_model()
+        which = None
+        if options.checkpoint is None:
+            options.checkpoint, which = default_model()
     except (ConstraintError, SeedError, OSError) as error:
         fail(str(error))
-    if not is_named:
-        say(f"model: {options.checkpoint}")
+    if which:
+        say(which)
 
     with quick_imports():
         from generation.command import run

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from common.cli import Parser, fail, quick_imports
-from generation.defaults import model_path, newest_model
+from generation.defaults import default_model, model_path
 
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
@@ -43,7 +43,8 @@ def command_line() -> argparse.ArgumentParser:
         metavar="FILE",
         type=model_path,
         help="a model.safetensors to begin with, or the name of one in models/\n"
-        "(default: the newest of models/bach.safetensors and those in runs/bach)",
+        "(default: the better of models/bach.safetensors and those in runs/bach, on the\n"
+        "same held-out pieces)",
     )
     parser.add_argument(
         "--port",
@@ -133,7 +134,7 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one
     port = listening.getsockname()[1]
     try:
-        path = options.checkpoint or newest_model()
+        path, which = (options.checkpoint, None) if options.checkpoint else default_model()
         models = Models(path)
         models.read(path)
     except (ModelFileError, FileNotFoundError) as error:
@@ -143,6 +144,8 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     app = make_app(models, hosts_of(options.host, port), token)
     shown = f"[{options.host}]" if ":" in options.host else options.host
     address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+    if which:
+        print(which)
     print(f"Etude plays at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -41,7 +41,7 @@ from data.score import Score
 from evaluation.cadences import ending_figures, phrase_regularity, two_bars
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
-from generation.defaults import newest_model
+from generation.defaults import default_model
 from generation.model import Model, corpus_of, load
 from model.serialization import ModelFileError
 
@@ -90,7 +90,7 @@ def main() -> None:
     """Run the command."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        *("--checkpoint", "-c"), default=[newest_model()], nargs="+", help="one or more"
+        *("--checkpoint", "-c"), default=[default_model()[0]], nargs="+", help="one or more"
     )
     parser.add_argument("--pieces", type=positive_integer, default=200, help="sampled in each row")
     parser.add_argument("--seed", type=random_seed, default=0)

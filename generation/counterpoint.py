@@ -400,13 +400,14 @@ class FinalTriad:
         counterpoint, due = self._counterpoint, self._counterpoint.due(state)
         is_parallel = counterpoint.is_parallel(state, due)[rows].reshape(may_begin.shape)
         roots: NDArray[np.bool_] = may_begin & self._playable & ~is_parallel
-        leaves = np.repeat(~roots.any(axis=(1, 2)), roots[0].size).reshape(roots.shape)
-        for pitch in np.flatnonzero(roots.any(axis=(0, 1))).tolist():
-            its = np.asarray(classes[:, :, self._class_of[pitch] == _ROOTS].any(axis=2))
-            its = its[..., self._class_of]
+        is_left = np.asarray(roots.any(axis=1))  # (R, K)
+        leaves = np.repeat(~is_left.any(axis=1), roots[0].size).reshape(roots.shape)
+        for pitch in np.flatnonzero(is_left.any(axis=0)).tolist():
+            of_root = classes[:, :, self._class_of[pitch] == _ROOTS]
+            its = np.asarray(of_root.any(axis=2))[..., self._class_of]
             its[..., :pitch] = False
             with_it = due.copy()
             with_it[rows] = np.where(roots[..., pitch], pitch, due[rows])
             is_parallel = counterpoint.is_parallel(state, with_it)[rows].reshape(roots.shape)
-            leaves |= roots[..., pitch].any(axis=1)[:, None, None] & its & ~is_parallel
+            leaves |= is_left[:, pitch, None, None] & its & ~is_parallel
         return leaves

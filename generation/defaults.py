@@ -1,6 +1,10 @@
 """What is taken where nothing is said, by the commands and by programs; no torch is needed."""
 
+import json
+import math
 from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
 
 from generation.length import Length
 from model.config import SamplingOptions
@@ -15,10 +19,12 @@ PROJECT = Path(__file__).parents[1]
 _MODELS = ("models/bach.safetensors", "runs/bach*/model.safetensors")  # shipped, and trained here
 
 
-def newest_model() -> Path:
-    """Return the newest of the shipped model and those that `make music` trained.
+def default_model() -> tuple[Path, str]:
+    """Return the best of the shipped model and those that `make music` trained, and why it is.
 
-    They are found wherever Python is started; from the project's folder the path is relative.
+    It has the fewest nats per note on the validation chorales, as their files say; of those that
+    do not say so it is the newest. They are found wherever Python is started; from the project's
+    folder the path is relative.
 
     Raises:
         FileNotFoundError: there is none.
@@ -26,8 +32,26 @@ def newest_model() -> Path:
     found = [path for pattern in _MODELS for path in PROJECT.glob(pattern)]
     if not found:
         raise FileNotFoundError(f"no model in {PROJECT}: train one with `make music`, or name one")
-    newest = max(found, key=lambda path: path.stat().st_mtime)
-    return newest.relative_to(PROJECT) if Path.cwd() == PROJECT else newest
+    nats = {path: _validation_nats(path) for path in found}
+    best, *others = sorted(found, key=lambda path: (nats[path], -path.stat().st_mtime))
+    path = best.relative_to(PROJECT) if Path.cwd() == PROJECT else best
+    if not others or nats[best] == math.inf:
+        return path, f"model: {path}"
+    other = others[0].relative_to(PROJECT)
+    its = "does not say" if nats[others[0]] == math.inf else f"has {nats[others[0]]:.3f}"
+    why = f"{nats[best]:.3f} nats a note on held-out chorales; {other} {its}"
+    return path, f"model: {path} ({why})"
+
+
+def _validation_nats(path: Path) -> float:
+    """Return a model's nats per note on the validation chorales; infinity: its file has no such."""
+    try:
+        with safe_open(path, framework="np") as file:
+            summary = json.loads(file.metadata()["summary"])
+        nats = float(summary["valid_nats_per_note"])
+        return nats if summary["data"]["path"] == "bach" and nats >= 0 else math.inf
+    except (OSError, SafetensorError, ValueError, TypeError, LookupError, RecursionError):
+        return math.inf  # whoever loads it says what is wrong
 
 
 def model_path(name: str | Path) -> Path:

@@ -25,7 +25,7 @@ from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
-from generation.defaults import DEFAULT_SAMPLING, model_path, newest_model
+from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
 from model.cpu import speed_up
@@ -278,13 +278,13 @@ class Model:
 
 
 def load(path: str | Path | None = None) -> Model:
-    """Return the model in a `model.safetensors` file, or of a name that ships; None: the newest.
+    """Return the model in a `model.safetensors` file, or of a name that ships; None: the best.
 
     Raises:
         FileNotFoundError: none was named, and there is none.
         ModelFileError: there is no such file, or no model that this program can use in it.
     """
-    path = newest_model() if path is None else model_path(path)
+    path = default_model()[0] if path is None else model_path(path)
     decoder, vocabulary_json, summary = load_model_file(path)
     try:
         vocabulary = Vocabulary.from_json(vocabulary_json)

@@ -8,7 +8,8 @@ import pytest
 import evaluate
 import generate
 from generation import defaults
-from generation.defaults import model_path, newest_model
+from generation.defaults import default_model, model_path
+from model.serialization import load_model_file, save_model_file
 from tests.models import QUARTET, untrained
 
 
@@ -31,15 +32,37 @@ def model_file(path, seconds):
 
 def test_the_newest_of_what_ships_and_what_was_trained_is_taken(project):
     shipped = model_file(project / "models" / "bach.safetensors", 100)
-    assert newest_model() == shipped
+    assert default_model()[0] == shipped
     trained = model_file(project / "runs" / "bach" / "model.safetensors", 200)
     model_file(project / "runs" / "mine" / "model.safetensors", 900)
-    assert newest_model() == trained
+    assert default_model()[0] == trained
     again = model_file(project / "runs" / "bach-2" / "model.safetensors", 300)
-    assert newest_model() == again
+    assert default_model()[0] == again
     os.utime(shipped, (400, 400))  # a newer Etude
-    assert newest_model() == shipped
+    assert default_model()[0] == shipped
     assert generate.load().path == shipped
+
+
+def test_the_best_on_the_same_held_out_pieces_is_taken_however_old_it_is(project):
+    def figures(path, nats, seconds, data="bach"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        decoder, vocabulary, summary = load_model_file(untrained(path, QUARTET))
+        summary |= {"valid_nats_per_note": nats, "data": {"path": data}}
+        save_model_file(path, decoder, vocabulary, summary)
+        os.utime(path, (seconds, seconds))
+        return path
+
+    shipped = figures(project / "models" / "bach.safetensors", 1.2323, 100)
+    assert default_model() == (shipped, f"model: {shipped}")
+    trained = figures(project / "runs" / "bach" / "model.safetensors", 1.2932, 200)
+    why = "1.232 nats a note on held-out chorales; runs/bach/model.safetensors has 1.293"
+    assert default_model() == (shipped, f"model: {shipped} ({why})")
+    figures(trained, 1.1, 300, data="tunes")  # other pieces
+    assert default_model()[0] == shipped
+    trained.write_bytes(b"not a model")
+    assert default_model()[0] == shipped
+    figures(trained, 1.1, 50)
+    assert default_model()[0] == generate.load().path == trained
 
 
 def test_a_command_says_which_model_it_takes(project, capsys, monkeypatch):
@@ -50,7 +73,7 @@ def test_a_command_says_which_model_it_takes(project, capsys, monkeypatch):
     evaluate.main(["likelihood", "--piece", "music/from-nothing.mid", "--out", "s.png"])
     assert capsys.readouterr().out.splitlines()[0] == f"model: {shipped}"
     monkeypatch.chdir(project)
-    assert newest_model() == Path("models/bach.safetensors")
+    assert default_model()[0] == Path("models/bach.safetensors")
 
 
 def test_a_model_that_ships_is_named_without_its_folder(project, capsys):
