@@ -353,10 +353,10 @@ def _check_together(options: argparse.Namespace) -> None:
     name = "rewrite" if options.harmonize is None else "harmonize"
     if options.alone:
         fail(f"--alone: --{name} keeps only what it is given; leave it out")
-    if options.seed_midi is not None or (options.rewrite and options.seed_notes is not None):
-        fail(
-            f"--{name} keeps a piece from its beginning on: leave out --seed-midi and --seed-notes"
-        )
+    if options.seed_midi is not None:
+        fail(f"--{name} FILE takes the file itself: leave out --seed-midi")
+    if options.rewrite and options.seed_notes is not None:
+        fail("--rewrite FILE keeps that piece from its beginning on: leave out --seed-notes")
     if options.rewrite is None and bool(options.harmonize) == (options.seed_notes is not None):
         fail("--harmonize needs one melody: that of a MIDI file, or that of --seed-notes")
     for length in ("bars", "seconds", "notes"):

@@ -553,9 +553,9 @@ class ConstrainedGrammar:
         mask[rows, rest] = True
 
     def _keep_bars_regular(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Mask bars of another length than the one before, and what leaves a bar shortened.
+        """Mask bars of another length than the one before, and shortened ones inside of the piece.
 
-        After a shortened bar inside of the piece come others that make a whole one with it.
+        After a shortened bar that is given there comes the rest of it.
         """
         kept, lengths = mask.copy(), self.vocabulary.ids(Kind.LENGTH)
         if self._meter is None:
@@ -564,12 +564,10 @@ class ConstrainedGrammar:
         begins = (state.kind == Kind.BAR) & (state.bar_count > max(self.given.bars, 1))
         begins &= state.bar_count < self.plan.last_bar
         length = self._numbers[: lengths.stop - lengths.start] + 1
-        owed, has_one_more = state.owed[:, None], state.bar_count[:, None] == self.plan.last_bar - 1
-        pays = np.where(has_one_more, length == owed, length <= owed) & mask[:, lengths]
         is_due = begins & (state.owed > 0)
         kept[is_due] = False
-        kept[is_due, lengths] = pays[is_due]
-        kept[begins & ~is_due & has_one_more[:, 0], lengths] = False
+        kept[begins, lengths] = False
+        kept[is_due, lengths] = (length == state.owed[:, None])[is_due] & mask[is_due, lengths]
         narrow_or_yield(mask, kept, np.arange(len(mask)), self.given, state)
 
     def _mask_end_before_last_bar(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:

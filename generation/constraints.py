@@ -48,8 +48,8 @@ class Constraints:
             `index_runs` gives them (data/corpus/runs.py).
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
             which plays a note at a time; FREE: as the model likes; None: as its music is.
-        regular_bars: all new bars are of one length, and those after a shortened one make it whole;
-            None: as its music is.
+        regular_bars: all new bars are of one length and whole, but for an upbeat, the last one, and
+            the rest of a given bar; None: as its music is.
         rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
         ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
             that is not in it has none.

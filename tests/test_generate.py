@@ -271,6 +271,26 @@ def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
     assert (tmp_path / "longer.mid").is_file()
 
 
+def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypatch):
+    text = (Path(generate.__file__).parent / "README.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"generate.py (--rewrite .*)", text)
+    monkeypatch.chdir(tmp_path)
+    notes = np.array([(12 * n, 12, 60 + v, 80, 43 - v) for n in range(16) for v in range(4)], NOTE)
+    score = canonical(notes, np.array([(4, 4, 48)] * 4, BAR), [80] * 4, GRID)[0]
+    write_midi(score, "ode.mid")
+    generate.main(["-c", str(checkpoint), *recipe.split()])
+    its, rewritten = score.notes, read_midi("rewritten.mid", GRID)[0].notes
+    assert np.array_equal(its[its["program"] == 40], rewritten[rewritten["program"] == 40])
+    assert not np.array_equal(its, rewritten)
+
+
+@pytest.mark.parametrize("file", [[], ["a.mid"]])
+def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
+    code, _, said = run(capsys, "--harmonize", *file, "--seed-midi", "a.mid")
+    assert code == 2
+    assert said.rstrip().endswith("--harmonize FILE takes the file itself: leave out --seed-midi")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

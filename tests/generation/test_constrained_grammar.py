@@ -560,15 +560,27 @@ def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
 
 
 @pytest.mark.parametrize("is_regular", [False, True])
-def test_a_shortened_bar_inside_is_made_whole_by_those_after_it(is_regular):
+def test_no_bar_inside_is_shortened(is_regular):
     asked, regular = Constraints(regular_bars=is_regular), 0
     for seed in range(20):
         for chooser in (by_kind, by_rank):
             grammar = ConstrainedGrammar(QUARTET, Length(bars=9), asked)
             (row,) = write(grammar, grammar.start(1), [chooser(QUARTET, seed)])
             score = decode(grammar.whole(np.append(grammar.given.prompt, row)), QUARTET)
-            regular += has_regular_bars(score) and len(score.bars) == 9
+            is_whole = (score.bars["length"][1:-1] == score.bars["length"][1]).all()
+            regular += has_regular_bars(score) and is_whole and len(score.bars) == 9
     assert regular > 35 if is_regular else regular < 20  # random notes may need longer bars
+
+
+def test_after_a_shortened_bar_that_is_given_comes_the_rest_of_it():
+    notes = np.array([(12 * n, 12, 60, 80, 40) for n in range(7)], NOTE)
+    bars = np.array([(4, 4, 48), (4, 4, 36)], BAR)
+    seed = continued(canonical(notes, bars, [80] * 2, QUARTET.grid)[0], QUARTET)
+    for number in range(8):
+        grammar = ConstrainedGrammar(QUARTET, Length(bars=5), Constraints(regular_bars=True), seed)
+        (row,) = write(grammar, grammar.start(1), [by_kind(QUARTET, number)])
+        score = decode(grammar.whole(np.append(grammar.given.prompt, row)), QUARTET)
+        assert score.bars["length"][:4].tolist() == [48, 36, 12, 48]
 
 
 def test_the_final_chord_is_due_when_the_bars_between_are_what_they_will_be():
