@@ -573,14 +573,14 @@ def test_no_bar_inside_is_shortened(is_regular):
 
 
 def test_after_a_shortened_bar_that_is_given_comes_the_rest_of_it():
-    notes = np.array([(12 * n, 12, 60, 80, 40) for n in range(7)], NOTE)
-    bars = np.array([(4, 4, 48), (4, 4, 36)], BAR)
+    notes = np.array([(3 * n, 3, 60, 80, 40) for n in range(7)], NOTE)
+    bars = np.array([(4, 4, 12), (4, 4, 9)], BAR)
     seed = continued(canonical(notes, bars, [80] * 2, QUARTET.grid)[0], QUARTET)
     for number in range(8):
         grammar = ConstrainedGrammar(QUARTET, Length(bars=5), Constraints(regular_bars=True), seed)
         (row,) = write(grammar, grammar.start(1), [by_kind(QUARTET, number)])
         score = decode(grammar.whole(np.append(grammar.given.prompt, row)), QUARTET)
-        assert score.bars["length"][:4].tolist() == [48, 36, 12, 48]
+        assert score.bars["length"][:4].tolist() == [12, 9, 3, 12]
 
 
 def test_the_final_chord_is_due_when_the_bars_between_are_what_they_will_be():
