@@ -70,8 +70,8 @@ class ConstrainedGrammar:
         grammar: the grammar that is narrowed.
         given: what is given, as tokens.
         plan: where the piece may end.
-        guidance: with which `sample` leads the model to the key where it joins given voices and
-            goes on after them; else 0.
+        guidance: with which `sample` leads the model to the key where it goes on after given voices
+            that it joins, or in a key that is asked for; else 0.
 
     Raises:
         ConstraintError: no piece can be as it is asked for.
@@ -102,7 +102,8 @@ class ConstrainedGrammar:
         is_open = self.given.notes.is_open
         is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
         goes_on = self.length.bars != self.given.bars
-        self.guidance = KEY_GUIDANCE if self._key and is_joined and goes_on else 0.0
+        is_asked = bool(constraints.parsed_key and self.given.bars)
+        self.guidance = KEY_GUIDANCE if self._key and (is_joined or is_asked) and goes_on else 0.0
         self._is_barred = ~constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, self._is_barred) if runs else None

@@ -475,6 +475,11 @@ def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_
     for other in (alone, ConstrainedGrammar(QUARTET, length, None, seed)):
         assert not other.guidance
         assert len(other.side(other.start(1), other.given.prompt[None]).bits) == 1
+    in_minor = Constraints(key="A minor")
+    asked = ConstrainedGrammar(QUARTET, Length(bars=2), in_minor, continued(tune, QUARTET))
+    assert asked.guidance
+    assert asked.start(1).keys == [in_minor.parsed_key]
+    assert not ConstrainedGrammar(QUARTET, Length(bars=2), in_minor).guidance  # told from the start
 
 
 def test_a_tune_takes_the_tempo_asked_for():
