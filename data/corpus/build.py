@@ -32,6 +32,7 @@ from data.corpus.scratch import ARRAYS, ScratchScores
 from data.corpus.store import FORMAT, MOST_IDS, ArrayWriter, Split, SplitWriter
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
+from data.corpus.works import find_works
 from data.midi.parts import common_parts
 from data.score import Grid, ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
@@ -51,6 +52,7 @@ class Source:
     folder: Path
     files: Sequence[str]  # their names, relative to the folder
     left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
+    ties_works: bool = True  # whether all pieces of a work go to one split
 
 
 def build(
@@ -59,7 +61,8 @@ def build(
     """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
     A source with MIDI files in train/, valid/ or test/ is split so, and keeps its copies;
-    otherwise the first of each group of copies is used and pieces are split by their content.
+    otherwise the first of each group of copies is used and pieces are split by their content,
+    all of a work to one split if the source says so.
 
     Raises:
         CorpusError: nothing there to train on.
@@ -143,6 +146,7 @@ class _FirstPass:
         # Of the pieces that are used, by number:
         self.names: list[str] = []
         self.fingerprints: list[bytes] = []
+        self.sketches: list[NDArray[np.uint32]] = []
         self.tokens: list[int] = []  # at least
         self._first_with: dict[bytes, tuple[str, int]] = {}  # fingerprint: name, lowest pitch
 
@@ -183,6 +187,7 @@ class _FirstPass:
                 return False
         self.names.append(name)
         self.fingerprints.append(pieces.fingerprints[number])
+        self.sketches.append(pieces.sketches[number])
         self.tokens.append(pieces.least_tokens[number])
         self.survey.add_changes(pieces.grid_changes[number], pieces.unkept_notes[number])
         return True
@@ -194,6 +199,7 @@ class _FirstPass:
             CorpusError: too few pieces to train on.
         """
         folder = self.source.folder
+        self.works = find_works(self.sketches, self.fingerprints)
         if not self.names:
             reasons = Counter(entry.reason for entry in self.left_out)
             raise CorpusError(
@@ -204,7 +210,14 @@ class _FirstPass:
             given = [name.split("/")[0] for name in self.names]
             numbers = {s: [i for i, split in enumerate(given) if split == s] for s in SPLITS}
         else:
-            numbers = random_splits(self.fingerprints, self.options)
+            marks = list(self.fingerprints)
+            for work in self.works if self.source.ties_works else ():
+                mark = min(marks[number] for number in work)
+                for number in work:
+                    marks[number] = mark
+            numbers = random_splits(marks, self.options)
+            if not numbers:  # all are one work
+                numbers = random_splits(self.fingerprints, self.options)
         if not numbers:
             only = f"{folder}: only one piece ({printable(self.names[0])})"
             raise CorpusError(f"{only}: training needs one, validation another")
@@ -218,6 +231,9 @@ class _FirstPass:
 
     def report(self, writers: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
         """Return the report on the corpus, once it is written."""
+        trained_on = {*writers["train"].names}
+        works = [[self.names[number] for number in work] for work in self.works if len(work) > 1]
+        held_out = [sum(name not in trained_on for name in work) for work in works]
         others = sum(name.lower().endswith(SUFFIXES) for name, _ in self.source.left_out)
         return CorpusReport(
             name=self.source.name,
@@ -230,6 +246,10 @@ class _FirstPass:
             music=self.survey.counts(),
             trials=self.trials,
             copies=self.copies,
+            works=works,
+            held_out_of_trained=sum(
+                count for count, work in zip(held_out, works, strict=True) if count < len(work)
+            ),
             left_out=self.left_out,
         )
 
@@ -237,8 +257,9 @@ class _FirstPass:
 def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict[str, list[int]]:
     """Return the numbers of each split's pieces, drawn and ordered by what is in them.
 
-    Pieces with one fingerprint go to one split. Train and valid hold one piece at least; where
-    all are the same, there are no splits.
+    Pieces with one fingerprint go to one split: to training, where they are more than twice what
+    another still needs. Train and valid hold one piece at least; where all are the same, there
+    are no splits.
     """
     groups: dict[bytes, list[int]] = {}
     for number, fingerprint in enumerate(fingerprints):
@@ -256,8 +277,13 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
     sizes = {"valid": max(1, round(len(fingerprints) * options.valid)), "test": test}
     numbers: dict[str, list[int]] = {name: [] for name in SPLITS}
     for name, size in sizes.items():
-        while len(numbers[name]) < size and len(shuffled) > 1:  # training keeps one
-            numbers[name] += groups[shuffled.pop(0)]
+        least = min(len(groups[mark]) for mark in shuffled)
+        for mark in tuple(shuffled):
+            room = size - len(numbers[name])
+            fits = room > 0 and len(groups[mark]) <= max(2 * room, least)
+            if fits and len(shuffled) > 1:  # training keeps one
+                shuffled.remove(mark)
+                numbers[name] += groups[mark]
     numbers["train"] = [number for fingerprint in shuffled for number in groups[fingerprint]]
     return numbers
 

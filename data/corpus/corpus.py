@@ -173,7 +173,8 @@ def open_corpus(
 
         try:
             with replace_folder(out) as temporary:
-                source = Source(name, folder, names, left_out)
+                # splits of an embedded corpus stay: figures that are published rest on them
+                source = Source(name, folder, names, left_out, str(path) not in EMBEDDED)
                 build(source, temporary, options, workers or cores(), progress)
                 if _content_hash(folder, names, options) != content:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")

@@ -12,6 +12,7 @@ from data.arrays import reduce_segments
 from data.corpus.advice import Trial, try_options
 from data.corpus.duplicates import fingerprints, lowest_pitches
 from data.corpus.find_files import find_midi_files
+from data.corpus.works import sketches
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
@@ -32,6 +33,7 @@ class MidiPieces:
     least_tokens: list[int]  # that each takes
     grid_changes: list[GridChanges]  # what bringing each to the grid changed
     fingerprints: list[bytes]  # what copies in any key share; see `duplicates.fingerprints`
+    sketches: list[NDArray[np.uint32]]  # what pieces of a work share; see `works.sketches`
     lowest_pitches: list[int]  # of each piece's notes but the drums'
     trials: list[Trial]  # what other options would make of some of them
     unkept_notes: list[int]  # notes of each by instruments that were not asked for
@@ -86,6 +88,7 @@ def read_pieces(
         sizes[is_short].tolist(),
         [grid_changes[number] for number in np.flatnonzero(is_short)],
         fingerprints(scores),
+        sketches([kept[name] for name in pieces]),
         lowest_pitches(scores).tolist(),
         [try_options(name, kept[name], grid) for name in pieces if name in tried],
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],

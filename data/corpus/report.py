@@ -55,6 +55,8 @@ class CorpusReport:
     music: MusicCounts
     trials: list[Trial]  # what other options would make of some files
     copies: list[Copy]  # those found, in any key
+    works: list[list[str]]  # the files of each work that several are of
+    held_out_of_trained: int  # held-out pieces of works that training has, too
     left_out: list[LeftOut]
 
     @property
@@ -68,7 +70,7 @@ def report_text(report: CorpusReport) -> str:
     name = printable(report.name)
     title = f"{name}: {report.pieces:,} pieces out of {report.files:,} MIDI files"
     parts = [[title], _splits_table(report), _music_lines(report)]
-    parts += [_copies_lines(report), _left_out_lines(report.left_out)]
+    parts += [_copies_lines(report), _works_lines(report), _left_out_lines(report.left_out)]
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
@@ -151,6 +153,18 @@ def _copies_lines(report: CorpusReport) -> list[str]:
         for copy in copies
     ]
     return [head, *_few(lines, "  ")]
+
+
+def _works_lines(report: CorpusReport) -> list[str]:
+    works = sorted(report.works, key=len, reverse=True)
+    if not works:
+        return ["Works of which there are several pieces: none"]
+    head = f"Works of which there are several pieces: {len(works):,} ({sum(map(len, works)):,} pieces)"
+    if not report.held_out_of_trained:
+        head += ", each in one split"
+    else:
+        head += f"; {report.held_out_of_trained:,} held-out pieces have another of their work in training"
+    return [head, *_few([f"  {len(names):,}: {_named(names)}" for names in works], "  ")]
 
 
 def _left_out_lines(left_out: list[LeftOut]) -> list[str]:

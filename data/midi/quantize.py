@@ -107,6 +107,12 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
     return batch, changes
 
 
+def onset_seconds(pieces: Sequence[Events]) -> NDArray[np.float64]:
+    """Return when each note of some pieces begins by their tempi, in seconds, end to end."""
+    joined = _Joined.of(pieces)
+    return _seconds(joined, joined.notes[:, 0], joined.note_piece)
+
+
 @dataclass(frozen=True)
 class _Joined:
     """The events of P pieces end to end, and which piece each row is of.
