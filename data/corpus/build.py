@@ -12,7 +12,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,17 +23,17 @@ from tqdm import tqdm
 
 from common.files import write_json
 from common.text import printable
-from data.corpus.advice import MOST_FILES, Trial
+from data.corpus.advice import Trial
+from data.corpus.duplicates import find_works
 from data.corpus.find_files import SUFFIXES
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.reader import MidiPieces, read_pieces, read_tracks
+from data.corpus.reader import MidiPieces, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.scratch import ARRAYS, ScratchScores
 from data.corpus.store import FORMAT, MOST_IDS, ArrayWriter, Split, SplitWriter
 from data.corpus.survey import Survey
+from data.corpus.trials import grid_of, measured_options, some_of
 from data.corpus.worker_pool import Failed, guarded, guarded_batches
-from data.corpus.works import find_works
-from data.midi.parts import common_parts
 from data.score import Grid, ScoreBatch
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
@@ -69,7 +69,7 @@ def build(
         OSError: it cannot be written.
     """
     bar = partial(tqdm, unit="file", disable=None if progress else True, leave=False)
-    grid = _grid(source, options, workers)
+    grid = grid_of(source.folder, source.files, options, workers)
     scratch = ScratchScores(out / "scratch", grid)
     first_pass = _FirstPass(source, options, grid)
     with (
@@ -103,7 +103,7 @@ def build(
                     writers[split].add(pieces)
                     writing.update(len(pieces))
     shutil.rmtree(scratch.folder)
-    report = first_pass.report(writers, vocabulary)
+    report = first_pass.report(writers, vocabulary, workers)
     corpus = {
         "format": FORMAT,
         "options": asdict(options),
@@ -114,22 +114,6 @@ def build(
     (out / "report.txt").write_text(report_text(report) + "\n", encoding="utf-8")
     write_json(report, out / "report.json")
     write_json(corpus, out / "corpus.json")
-
-
-def _grid(source: Source, options: CorpusOptions, workers: int) -> Grid:
-    """Return the grid that the pieces are brought to, with the parts that they have in common."""
-    grid = options.time_grid
-    if options.parts == "program":
-        return grid
-    read = partial(read_tracks, folder=source.folder, instruments=options.kept_instruments)
-    found = guarded_batches(read, _some(source.files), workers, LIMIT_SECONDS)
-    tracks = [each for _, pieces in found if not isinstance(pieces, Failed) for each in pieces]
-    return replace(grid, parts=common_parts(tracks))
-
-
-def _some(files: Sequence[str]) -> Sequence[str]:
-    """Return files from all over a folder, MOST_FILES at most."""
-    return files[:: max(1, -(-len(files) // MOST_FILES))]
 
 
 class _FirstPass:
@@ -162,7 +146,7 @@ class _FirstPass:
             folder=self.source.folder,
             grid=self.grid,
             instruments=self.options.kept_instruments,
-            tried=frozenset(_some(files)),
+            tried=frozenset(some_of(files)),
         )
         for batch, pieces in guarded_batches(read, files, workers, LIMIT_SECONDS):
             bar.update(len(batch))
@@ -229,15 +213,21 @@ class _FirstPass:
                 )
         return numbers
 
-    def report(self, writers: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
-        """Return the report on the corpus, once it is written."""
+    def report(
+        self, writers: dict[str, SplitWriter], vocabulary: Vocabulary, workers: int
+    ) -> CorpusReport:
+        """Return the report on the corpus, once it is written; other options are tried for it."""
+        source = self.source
+        measured = measured_options(
+            source.folder, source.files, self.options, self.trials, vocabulary, workers
+        )
         trained_on = {*writers["train"].names}
         works = [[self.names[number] for number in work] for work in self.works if len(work) > 1]
         held_out = [sum(name not in trained_on for name in work) for work in works]
-        others = sum(name.lower().endswith(SUFFIXES) for name, _ in self.source.left_out)
+        others = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
         return CorpusReport(
-            name=self.source.name,
-            files=len(self.source.files) + others,
+            name=source.name,
+            files=len(source.files) + others,
             splits_given=self.splits_given,
             copies_kept=self.keeps_copies,
             grid=self.grid,
@@ -245,6 +235,7 @@ class _FirstPass:
             splits={split: writer.counts() for split, writer in writers.items()},
             music=self.survey.counts(),
             trials=self.trials,
+            measured=measured,
             copies=self.copies,
             works=works,
             held_out_of_trained=sum(

@@ -1,13 +1,31 @@
-"""Copies of a piece, in any key."""
+"""Copies of a piece, in any key, and works: pieces that are the same music, played otherwise.
+
+Performances of one sonata, say. They are found by their notes: of each instrument the melody is
+taken, without its rhythm, as runs of intervals between the notes that have no higher one beside
+them. Pieces that share enough of such runs are one work. A figure that many pieces have, a scale
+say, is but a few of a piece's runs.
+"""
 
 import hashlib
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import reduce_segments
+from data.arrays import offsets, reduce_segments, segment_ids
+from data.midi.events import Events
+from data.midi.quantize import onset_seconds
 from data.score import DRUMS, ScoreBatch
+
+TOGETHER_MS = 50  # how far apart the notes of a chord are struck, at most
+RUN = 10  # intervals
+SKETCH = 128  # runs that are kept of a piece: those whose hashes are lowest
+SHARE = 0.12  # of the runs of the shorter piece, that both have if they are one work;
+LEAST_RUNS = 8  # so many at least
+NEIGHBORS = 16  # that each piece is compared with: the next ones with the same run
+CHUNK_PIECES = 2048  # that are compared at once
+_LINE_BITS, _HASH_BITS = 34, 32  # of a sorting key that hold the milliseconds; a hash
 
 
 def fingerprints(scores: ScoreBatch) -> list[bytes]:
@@ -31,3 +49,94 @@ def lowest_pitches(scores: ScoreBatch) -> NDArray[np.int16]:
     notes = scores.notes
     pitch = np.where(notes["program"] == DRUMS, np.int16(127), notes["pitch"])
     return reduce_segments(np.minimum, pitch, scores.note_offsets, empty=127)
+
+
+def sketches(pieces: Sequence[Events]) -> list[NDArray[np.uint32]]:
+    """Return (at most SKETCH,) rising hashes of runs of each piece's melodies."""
+    notes = np.concatenate([np.empty((0, 5), np.int64), *(events.notes for events in pieces)])
+    piece = segment_ids(offsets([len(events.notes) for events in pieces]))
+    is_pitched = notes[:, 4] != DRUMS
+    line = (piece * DRUMS + notes[:, 4])[is_pitched]
+    ms = np.rint(onset_seconds(pieces) * 1000).astype(np.int64)[is_pitched]
+    line, pitch = _melodies(line << _LINE_BITS | ms, notes[is_pitched, 2])
+
+    intervals = np.diff(pitch).astype(np.uint64)
+    count = max(0, len(pitch) - RUN)
+    run = np.zeros(count, dtype=np.uint64)
+    for place in range(RUN):  # arithmetic modulo 2^64
+        run = (run + intervals[place : place + count]) * np.uint64(0x9E3779B97F4A7C15)
+        run ^= run >> np.uint64(29)
+    is_whole = line[:count] == line[RUN:]
+    run = run[is_whole] >> np.uint64(64 - _HASH_BITS)
+    key = np.unique((line[:count][is_whole] // DRUMS) << _HASH_BITS | run.astype(np.int64))
+    ends = np.searchsorted(key, np.arange(len(pieces) + 1) << _HASH_BITS)
+    return [
+        key[begin : min(begin + SKETCH, end)].astype(np.uint32)
+        for begin, end in pairwise(ends.tolist())
+    ]
+
+
+def _melodies(
+    key: NDArray[np.int64], pitch: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return line and pitch of the notes that have no higher one of their line beside them.
+
+    Args:
+        key: of each note, its line and then its milliseconds.
+        pitch: of each note.
+    """
+    order = np.lexsort((pitch, key))
+    key, pitch = key[order], pitch[order]
+    is_last = np.append(key[1:] != key[:-1], True)[: len(key)]  # of a millisecond the highest
+    key, pitch = key[is_last], pitch[is_last]
+    is_top = np.ones(len(key), dtype=bool)
+    for ahead in range(1, TOGETHER_MS + 1):
+        is_near = key[ahead:] - key[:-ahead] <= TOGETHER_MS
+        if not is_near.any():
+            break
+        rise = pitch[ahead:] - pitch[:-ahead]
+        is_top[:-ahead] &= ~is_near | (rise <= 0)
+        is_top[ahead:] &= ~is_near | (rise >= 0)
+    return key[is_top] >> _LINE_BITS, pitch[is_top]
+
+
+def find_works(
+    found: Sequence[NDArray[np.uint32]], fingerprints: Sequence[bytes]
+) -> list[list[int]]:
+    """Return the numbers of each work's pieces: those alike, and those alike to one of them.
+
+    Args:
+        found: the `sketches` of all pieces.
+        fingerprints: of all pieces; those that have the same are one work, however short.
+    """
+    numbers: dict[bytes, int] = {}
+    first = [numbers.setdefault(mark, number) for number, mark in enumerate(fingerprints)]
+
+    def root(number: int) -> int:
+        while first[number] != number:
+            first[number] = number = first[first[number]]
+        return number
+
+    begins = offsets([len(sketch) for sketch in found])
+    piece, runs = segment_ids(begins), np.concatenate([np.empty(0, np.uint32), *found])
+    order = np.lexsort((piece, runs))
+    at = np.argsort(order)  # of each run of a piece, where it stands among all runs in order
+    piece, runs = piece[order], runs[order]
+    sizes = np.diff(begins)
+    for start in range(0, len(found), CHUNK_PIECES):
+        mine = at[begins[start] : begins[min(start + CHUNK_PIECES, len(found))]]
+        pairs = [np.empty(0, dtype=np.int64)]
+        for ahead in range(1, NEIGHBORS + 1):
+            mine = mine[mine < len(runs) - ahead]
+            mine = mine[runs[mine] == runs[mine + ahead]]
+            pairs.append(piece[mine] * len(found) + piece[mine + ahead])
+        pair, shared = np.unique(np.concatenate(pairs), return_counts=True)
+        one, other = np.divmod(pair, len(found))
+        least = np.maximum(LEAST_RUNS, SHARE * np.minimum(sizes[one], sizes[other]))
+        for pair in np.stack([one, other], axis=1)[shared >= least].tolist():
+            begin, end = sorted(map(root, pair))
+            first[end] = begin
+    works: dict[int, list[int]] = {}
+    for number in range(len(found)):
+        works.setdefault(root(number), []).append(number)
+    return list(works.values())

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from data.arrays import reduce_segments
 from data.corpus.advice import Trial, try_options
-from data.corpus.duplicates import fingerprints, lowest_pitches
+from data.corpus.duplicates import fingerprints, lowest_pitches, sketches
 from data.corpus.find_files import find_midi_files
-from data.corpus.works import sketches
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
@@ -33,7 +32,7 @@ class MidiPieces:
     least_tokens: list[int]  # that each takes
     grid_changes: list[GridChanges]  # what bringing each to the grid changed
     fingerprints: list[bytes]  # what copies in any key share; see `duplicates.fingerprints`
-    sketches: list[NDArray[np.uint32]]  # what pieces of a work share; see `works.sketches`
+    sketches: list[NDArray[np.uint32]]  # what pieces of a work share; see `duplicates.sketches`
     lowest_pitches: list[int]  # of each piece's notes but the drums'
     trials: list[Trial]  # what other options would make of some of them
     unkept_notes: list[int]  # notes of each by instruments that were not asked for

@@ -12,6 +12,7 @@ from data.corpus.advice import Trial, bars_advice, grid_advice, parts_advice
 from data.corpus.options import SPLITS
 from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
+from data.corpus.trials import Measured
 from data.corpus.worker_pool import TOO_LARGE, TOO_SLOW
 from data.instrument_names import instrument_name
 from data.score import Grid
@@ -53,7 +54,8 @@ class CorpusReport:
     vocabulary_size: int
     splits: dict[str, SplitCounts]
     music: MusicCounts
-    trials: list[Trial]  # what other options would make of some files
+    trials: list[Trial]  # what some files say about the options
+    measured: list[Measured]  # options that are advised
     copies: list[Copy]  # those found, in any key
     works: list[list[str]]  # the files of each work that several are of
     held_out_of_trained: int  # held-out pieces of works that training has, too
@@ -108,12 +110,23 @@ def _music_lines(report: CorpusReport) -> list[str]:
         lines["tempo"] = [_tempo_line(music.tempos)]
     lines["bars"] = bars_advice(report.trials, report.grid)
     lines["parts"] = parts_advice(report.trials, report.grid)
+    lines["advised"] = [_measured_line(each) for each in report.measured]
     lines["grid"] = _grid_lines(report)
     return [
         f"  {label if not index else '':14}{text}"
         for label, texts in lines.items()
         for index, text in enumerate(texts)
     ]
+
+
+def _measured_line(measured: Measured) -> str:
+    """Say which options are advised, and what was measured with them."""
+    tokens = f"{measured.tokens:,} different tokens, and " if measured.tokens else ""
+    beside = f", each with {measured.beside}" if measured.beside else ""
+    return (
+        f"{measured.options}: {tokens}{measured.lost:.1%} of the notes merged or cut short, "
+        f"in place of {measured.lost_without:.1%}{beside}"
+    )
 
 
 def _tempo_line(tempos: dict[int, int]) -> str:
@@ -156,14 +169,12 @@ def _copies_lines(report: CorpusReport) -> list[str]:
 
 
 def _works_lines(report: CorpusReport) -> list[str]:
-    works = sorted(report.works, key=len, reverse=True)
+    works, torn = sorted(report.works, key=len, reverse=True), report.held_out_of_trained
     if not works:
-        return ["Works of which there are several pieces: none"]
-    head = f"Works of which there are several pieces: {len(works):,} ({sum(map(len, works)):,} pieces)"
-    if not report.held_out_of_trained:
-        head += ", each in one split"
-    else:
-        head += f"; {report.held_out_of_trained:,} held-out pieces have another of their work in training"
+        return ["Works of several pieces: none"]
+    fate = f"kept where they are: training has {torn:,} held-out pieces' works, too"
+    fate = fate if torn else "each in one split"
+    head = f"Works of several pieces: {len(works):,} ({sum(map(len, works)):,} pieces), {fate}"
     return [head, *_few([f"  {len(names):,}: {_named(names)}" for names in works], "  ")]
 
 
