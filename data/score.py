@@ -258,6 +258,8 @@ class GridChanges:
     moved: int = 0  # notes whose onset was not on the grid
     error_steps: float = 0.0  # sum over notes of how far the onset moved
     worst_error_steps: float = 0.0  # the largest of those moves
+    split_bars: int = 0  # that were longer than any meter's
+    clipped_bytes: int = 0  # of the file, read as 127
 
 
 def can_be_said(numerator: ArrayLike, denominator: ArrayLike) -> NDArray[np.bool_]:

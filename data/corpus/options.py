@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 from data.midi.instruments import Instruments
-from data.midi.quantize import MAX_BAR_BEATS
+from data.midi.bars import MAX_BAR_BEATS
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")

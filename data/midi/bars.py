@@ -1,4 +1,4 @@
-"""Beats and bars where notes fall, for files whose time signatures are wrong."""
+"""Beats and bars where notes fall, for files whose time signatures are wrong; bars too long."""
 
 import dataclasses
 import math
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from data.midi.events import Events
 
 LEAST_FIT = 0.5  # of onsets to beats, from 0 to 1; those that stray by 0.19 of a division fit so
+MAX_BAR_BEATS = 16  # quarter notes: a longer bar is split
 MOST_ASIDE = 1 / 8  # of a grid step, by which the beats of most notes may lie beside the file's
 _DIVISIONS = (4, 6, 8)  # of a quarter note: sixteenths, halves of triplets, 32nds
 
@@ -17,9 +18,13 @@ def is_barred_wrongly(events: Events, meter: tuple[int, int], steps_per_beat: in
     """Return whether the signatures of a file cannot be true if its meter is this one.
 
     It has none; or all of its bars are parts of one of the meter's, as of 1/4 and 2/4 in 4/4; or
-    its notes keep to beats that lie between the grid's steps.
+    its notes keep to beats that lie between the grid's steps. One that comes to this meter after
+    its last note knows the meter: its bars are meant (so `midi_bytes` ends).
     """
     last = int(events.notes[:, 0].max(initial=0))
+    is_meter = np.all(events.meters[:, 1:] == meter, axis=1)
+    if np.any(is_meter & (events.meters[:, 0] > last)):
+        return False
     heard = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
     heard = heard[heard[:, 0] <= last]
     heard = heard[np.diff(heard[:, 0], append=last + 1) > 0]  # of several at a tick the last
@@ -76,6 +81,30 @@ def barred_anew(events: Events, meter: tuple[int, int], steps_per_beat: int) -> 
     lines = [0, round(upbeat * events.ticks_per_beat)] if upbeat else [0]
     meters = np.array([(tick, *meter) for tick in lines], dtype=np.int64)
     return dataclasses.replace(events, notes=notes, tempi=tempi, meters=meters)
+
+
+def with_long_bars_split(events: Events) -> tuple[Events, int]:
+    """Split bars of over MAX_BAR_BEATS into bars of 4/4, of which the last may be short.
+
+    Returns:
+        The events, and how many such bars there are until the last note begins.
+    """
+    meters = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
+    meters = meters[np.diff(meters[:, 0], append=np.inf) > 0]  # of several at a tick the last
+    is_long = 4 * meters[:, 1] > MAX_BAR_BEATS * meters[:, 2]
+    if not is_long.any():
+        return events, 0
+    last = int(events.notes[:, 0].max(initial=-1))
+    until = np.minimum(np.append(meters[1:, 0], last + 1), last + 1)
+    rows, count = [meters[~is_long]], 0
+    for (tick, *meter), end in zip(meters[is_long].tolist(), until[is_long].tolist(), strict=True):
+        bar_ticks = meter[0] * 4 * events.ticks_per_beat / meter[1]
+        end = max(end, tick + 1)
+        lines = np.rint(np.arange(tick, end, bar_ticks)).astype(np.int64)
+        lines = lines[lines < end]
+        rows.append(np.stack([lines, np.full_like(lines, 4), np.full_like(lines, 4)], axis=1))
+        count += int(np.count_nonzero(lines <= last))
+    return dataclasses.replace(events, meters=np.concatenate(rows)), count
 
 
 def _first_place(events: Events, phase: float, division: int, meter: tuple[int, int]) -> int:

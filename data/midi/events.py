@@ -18,3 +18,4 @@ class Events:
     meters: NDArray[np.int64]  # (M, 3) tick, numerator, denominator
     tempi: NDArray[np.float64]  # (K, 2) tick, a whole number; quarter notes a minute
     tracks: tuple[tuple[str, int], ...] = ()  # name and notes of each that has any, where known
+    clipped_bytes: int = 0  # of the file that were over 127, where data should stand

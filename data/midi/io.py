@@ -4,6 +4,7 @@ symusic reads and writes the bytes (100 times faster than pretty_midi); pretty_m
 Python API takes and returns. Both ways in meet in `Events`, so both give the same Score.
 """
 
+import dataclasses
 import io
 import re
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from common.files import write_atomically
 from data.instrument_names import instrument_name
 from data.midi.events import Events
 from data.midi.quantize import MidiError, score_from_events
-from data.midi.repair import LAST_TICK, has_late_events, repaired
+from data.midi.repair import LAST_TICK, clipped, has_late_events, repaired
 from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_FILE_BYTES = 32 * 2**20
@@ -32,7 +33,7 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
     Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
     note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
     again, or say no note where it does not), a missing end of a track, garbage after the last;
-    the patterns of type 2 sound together. What a Score rests on must be right, or nothing after
+    the patterns of type 2 sound together. A data byte over 127 is read as 127, and counted. What a Score rests on must be right, or nothing after
     it could be trusted: one tempo or time signature that cannot be, one note out of range, and
     the file is refused.
 
@@ -82,14 +83,25 @@ def parse_events(content: bytes, path: str) -> Events:
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
     if has_late_events(content):
         raise MidiError(f"{path}: goes on beyond tick {LAST_TICK:,}")
+    over = 0
     try:
-        file = repaired(content) or symusic.Score.from_midi(content)
+        try:
+            file = _parsed(content)
+        except RuntimeError:
+            content, over = clipped(content)
+            if not over:
+                raise
+            file = _parsed(content)
     except (RuntimeError, ValueError) as error:
         raise MidiError(f"{path}: broken MIDI file ({_reason(str(error))})") from None
     notes = sum(len(track.notes) for track in file.tracks)
     if notes > MAX_NOTES:
         raise MidiError(f"{path}: {notes:,} notes are too many; {MAX_NOTES:,} are read at most")
-    return _events_from_symusic(file)
+    return dataclasses.replace(_events_from_symusic(file), clipped_bytes=over)
+
+
+def _parsed(content: bytes) -> symusic.Score:
+    return repaired(content) or symusic.Score.from_midi(content)
 
 
 # What symusic says of a broken file, and the same in words for people.
@@ -173,7 +185,9 @@ def midi_bytes(score: Score) -> bytes:
     """Return the Score as the bytes of a MIDI file, a track a part or program.
 
     A time signature begins a bar. So one is written wherever a bar would not begin by itself:
-    after a bar that is shorter than its meter says (an anacrusis), even if the meter stays.
+    after a bar that is shorter than its meter says (an anacrusis), even if the meter stays. Where
+    the grid has a meter for files whose own is wrong, it ends the piece, so that it is not taken
+    for one of these (`data.midi.bars.is_barred_wrongly`).
     """
     steps_per_beat = score.grid.steps_per_beat
     ticks_per_step = max(1, 480 // steps_per_beat)
@@ -183,14 +197,10 @@ def midi_bytes(score: Score) -> bytes:
     is_whole = bars["length"] * bars["denominator"] == bars["numerator"] * 4 * steps_per_beat
     is_marked = np.ones(len(bars), dtype=bool)
     is_marked[1:] = (meters[1:] != meters[:-1]) | ~is_whole[:-1]
-    bar = line = np.flatnonzero(is_marked)
-    if len(bars) and not is_whole[-1]:  # the end of a short last bar is marked too
-        bar, line = np.append(bar, len(bars) - 1), np.append(line, len(bars))
-    file.time_signatures = symusic.TimeSignature.from_numpy(
-        starts[line].astype(np.int32),
-        bars["numerator"][bar].astype(np.uint8),
-        bars["denominator"][bar].astype(np.uint8),
-    )
+    signatures = [(starts[n], *meters[n].tolist()) for n in np.flatnonzero(is_marked).tolist()]
+    if len(bars) and (score.grid.meter or not is_whole[-1]):  # a short last bar's end is marked, too
+        signatures.append((starts[-1], *(score.grid.meter or meters[-1].tolist())))
+    file.time_signatures = [symusic.TimeSignature(*map(int, each)) for each in signatures]
     changes = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
     file.tempos = symusic.Tempo.from_numpy(
         starts[changes].astype(np.int32),

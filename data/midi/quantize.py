@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets, reduce_segments, segment_ids
-from data.midi.bars import barred_anew
+from data.midi.bars import barred_anew, with_long_bars_split
 from data.midi.events import Events
 from data.midi.parts import with_parts
 from data.score import (
@@ -27,7 +27,6 @@ from data.score import (
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
 MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
 MIN_TEMPO_BPM = 60e6 / 2**24  # a MIDI file has 24 bits for microseconds a quarter note
-MAX_BAR_BEATS = 16  # a meter with longer bars than this is taken for a mistake
 MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted out one by one
 _NOISE = 1e-6  # steps, or beats a minute: what arithmetic on tempi may be off by
 _TICK_BITS = 40  # that a tick takes of a sorting key
@@ -60,7 +59,7 @@ def refusals(pieces: Sequence[Events], grid: Grid) -> dict[int, str]:
     After one value that cannot be true, none can be trusted.
     """
     reasons: dict[int, str] = {}
-    for numbers, reason in _faults(_Joined.of(pieces)):
+    for numbers, reason in _faults(_Joined.of(pieces), grid):
         for number in numbers.tolist():
             reasons.setdefault(number, reason)
     if not grid.has_meter:
@@ -81,6 +80,10 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
         pieces = [with_parts(events, grid) for events in pieces]
     if grid.meter:
         pieces = [barred_anew(events, grid.meter, grid.steps_per_beat) for events in pieces]
+    split_bars = [0] * len(pieces)
+    if grid.has_meter:
+        found = [with_long_bars_split(events) for events in pieces]
+        pieces, split_bars = [events for events, _ in found], [count for _, count in found]
     joined = _Joined.of(pieces)
     piece, times = joined.note_piece, joined.notes[:, :2]
     if grid.has_meter:
@@ -104,6 +107,8 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
         changes[number].moved = int(moved[number])
         changes[number].error_steps = float(error[begin:end].sum())
         changes[number].worst_error_steps = float(worst[number])
+        changes[number].split_bars = split_bars[number]
+        changes[number].clipped_bytes = pieces[number].clipped_bytes
     return batch, changes
 
 
@@ -153,7 +158,7 @@ class _Joined:
 _SILENCE = Events(1, np.empty((0, 5), np.int64), np.empty((0, 3), np.int64), np.empty((0, 2)))
 
 
-def _faults(joined: _Joined) -> Iterator[tuple[NDArray[np.int64], str]]:
+def _faults(joined: _Joined, grid: Grid) -> Iterator[tuple[NDArray[np.int64], str]]:
     """Yield what is wrong, the gravest first, and the numbers of the pieces with it."""
     ticks_per_beat = joined.ticks_per_beat
     yield (
@@ -179,10 +184,10 @@ def _faults(joined: _Joined) -> Iterator[tuple[NDArray[np.int64], str]]:
     piece = joined.meter_piece
     meter_tick, numerator, denominator = joined.meters.T
     is_none = ~can_be_said(numerator, denominator)
-    is_wrong = is_none | (numerator * 4 > MAX_BAR_BEATS * denominator)
-    reason = f"a time signature that no MIDI file can say, or with bars over {MAX_BAR_BEATS} beats"
-    yield piece[is_wrong], reason
+    yield piece[is_none], "a time signature that no MIDI file can say"
     yield piece[meter_tick < 0], "a time signature before the piece begins"
+    if not grid.has_meter:  # its bars are seconds
+        return
     shortest_bar = np.full(len(ticks_per_beat), 4.0)
     np.minimum.at(shortest_bar, piece[~is_none], (numerator * 4)[~is_none] / denominator[~is_none])
     meter_counts = np.bincount(piece, minlength=len(ticks_per_beat))

@@ -1,4 +1,5 @@
-"""What symusic reads wrongly: notes that are never ended, and times that its ticks do not hold."""
+"""What symusic reads wrongly or not: notes that are never ended, times that its ticks do not hold,
+and data bytes over 127."""
 
 from __future__ import annotations
 
@@ -114,9 +115,28 @@ def has_late_events(content: bytes) -> bool:
     return any(extent(body)[0] >= LAST_TICK for _, body in track_bytes(content))
 
 
-def extent(body: bytes) -> tuple[int, bool]:
-    """Return the tick of the last event of a track, and whether that is whole."""
+def clipped(content: bytes) -> tuple[bytes, int]:
+    """Return a MIDI file with its data bytes over 127 made 127, as players do, and how many it had.
+
+    One in which a track is not whole is returned as it is, with none.
+    """
+    parts, count = [content[:14]], 0
+    for length, body in track_bytes(content):
+        _, is_whole, over = extent(body)
+        if not is_whole:
+            return content, 0
+        mended = bytearray(body)
+        for at in over:
+            mended[at] = 127
+        parts += [b"MTrk", length.to_bytes(4, "big"), bytes(mended)]
+        count += len(over)
+    return b"".join(parts), count
+
+
+def extent(body: bytes) -> tuple[int, bool, list[int]]:
+    """Return the tick of a track's last event, whether that is whole, and where data exceed 127."""
     at = tick = status = 0
+    over: list[int] = []
     try:
         while at < len(body):
             delta, at = _number(body, at)
@@ -124,15 +144,17 @@ def extent(body: bytes) -> tuple[int, bool]:
             if body[at] >= 0x80:
                 status, at = body[at], at + 1
             elif status >= 0xF0:  # which nothing may follow without a status of its own
-                return tick, False
+                return tick, False, over
             if status >= 0xF0:  # a system message: its length comes before it
                 length, at = _number(body, at + (status == 0xFF))
                 at += length
             else:
-                at += _DATA_BYTES.get(status & 0xF0, 2)
+                data = range(at, at + _DATA_BYTES.get(status & 0xF0, 2))
+                over += [place for place in data if body[place] > 127]
+                at = data.stop
     except IndexError:  # cut short
-        return tick, False
-    return tick, at == len(body)
+        return tick, False, over
+    return tick, at == len(body), over
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:

@@ -100,10 +100,12 @@ def rows(score):
         midi(track(NOTES), form=2),
         one() + b"garbage after the last track",
         one()[:-4].replace(struct.pack(">I", len(NOTES) + 4), struct.pack(">I", len(NOTES))),
+        one(meta(0x58, b"\xff\x00\x18\x08")),  # bars of 1,020 beats
+        midi(track(on(60, velocity=200) + off(60) + on(64) + off(64))),  # players clip it
     ],
     ids=[
         *("plain", "key", "name", "off without on", "on without off", "empty track", "type 2"),
-        *("garbage after", "no end of track"),
+        *("garbage after", "no end of track", "long bars", "data byte over 127"),
     ],
 )
 def test_what_does_not_matter_is_no_obstacle(read, content):
@@ -123,9 +125,6 @@ def test_what_does_not_matter_is_no_obstacle(read, content):
         (one(meta(0x51, b"\0\0\0")), "a tempo of zero"),
         (one(meta(0x58, b"\x00\x02\x18\x08")), "a time signature that no MIDI file"),
         (one(meta(0x58, b"\x04\xff\x18\x08")), "a time signature that no MIDI file"),
-        (one(meta(0x58, b"\xff\x00\x18\x08")), "bars over 16 beats"),
-        (one(on(200)), "broken"),
-        (one(on(72, velocity=200)), "broken"),
         (midi(track(on(60), off(60, after=MOST_TICKS))), "beyond beat 100,000"),
         (midi(track(on(60), off(60, after=4), on(60, MOST_TICKS), off(60))), "beyond beat"),
         (midi(track(*[on(60, MOST_TICKS), off(60)] * 12)), "beyond tick 1,6"),
@@ -133,6 +132,17 @@ def test_what_does_not_matter_is_no_obstacle(read, content):
 )
 def test_what_cannot_be_trusted_is_left_out_with_a_reason(reason, content, why):
     assert why in reason(content)
+
+
+def test_data_bytes_over_127_are_read_as_players_do_and_counted(tmp_path, reason):
+    path = tmp_path / "loud.mid"
+    high = on(200) + off(200) + on(60, velocity=255) + off(60)
+    path.write_bytes(midi(track(b"\0\xc0\x85", high), track(NOTES)))
+    score, changes = read_midi(path, GRID)
+    told = score.notes[["onset", "pitch", "velocity", "program"]].tolist()
+    assert told[1::2] == [(0, 127, 80, 127), (12, 60, 127, 127)]  # between those of NOTES
+    assert changes.clipped_bytes == 4
+    assert "broken" in reason(midi(track(on(200), off(200)))[:-6])  # cut short, too
 
 
 def test_no_tracks_and_no_notes_are_no_music(read):

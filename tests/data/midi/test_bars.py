@@ -4,16 +4,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.midi.bars import barred_anew, is_barred_wrongly
 from data.midi.events import Events
 from data.midi.io import midi_bytes, parse_events, read_events
 from data.midi.quantize import score_from_events
-from data.score import Grid
+from data.score import SECONDS, Grid
 from tests.folders import NOTTINGHAM, tune
-from tests.music import GRID
+from tests.music import GRID, random_score
 
 FOUR = Grid(meter=(4, 4))
 TEMPO = np.array([[0, 120.0]])
@@ -58,9 +58,39 @@ def test_true_signatures_stay():
 
 
 @given(st.integers(0, 99))
-def test_what_is_written_with_bars_is_read_with_the_same(seed):
+def test_bars_of_a_file_that_are_right_are_read_as_they_stand(seed):
     score = score_from_events(parse_events(midi_bytes(tune(seed)), "it"), FOUR)[0]
     assert dataclasses.replace(score, grid=GRID) == tune(seed)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(4, 4), (3, 4), (6, 8)]), st.integers(3, 30))
+@settings(deadline=None)
+def test_what_is_written_with_bars_is_read_with_the_same(seed, meter, steps_per_beat):
+    """Bars of 2/4 throughout, too, which a file of others would not be believed."""
+    grid = Grid(steps_per_beat, meter=meter)
+    written = [random_score(np.random.default_rng(seed), grid)]
+    short = dataclasses.replace(song([(0, 2, 4)]), meters=np.array([(0, 2, 4), (10**6, *meter)]))
+    written.append(score_from_events(short, grid)[0])
+    assert {*written[1].bars["numerator"].tolist()} == {2}
+    for score in written:
+        assert score_from_events(parse_events(midi_bytes(score), "it"), grid)[0] == score
+
+
+def test_a_long_bar_is_split_and_costs_nothing_else():
+    """A cadenza of 41/8 between bars of 4/4; and a piece without bar lines."""
+    cadenza = song([(0, 4, 4), (4 * 480, 41, 8), (4 * 480 + 41 * 240, 3, 4)], upbeat=0)
+    score, changes = score_from_events(cadenza, GRID)
+    whole, short, last = (4, 4, 48), (4, 4, 6), (3, 4, 36)
+    assert score.bars.tolist() == [whole] * 6 + [short, *[last] * 3]
+    assert changes.split_bars == 1
+    endless = song([(0, 4, 4), (0, 3, 4), (0, 255, 1)], upbeat=0)
+    score, changes = score_from_events(endless, GRID)
+    assert score.bars.tolist() == [whole] * 8
+    assert changes.split_bars == 1
+    unheard = song([(0, 4, 4), (10**6, 255, 1), (2 * 10**9, 4, 4)], upbeat=0)
+    assert score_from_events(unheard, GRID) == score_from_events(song([(0, 4, 4)], upbeat=0), GRID)
+    in_seconds = score_from_events(endless, SECONDS)[0]
+    assert in_seconds == score_from_events(song([(0, 4, 4)], upbeat=0), SECONDS)[0]
 
 
 def test_tempi_move_with_the_notes():

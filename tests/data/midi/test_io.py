@@ -221,7 +221,7 @@ def test_what_is_not_midi_is_said_in_one_line(tmp_path, content):
     ("track", "words"),
     [
         ("00903c40 6080", "cut short"),
-        ("00903cff 00ff2f00", "value out of range"),
+        ("00903cff 6080", "value out of range"),
         ("00fd 00ff2f00", "begins no event"),
         ("0040 00ff2f00", "begins no event"),
     ],
@@ -280,7 +280,6 @@ def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
         events([(0, 480, 60, 80, 0)], ticks_per_beat=0),
         events([(0, 480, 60, 80, 0)], tempi=[(0, np.inf)]),
         events([(0, 480, 60, 80, 0)], meters=[(0, 0, 4)]),
-        events([(0, 480, 60, 80, 0)], meters=[(0, 255, 1)]),
         events([(0, 480 * 10**5 + 1, 60, 80, 0)]),
         events([(480, 0, 60, 80, 0)]),
         events([(0, 480, 60, 80, 0)], meters=[(-1, 4, 4)]),
