@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
-from data.midi.instruments import Instruments
 from data.midi.bars import MAX_BAR_BEATS
+from data.midi.instruments import Instruments
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")

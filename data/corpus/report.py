@@ -148,7 +148,10 @@ def _grid_lines(report: CorpusReport) -> list[str]:
         f"by {changes.worst_error_steps:.2g} steps at worst; "
         f"the mean of all onsets is {changes.error_steps / notes:.2g} steps",
         f"{changes.merged:,} notes merged with another, {changes.cut:,} cut short",
-        *([f"{changes.split_bars:,} bars split, too long for any meter"] * (changes.split_bars > 0)),
+        *(
+            [f"{changes.split_bars:,} bars split, too long for any meter"]
+            * (changes.split_bars > 0)
+        ),
         *([f"{changes.clipped_bytes:,} bytes over 127 read as 127"] * (changes.clipped_bytes > 0)),
         *grid_advice(report.trials, report.grid),
     ]

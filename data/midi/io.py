@@ -33,9 +33,9 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
     Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
     note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
     again, or say no note where it does not), a missing end of a track, garbage after the last;
-    the patterns of type 2 sound together. A data byte over 127 is read as 127, and counted. What a Score rests on must be right, or nothing after
-    it could be trusted: one tempo or time signature that cannot be, one note out of range, and
-    the file is refused.
+    the patterns of type 2 sound together. A data byte over 127 is read as 127, and counted. What a
+    Score rests on must be right, or nothing after it could be trusted: one tempo or time signature
+    that cannot be, and the file is refused.
 
     Raises:
         FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
@@ -198,7 +198,9 @@ def midi_bytes(score: Score) -> bytes:
     is_marked = np.ones(len(bars), dtype=bool)
     is_marked[1:] = (meters[1:] != meters[:-1]) | ~is_whole[:-1]
     signatures = [(starts[n], *meters[n].tolist()) for n in np.flatnonzero(is_marked).tolist()]
-    if len(bars) and (score.grid.meter or not is_whole[-1]):  # a short last bar's end is marked, too
+    if len(bars) and (
+        score.grid.meter or not is_whole[-1]
+    ):  # a short last bar's end is marked, too
         signatures.append((starts[-1], *(score.grid.meter or meters[-1].tolist())))
     file.time_signatures = [symusic.TimeSignature(*map(int, each)) for each in signatures]
     changes = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))

@@ -214,15 +214,27 @@ def _bars(
     meters, piece = meters[is_last_here], piece[is_last_here]  # of several at one tick the last
     is_last = is_last[is_last_here]
 
+    def in_steps(ticks: NDArray[np.float64], piece: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.floor(ticks * grid.steps_per_beat / joined.ticks_per_beat[piece] + 0.5)
+
     tick, numerator, denominator = meters.T
     bar_ticks = numerator * 4 * joined.ticks_per_beat[piece] / denominator
+    most_steps = grid.bar_steps(numerator, denominator)
     # A signature after the last onset may still say that the last bar is short.
     final = np.flatnonzero(is_last)
-    end = tick[final] + bar_ticks[final] * ((last_onset - tick[final]) // bar_ticks[final] + 1)
-    np.minimum.at(end, joined.meter_piece[~is_heard], joined.meters[~is_heard, 0])
+    last_line = tick[final] + bar_ticks[final] * ((last_onset - tick[final]) // bar_ticks[final])
+    end = last_line + bar_ticks[final]
+    after = np.full(len(final), np.inf)
+    np.minimum.at(after, joined.meter_piece[~is_heard], joined.meters[~is_heard, 0])
+    last_steps = in_steps(after, piece[final]) - in_steps(last_line, piece[final])
+    end = np.where(last_steps <= most_steps[final], after, end)
     until = np.roll(tick, -1).astype(np.float64)
     until[final] = end
-    count = np.ceil((until - tick) / bar_ticks).astype(np.int64) + is_last  # with a line at the end
+    count = np.ceil((until - tick) / bar_ticks).astype(np.int64)
+    # Bars may end between steps: what is left then, before the next signature, is none.
+    before = tick + bar_ticks * (count - 2)
+    count -= (count > 1) & (in_steps(until, piece) - in_steps(before, piece) <= most_steps)
+    count += is_last  # with a line at the end
     meter = np.repeat(np.arange(len(meters)), count)  # of each line
     number = np.arange(len(meter)) - (np.cumsum(count) - count)[meter]  # of each, in its meter
     exact = tick[meter] + bar_ticks[meter] * number
@@ -230,7 +242,7 @@ def _bars(
     exact[closing] = end
     piece = piece[meter]
     ticks_per_beat = joined.ticks_per_beat[piece]
-    steps = np.floor(exact * grid.steps_per_beat / ticks_per_beat + 0.5).astype(np.int64)
+    steps = in_steps(exact, piece).astype(np.int64)
     length = np.diff(steps, append=0)
     is_bar = length > 0  # never so of a line that closes a piece, after which another begins at 0
     is_line = is_bar.copy()

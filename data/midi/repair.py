@@ -1,5 +1,4 @@
-"""What symusic reads wrongly or not: notes that are never ended, times that its ticks do not hold,
-and data bytes over 127."""
+"""What symusic reads wrongly: notes without end, times beyond its ticks, data bytes over 127."""
 
 from __future__ import annotations
 
