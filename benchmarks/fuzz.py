@@ -4,9 +4,10 @@
     python -m benchmarks.fuzz --kinds models checkpoints --count 20000
 
 Mutants of the MIDI files of a folder (--folder; without it, of files of our own) go through the
-guarded pool. Those that can be read must be canonical, survive their tokens and a file, and hold
-what another program reads (benchmarks/second_reader.py). benchmarks/attacks.py has what else is
-damaged. The exit status is 1 where something crashed, hung, or broke a promise.
+guarded pool, each on a grid, of the usual ones or a foreign one. Those that can be read must be
+canonical, survive their tokens and a file, and hold what another program reads
+(benchmarks/second_reader.py); they must be found the same work as themselves, and other options
+must be tried on them without harm. benchmarks/attacks.py has what else is damaged. The exit status is 1 where something crashed, hung, or broke a promise.
 """
 
 from __future__ import annotations
@@ -27,34 +28,56 @@ import numpy as np
 from benchmarks.attacks import ATTACKS, BROKEN, HELD, prepare
 from benchmarks.mutations import FOLDER, mutant, originals
 from benchmarks.second_reader import NotComparedError, second_reading
+from data.corpus.advice import try_options
 from data.corpus.corpus import cores
+from data.corpus.duplicates import LEAST_RUNS, find_works, sketches
 from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, parse_events, read_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.midi.repair import extent, track_bytes
-from data.score import Grid, Score, canonical
+from data.score import SECONDS, Grid, Part, Score, canonical
 from data.tokens.tokenizer import decode, encode
 
-GRID = Grid()
+# Grids of each kind, of steps that divide a bar and that do not, with meters and parts.
+GRIDS = (
+    *(Grid(), Grid(24), Grid(meter=(4, 4)), SECONDS, Grid(10, "seconds")),
+    *(Grid(steps) for steps in (1, 2, 3, 5, 7, 11, 100, 960)),
+    *(Grid(steps, meter=meter) for steps in (4, 7, 24) for meter in ((2, 4), (3, 4), (6, 8))),
+    Grid(parts=(Part("Piano", 0), Part("Violin", 40)), meter=(4, 4)),
+)
 LIMIT_SECONDS = (120.0, 20.0)  # for an attack, for reading a MIDI file
 READ, SILENT = "read", "read, without notes"
 
 
-def what_becomes_of(content: bytes, path: Path) -> str:
+def what_becomes_of(content: bytes, path: Path, grid: Grid) -> str:
     """READ or SILENT, the reason why the file is left out, or BROKEN and what is."""
     path.write_bytes(content)
     try:
-        score, _ = read_midi(path, GRID)
+        score, _ = read_midi(path, grid)
     except MidiError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return f"{BROKEN}a reason of several lines" if "\n" in reason else reason
-    broken = broken_promise(score) or misread(content)
-    if not broken and parsed(midi_bytes(score)) != score:
-        broken = "another piece where it is written and read again"
+    broken = broken_promise(score) or misread(content) or misjudged(content, grid)
+    if not broken and parsed(midi_bytes(score), grid) != score:
+        broken = f"another piece where it is written and read again on {grid}"
     if broken:
         return BROKEN + broken
     return READ if len(score.notes) else SILENT
+
+
+def misjudged(content: bytes, grid: Grid) -> str | None:
+    """Say what is wrong with what is told of a file beyond its notes; None: nothing."""
+    events = parse_events(content, "once more")
+    if not len(events.notes):
+        return None
+    trial = try_options("it", events, grid)
+    if not np.all(np.isfinite([trial.beat_ms, *trial.errors, *trial.errors_anew])):
+        return f"options that were tried say {trial}"
+    both = sketches([events, events])
+    works = find_works(both, [b"one", b"other"])
+    is_long = len(both[0]) >= LEAST_RUNS
+    return None if works == ([[0, 1]] if is_long else [[0], [1]]) else f"works {works} of itself"
 
 
 def misread(content: bytes) -> str | None:
@@ -70,9 +93,9 @@ def misread(content: bytes) -> str | None:
     return None if notes == others else f"notes {ours} where mido reads {theirs}"
 
 
-def parsed(content: bytes) -> Score:
+def parsed(content: bytes, grid: Grid) -> Score:
     """Return the Score in the bytes of a MIDI file."""
-    return score_from_events(parse_events(content, "again"), GRID)[0]
+    return score_from_events(parse_events(content, "again"), grid)[0]
 
 
 def broken_promise(score: Score) -> str | None:
@@ -83,7 +106,7 @@ def broken_promise(score: Score) -> str | None:
     if canonical(notes, bars, score.tempo_bpm, score.grid)[0] != score:
         return "not in canonical form"
     voice = notes["program"].astype(np.int64) * 128 + notes["pitch"]
-    if np.any(np.diff(notes["onset"].astype(np.int64) * 2**15 + voice) <= 0):
+    if np.any(np.diff(notes["onset"].astype(np.int64) * 2**16 + voice) <= 0):
         return "notes out of order"
     order = np.lexsort((notes["onset"], voice))
     ends = notes["onset"][order] + notes["duration"][order]
@@ -101,7 +124,8 @@ def broken_promise(score: Score) -> str | None:
 
 def try_one(number: int, seed: int, folder: Path) -> str:
     """Try a mutant, written to a file of the process in `folder`; return what became of it."""
-    return what_becomes_of(mutant(number, seed), folder / f"{os.getpid()}.mid")
+    grid = GRIDS[number % len(GRIDS)] if number % 2 else Grid()
+    return what_becomes_of(mutant(number, seed), folder / f"{os.getpid()}.mid", grid)
 
 
 def main() -> int:

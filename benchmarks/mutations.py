@@ -151,6 +151,25 @@ def _hanging(content: bytes, rng: np.random.Generator) -> bytes:
     return _in_first_track(content, events + bytes([0, 0x90, int(pitches[0]), 64]) * often)
 
 
+def _long_bars(content: bytes, rng: np.random.Generator) -> bytes:
+    """Begin with bars of up to 1,020 beats, one or some, each a moment after the one before."""
+    events = b""
+    for _ in range(int(rng.integers(1, 4))):
+        delta = (b"\0", b"\x30", b"\x8f\x00")[int(rng.integers(3))]
+        numerator, power = int(rng.integers(17, 256)), int(rng.integers(0, 8))
+        events += delta + bytes([0xFF, 0x58, 4, numerator, power, 24, 8])
+    return _in_first_track(content, events)
+
+
+def _high_data(content: bytes, rng: np.random.Generator) -> bytes:
+    """Make some data bytes of notes and controllers, one or several, exceed 127."""
+    found = [at.start() for at in re.finditer(rb"[\x80-\xbf][\x00-\x7f]{2}", content[14:])]
+    changed = bytearray(content)
+    for at in rng.choice(found, size=int(rng.integers(1, 5))).tolist() if found else ():
+        changed[14 + at + int(rng.integers(1, 3))] |= 0x80
+    return bytes(changed)
+
+
 def _many_tracks(content: bytes, rng: np.random.Generator) -> bytes:
     """Repeat the last track, up to 600 times."""
     at = content.rfind(b"MTrk")
@@ -160,7 +179,7 @@ def _many_tracks(content: bytes, rng: np.random.Generator) -> bytes:
 MUTATIONS: tuple[Mutation, ...] = (
     *(_flip_bits, _insert, _delete, _truncate, _splice),
     *(_chunk_length, _running_status, _header, _odd_event),
-    *(_long_deltas, _hanging, _many_tracks),
+    *(_long_deltas, _hanging, _many_tracks, _long_bars, _high_data),
 )
 
 # those for which a file need not be MIDI

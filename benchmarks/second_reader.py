@@ -29,7 +29,7 @@ def second_reading(content: bytes) -> list[Note]:
         while content[at : at + 4] == b"MTrk":  # each alone, or one could read on in the next
             end = at + 8 + int.from_bytes(content[at + 4 : at + 8], "big")
             alone = content[:10] + b"\0\1" + content[12:14] + content[at:end]
-            tracks += mido.MidiFile(file=io.BytesIO(alone)).tracks
+            tracks += mido.MidiFile(file=io.BytesIO(alone), clip=True).tracks
             at = end
     except (OSError, EOFError, ValueError, KeyError, IndexError, mido.KeySignatureError) as error:
         raise NotComparedError(f"mido refuses it ({type(error).__name__})") from None

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
@@ -30,6 +30,7 @@ from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
 
 SUFFIXES = (".npy", ".jsonl")
+MOST_LINE_BYTES = 2**25
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,11 @@ def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all ids, and where sequences begin and the last ends."""
     sequences = [np.empty(0, dtype=np.int64)]
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        lines = iter(partial(file.readline, MOST_LINE_BYTES + 1), b"")
+        for number, line in enumerate(lines, start=1):
+            if len(line) > MOST_LINE_BYTES:
+                most = f"{MOST_LINE_BYTES >> 20} MiB"
+                raise CorpusError(f"{path}, line {number}: longer than {most}, not read")
             try:
                 ids = np.array(json.loads(line))
             except (ValueError, RecursionError):

@@ -22,6 +22,7 @@ from common.text import printable
 from data.corpus.find_files import EMBEDDED, find_midi_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import FORMAT, Split, SplitCounts
+from data.midi.events import MAX_FILE_BYTES
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary
 
@@ -192,14 +193,19 @@ def cores() -> int:
 
 
 def _content_hash(folder: Path, names: Sequence[str], options: CorpusOptions) -> str:
-    """Hash all that a corpus depends on, files, their names and options, to 12 hex digits."""
+    """Hash all that a corpus depends on, files, their names and options, to 12 hex digits.
+
+    Of a file that is too large to be read it is the size and the beginning.
+    """
     digest = hashlib.blake2b(digest_size=6)
     digest.update(json.dumps([FORMAT, dataclasses.asdict(options)]).encode())
     for name in names:
         path = os.path.join(folder, name)  # noqa: PTH118  # a Path takes as long as the rest
         try:
             with open(path, "rb") as file:  # noqa: PTH123
-                content = hashlib.file_digest(file, hashlib.blake2b).digest()
+                content = hashlib.blake2b(file.read(MAX_FILE_BYTES)).digest()
+                size = os.fstat(file.fileno()).st_size
+            content += b" %d" % size if size > MAX_FILE_BYTES else b""  # which is not read
         except OSError as error:
             content = type(error).__name__.encode()  # the first pass will say more
         digest.update(b"%d %s %s" % (len(name), os.fsencode(name), content))

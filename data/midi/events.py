@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+MAX_FILE_BYTES = 32 * 2**20  # of a MIDI file that is read
+
 
 @dataclass(frozen=True)
 class Events:

@@ -46,6 +46,14 @@ def test_every_sequence_is_in_one_split_and_equal_ones_in_the_same(tmp_path):
         assert not [row for row in members if row in others]
 
 
+def test_a_sparse_file_is_not_read_to_its_end(tmp_path):
+    path = write_jsonl(tmp_path / "s.jsonl", sequences(3))
+    with path.open("r+b") as file:
+        file.truncate(2**40)  # of which all that is written is three lines
+    with pytest.raises(CorpusError, match=r"s\.jsonl, line 4: longer than 32 MiB, not read"):
+        open_id_sequences(path, SIZE, CorpusOptions())
+
+
 def test_an_array_is_read_as_its_rows(tmp_path):
     array = np.random.default_rng(0).integers(0, SIZE, size=(12, 9)).astype(np.uint8)
     np.save(tmp_path / "s.npy", array)

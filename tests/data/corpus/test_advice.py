@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+import symusic
 
+from data.corpus import trials
 from data.corpus.advice import STEPS, bars_advice, grid_advice, parts_advice, try_options
+from data.corpus.corpus import CorpusOptions, open_corpus
+from data.corpus.trials import Measured
 from data.midi.events import Events
 from data.midi.io import read_events
-from data.score import DRUMS, Grid, Part
-from tests.folders import NOTTINGHAM
+from data.score import Grid, Part
+from tests.folders import NOTTINGHAM, report_of
 from tests.music import GRID
 
 TICKS = 480  # a quarter note
@@ -69,7 +73,7 @@ def test_the_advice_names_the_grid_that_fits_and_its_error_in_ms():
     told = grid_advice(tried(late, late), GRID)
     assert told[0].endswith("(chance: 10.4 and 5.2); on a grid of seconds by 2.5")
     assert "off by 12.5 and 8.3 ms" in told[0]  # 52 ticks are 54 ms, 41.7 a step
-    assert told[1] == "on the beats that their notes keep to, by 0.0 and 0.0 ms"
+    assert told[1] == "with --time-signature 4/4, which finds beats again, by 0.0 and 0.0 ms"
     assert told[2] == "12 steps a beat and --time-signature 4/4 are advised"
     barred = tried(late, late, grid=Grid(meter=(4, 4)))
     assert grid_advice(barred, Grid(meter=(4, 4)))[1:] == ["12 steps a beat are advised"]
@@ -100,25 +104,77 @@ def performed(events, rng, stray_seconds=0.01):
     return Events(TICKS, notes, np.empty((0, 3), int), tempi, (("", len(notes)),))
 
 
-def test_the_page_says_what_programs_and_tracks_would_lose():
-    two_hands = events_at(np.arange(64) * 120, names=("right", "left"))
-    told = parts_advice(tried(*[two_hands] * 3), GRID)
-    half = "50.0% of the notes are merged or cut short if programs play, 0.0% if tracks do"
-    assert told == [half, "names that many files have: right, left", "--parts track is advised"]
+def test_the_page_names_the_parts_and_counts_the_tracks_that_are_none():
     parts = Grid(parts=(Part("right", 0),))
+    two_hands = events_at(np.arange(64) * 120, names=("right", "left"))
     told = parts_advice(tried(*[two_hands] * 3, grid=parts), parts)
-    assert told[1:] == [
+    assert told == [
         "names that many files have: right",
         "3 tracks have no such name: they play as their program",
     ]
-    strangers = [events_at(np.arange(64) * 120, names=(f"a{n}", f"b{n}")) for n in range(3)]
-    assert parts_advice(tried(*strangers), GRID)[1:] == [
-        "6 tracks have no such name: they play as their program",
-        "few files have a name in common: --parts track would change nothing",
-    ]
-    assert parts_advice(tried(events_at([0, 480])), GRID) == []
-    drums = events_at([0, 480], program=DRUMS, names=("kick", "snare"))
-    assert parts_advice(tried(drums), GRID) == []  # they are one part, whatever their names
+    assert parts_advice(tried(two_hands), GRID) == []
+
+
+def write_band(folder, names, programs=lambda number: (0, 0), count=12):
+    """Files of two tracks that play the same keys, a half of the notes at the same time."""
+    for number in range(count):
+        band = symusic.Score(480)
+        for track, (name, program) in enumerate(zip(names(number), programs(number), strict=True)):
+            band.tracks.append(symusic.Track(name=name, program=program))
+            beats = np.arange(40) * (1 + track)
+            pitches = 40 + np.random.default_rng(number).integers(0, 40, size=80)[beats]
+            for beat, pitch in zip(beats.tolist(), pitches.tolist(), strict=True):
+                band.tracks[-1].notes.append(symusic.Note(beat * 480, 480, pitch, 80))
+        folder.mkdir(exist_ok=True)
+        band.dump_midi(folder / f"{number}.mid")
+    return folder
+
+
+def lost(report):
+    changes = report.music.grid_changes
+    notes = sum(report.music.programs.values()) + changes.merged
+    return (changes.merged + changes.cut) / notes
+
+
+def test_parts_are_advised_by_what_they_really_save(tmp_path):
+    band = write_band(tmp_path / "band", lambda number: ("right", "left"))
+    before = open_corpus(band, tmp_path / "out", progress=False)
+    (measured,) = report_of(before).measured
+    options = CorpusOptions(parts="track")
+    after = report_of(open_corpus(band, tmp_path / "out", options, progress=False))
+    assert measured == Measured("--parts track", "", lost(report_of(before)), lost(after))
+    assert measured.lost_without > 0.2
+    assert measured.lost == 0
+    advice = "--parts track: 0.0% of the notes merged or cut short, in place of "
+    assert f"{advice}{measured.lost_without:.1%}\n" in before.full_report()
+    assert after.measured == []
+
+
+def test_what_would_change_nothing_is_not_advised(tmp_path):
+    """Each file has names of its own, but for one that a fifth of them has."""
+
+    def names(number):
+        return "right" if number % 5 == 0 else f"hand {number}", f"other {number}"
+
+    band = write_band(tmp_path / "band", names)
+    told = open_corpus(band, tmp_path / "out", progress=False).full_report()
+    assert "--parts" not in told
+
+
+def test_families_are_advised_where_there_are_thousands_of_tokens(tmp_path, monkeypatch):
+    band = write_band(tmp_path / "band", lambda number: ("", ""), lambda n: (n, 72 + n), count=16)
+    monkeypatch.setattr(trials, "MANY_TOKENS", 1500)
+    before = open_corpus(band, tmp_path / "out", progress=False)
+    (measured,) = report_of(before).measured
+    options = CorpusOptions(instruments="family")
+    after = open_corpus(band, tmp_path / "out", options, progress=False)
+    assert measured.options == "--instruments family"
+    assert measured.tokens == after.vocabulary.size < before.vocabulary.size / 2
+    assert measured.lost == lost(report_of(after))
+    assert (
+        f"--instruments family: {after.vocabulary.size:,} different tokens" in before.full_report()
+    )
+    assert report_of(after).measured == []
 
 
 def test_the_page_says_which_time_signatures_cannot_be_true():

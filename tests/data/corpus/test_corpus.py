@@ -245,6 +245,65 @@ def test_a_file_that_changes_while_it_is_read_spoils_nothing(folder, tmp_path, m
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_a_file_too_large_to_be_read_is_not_hashed_to_its_end(folder, tmp_path):
+    with (folder / "huge.mid").open("wb") as file:
+        file.truncate(2**40)  # sparse: to read it all takes an hour
+    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    assert report_of(corpus).left_out == [LeftOut("huge.mid", "larger than 32 MiB, not read")]
+    with (folder / "huge.mid").open("r+b") as file:
+        file.truncate(2**41)
+    assert open_corpus(folder, tmp_path / "out", progress=False).folder != corpus.folder
+
+
+def test_all_performances_of_a_work_go_to_one_split(tmp_path):
+    """In any key, with other rhythms, tempi, rolled chords and a wrong note here and there."""
+    rng = np.random.default_rng(0)
+    melodies = rng.integers(55, 80, size=(8, 120))
+    for number, melody in enumerate(melodies):
+        for player in range(5):
+            write_midi(performance(melody, rng), tmp_path / "works" / f"{player} {number}.mid")
+    corpus = open_corpus(tmp_path / "works", tmp_path / "out", progress=False)
+    works = [{name.split()[1] for name in members} for members in names(corpus).values()]
+    assert sum(map(len, works)) == 8
+    assert [len(work) for work in works] == [6, 1, 1]
+    report = report_of(corpus)
+    assert sorted(len(work) for work in report.works) == [5] * 8
+    assert report.held_out_of_trained == 0
+    assert "Works of several pieces: 8 (40 pieces), each in one split" in corpus.full_report()
+    for split, number in (("train", 0), ("valid", 0), ("test", 1)):
+        path = tmp_path / "given" / split / "piece.mid"
+        write_midi(performance(melodies[number], rng), path)
+    given_splits = open_corpus(tmp_path / "given", tmp_path / "out", progress=False)
+    assert "training has 1 held-out pieces' works, too" in given_splits.full_report()
+    for number in range(6):  # of one work alone training needs some, validation others
+        write_midi(performance(melodies[0], rng), tmp_path / "alone" / f"{number}.mid")
+    alone = open_corpus(tmp_path / "alone", tmp_path / "out", progress=False)
+    assert [len(members) for members in names(alone).values()] == [4, 1, 1]
+
+
+def performance(melody, rng):
+    """A melody and chords below it on one instrument, played by somebody."""
+    lengths = rng.integers(5, 14, size=len(melody))
+    onset = np.cumsum(lengths)
+    heard = np.where(rng.random(len(melody)) < 0.03, melody + 1, melody) + rng.integers(-5, 6)
+    top = np.stack([onset, lengths, heard], axis=1)
+    chords = np.stack([onset - rng.integers(0, 2, len(onset)), lengths, heard - 20], axis=1)
+    rows = [(*row, 80, 0) for row in np.concatenate([top, chords[::3]]).tolist()]
+    return piece(rows)
+
+
+def test_pieces_with_a_figure_in_common_are_works_of_their_own(tmp_path):
+    """A scale that all have, and 16 notes that each has from the one before it."""
+    rng = np.random.default_rng(1)
+    own = rng.integers(50, 75, size=(12, 150)).tolist()
+    for number, melody in enumerate(own):
+        notes = [*range(50, 75), *melody, *own[number - 1][:16]]
+        rows = [(12 * at, 12, pitch, 80, 0) for at, pitch in enumerate(notes)]
+        write_midi(piece(rows), tmp_path / "pieces" / f"{number}.mid")
+    corpus = open_corpus(tmp_path / "pieces", tmp_path / "out", progress=False)
+    assert report_of(corpus).works == []
+
+
 def test_subfolders_are_taken_at_their_word(tmp_path):
     source = tmp_path / "tunes"
     write_tunes(source / "train", 3)
@@ -486,7 +545,7 @@ def test_tracks_become_parts_that_every_piece_is_read_with(tmp_path):
     assert "MELODY" in corpus.full_report()
     other = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
     assert other.vocabulary.programs == (0, 33, 40, DRUMS)
-    assert "--parts track is advised" in other.full_report()
+    assert "--parts track: 0.0% of the notes merged or cut short" in other.full_report()
 
 
 @pytest.mark.parametrize(
