@@ -4,10 +4,11 @@
     python -m benchmarks.fuzz --kinds models checkpoints --count 20000
 
 Mutants of the MIDI files of a folder (--folder; without it, of files of our own) go through the
-guarded pool, each on a grid, of the usual ones or a foreign one. Those that can be read must be
+guarded pool, each to a grid, one of the usual or a foreign one. Those that can be read must be
 canonical, survive their tokens and a file, and hold what another program reads
 (benchmarks/second_reader.py); they must be found the same work as themselves, and other options
-must be tried on them without harm. benchmarks/attacks.py has what else is damaged. The exit status is 1 where something crashed, hung, or broke a promise.
+must be tried on them without harm. benchmarks/attacks.py has what else is damaged. The exit status
+is 1 where something crashed, hung, or broke a promise.
 """
 
 from __future__ import annotations
