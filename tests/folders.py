@@ -73,12 +73,12 @@ def enter_same_tunes(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch)
 def report_of(corpus: Corpus) -> CorpusReport:
     """What the corpus's report.json says."""
     data = json.loads((corpus.folder / "report.json").read_text())
-    music = data["music"]
+    music, grid = data["music"], data["grid"]
     for name in ("programs", "tempos"):
         music[name] = {int(number): count for number, count in music[name].items()}
     music["grid_changes"] = GridChanges(**music["grid_changes"])
     parts = {
-        "grid": Grid(**data["grid"]),
+        "grid": Grid(**grid | {"parts": tuple(Part(**part) for part in grid["parts"])}),
         "trials": [
             Trial(**trial | {"tracks": tuple(Part(**part) for part in trial["tracks"])})
             for trial in data["trials"]

@@ -151,12 +151,15 @@ def test_parts_are_advised_by_what_they_really_save(tmp_path):
 
 
 def test_what_would_change_nothing_is_not_advised(tmp_path):
-    """Each file has names of its own, but for one that a fifth of them has."""
+    """Files have names of their own, but for one in a fifth of them, where it saves nothing."""
 
     def names(number):
         return "right" if number % 5 == 0 else f"hand {number}", f"other {number}"
 
-    band = write_band(tmp_path / "band", names)
+    def programs(number):
+        return (0, 1) if number % 5 == 0 else (0, 0)
+
+    band = write_band(tmp_path / "band", names, programs)
     told = open_corpus(band, tmp_path / "out", progress=False).full_report()
     assert "--parts" not in told
 
