@@ -195,6 +195,22 @@ def _faults(joined: _Joined, grid: Grid) -> Iterator[tuple[NDArray[np.int64], st
     yield np.flatnonzero(meter_counts + bars > MAX_BARS), f"more than {MAX_BARS:,} bars"
 
 
+def _meters(
+    joined: _Joined, is_heard: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the meters in force: rows, each one's piece, and whether it is the piece's last."""
+    count = len(joined.ticks_per_beat)
+    default = np.tile([0, 4, 4], (count, 1))
+    meters = np.concatenate([default, joined.meters[is_heard]])
+    piece = np.append(np.arange(count), joined.meter_piece[is_heard])
+    order = np.lexsort((meters[:, 0], piece))
+    meters, piece = meters[order], piece[order]
+    is_last = np.diff(piece, append=count) > 0  # of its piece
+    is_last_here = is_last | (np.diff(meters[:, 0], append=0) > 0)
+    meters, piece = meters[is_last_here], piece[is_last_here]  # of several at one tick the last
+    return meters, piece, is_last[is_last_here]
+
+
 def _bars(
     joined: _Joined, grid: Grid
 ) -> tuple[NDArray[np.void], NDArray[np.float64], NDArray[np.int64]]:
@@ -204,15 +220,7 @@ def _bars(
     """
     last_onset = joined.last_onset
     is_heard = joined.meters[:, 0] <= last_onset[joined.meter_piece]
-    default = np.tile([0, 4, 4], (len(last_onset), 1))
-    meters = np.concatenate([default, joined.meters[is_heard]])
-    piece = np.append(np.arange(len(last_onset)), joined.meter_piece[is_heard])
-    order = np.lexsort((meters[:, 0], piece))
-    meters, piece = meters[order], piece[order]
-    is_last = np.diff(piece, append=len(last_onset)) > 0  # of its piece
-    is_last_here = is_last | (np.diff(meters[:, 0], append=0) > 0)
-    meters, piece = meters[is_last_here], piece[is_last_here]  # of several at one tick the last
-    is_last = is_last[is_last_here]
+    meters, piece, is_last = _meters(joined, is_heard)
 
     def in_steps(ticks: NDArray[np.float64], piece: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.floor(ticks * grid.steps_per_beat / joined.ticks_per_beat[piece] + 0.5)
