@@ -89,12 +89,14 @@ def with_long_bars_split(events: Events) -> tuple[Events, int]:
     Returns:
         The events, and how many such bars there are until the last note begins.
     """
+    if not len(events.notes):  # then nothing was checked
+        return events, 0
     meters = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
     meters = meters[np.diff(meters[:, 0], append=np.inf) > 0]  # of several at a tick the last
     is_long = 4 * meters[:, 1] > MAX_BAR_BEATS * meters[:, 2]
     if not is_long.any():
         return events, 0
-    last = int(events.notes[:, 0].max(initial=-1))
+    last = int(events.notes[:, 0].max())
     until = np.minimum(np.append(meters[1:, 0], last + 1), last + 1)
     rows, count = [meters[~is_long]], 0
     for (tick, *meter), end in zip(meters[is_long].tolist(), until[is_long].tolist(), strict=True):

@@ -157,9 +157,11 @@ def extent(body: bytes) -> tuple[int, bool, list[int]]:
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
-    """Return a number of 7 bits a byte, and where it ends."""
-    value = 0
+    """Return a number of 7 bits a byte, and where it ends; IndexError if it has over four bytes."""
+    value, last = 0, at + 3
     while body[at] >= 0x80:
+        if at == last:
+            raise IndexError(at)
         value, at = value << 7 | body[at] & 0x7F, at + 1
     return value << 7 | body[at], at + 1
 

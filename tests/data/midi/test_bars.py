@@ -89,6 +89,8 @@ def test_a_long_bar_is_split_and_costs_nothing_else():
     assert changes.split_bars == 1
     unheard = song([(0, 4, 4), (10**6, 255, 1), (2 * 10**9, 4, 4)], upbeat=0)
     assert score_from_events(unheard, GRID) == score_from_events(song([(0, 4, 4)], upbeat=0), GRID)
+    silent = dataclasses.replace(endless, notes=endless.notes[:0], meters=np.array([(0, 255, 0)]))
+    assert not len(score_from_events(silent, GRID)[0].notes)  # nothing rests on its bars
     in_seconds = score_from_events(endless, SECONDS)[0]
     assert in_seconds == score_from_events(song([(0, 4, 4)], upbeat=0), SECONDS)[0]
 
