@@ -43,7 +43,7 @@ def steps_per_second(threads: str, seconds: float) -> float:
     from benchmarks.training import Shape, ours
     from model.threads import ThreadChooser
 
-    step, chooser = ours(Shape(width=128, batch=4, heads=2), 0.1, "fp32"), ThreadChooser()
+    step, chooser = ours(Shape(width=128, batch=4, heads=2), 0.1, "fp32"), ThreadChooser(128)
     if threads != "chosen":
         chooser.most = chooser.threads = chooser.most if threads == "all" else 1
         chooser.next_trial = float("inf")

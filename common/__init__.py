@@ -1,7 +1,11 @@
-"""What all packages share. To import it settles how torch's threads wait, for all commands."""
+"""What all packages share. To import it settles how torch's threads work, for all commands.
+
+torch's libraries read these when it is imported, so this package is imported before.
+"""
 
 import os
 
-# They spin by default, which takes the processor from whatever else runs on the machine. torch's
-# library of threads reads this when torch is imported, so this package is imported before.
+# By default threads spin, which takes the processor from whatever else runs on the machine, and
+# MKL's products depend on the number of threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

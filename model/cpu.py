@@ -1,9 +1,10 @@
 """All that exists only to be faster on a CPU: equals of plain PyTorch, swapped in by `speed_up`.
 
 Nothing else depends on this file. A decoder without it computes the same, to rounding, and has the
-same weights under the same names. Each piece stays for as long as it saves 5% of a training step
-or of a sampling step: `python -m benchmarks.pieces` measures it, benchmarks/RESULTS.md has the
-figures. On other devices every piece is torch's own operation.
+same weights under the same names; but in bfloat16 it depends on the number of threads. Each piece
+stays for as long as it saves 5% of a training step or of a sampling step: `python -m
+benchmarks.pieces` measures it, benchmarks/RESULTS.md has the figures. On other devices every piece
+is torch's own operation.
 """
 
 import copy
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.jit import trace
+from torch.nn import functional
 
 from common.interface import SideInput
 from model.attention import (
@@ -45,6 +47,9 @@ def speed_up(decoder: Decoder, without: Collection[str] = ()) -> "RecordedSteps"
         if name not in without:
             for module in list(decoder.modules()):
                 swap(module)
+    for module in decoder.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = FewRowsLinear
     return RecordedSteps(decoder, without)
 
 
@@ -77,8 +82,10 @@ def causal_bands(
         return attention_weights(query, key, mask, causal=causal, scale=scale) @ value
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     flat = (x.reshape(-1, T, x.shape[-1]) for x in (query, key, value))  # (..., T, d) -> (N, T, d)
+    if query.requires_grad and T % 16:  # the softmax's gradient would depend on torch's threads
+        flat = (functional.pad(x, (0, 0, 0, -T % 16)) for x in flat)
     output: Tensor = _CausalBands.apply(*flat, scale)  # type: ignore[no-untyped-call]
-    return output.view(*query.shape[:-1], -1)  # (N, T, d_v) -> (..., T, d_v)
+    return output[:, :T].reshape(*query.shape[:-1], -1)  # (N, T, d_v) -> (..., T, d_v)
 
 
 class _CausalBands(torch.autograd.Function):
@@ -170,6 +177,27 @@ def _turned(x: Tensor, cos: Tensor, to_first: Tensor, to_second: Tensor) -> Tens
 def _swap_rotation(module: nn.Module) -> None:
     if isinstance(module, MultiHeadAttention):
         module.rotate = rotate_in_place
+
+
+# Products
+
+
+class FewRowsLinear(nn.Linear):
+    """torch's Linear for at most `ROWS` rows at a time.
+
+    The gradient of a bfloat16 weight, a sum over more rows, depends on the number of threads.
+    """
+
+    ROWS = 1024
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (..., D) to (..., M), as torch's does."""
+        is_long = x.numel() > self.ROWS * x.shape[-1] and torch.is_grad_enabled()
+        if not (is_long and torch.is_autocast_enabled("cpu") and _on_cpu(x)):
+            return super().forward(x)
+        parts = torch.split(x.flatten(0, -2), self.ROWS)
+        y = torch.cat([functional.linear(part, self.weight, self.bias) for part in parts])
+        return y.view(*x.shape[:-1], -1)
 
 
 # Norms and activation

@@ -45,9 +45,18 @@ class FeedForward(nn.Module):
         return y
 
 
+class LayerNorm(nn.LayerNorm):
+    """torch's LayerNorm, but that its weights' gradients do not depend on the number of threads."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Norm (..., D), as torch's does."""
+        y = functional.layer_norm(x, self.normalized_shape, eps=self.eps)
+        return y * self.weight + self.bias
+
+
 def make_norm(config: DecoderConfig) -> nn.Module:
     """Return a LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019) of width D."""
-    return (nn.LayerNorm if config.norm == "layer" else nn.RMSNorm)(config.n_embd)
+    return (LayerNorm if config.norm == "layer" else nn.RMSNorm)(config.n_embd)
 
 
 class AddNorm(nn.Module):

@@ -7,6 +7,7 @@ from statistics import median
 
 import torch
 
+COLUMNS_A_THREAD = 16  # of a weight, at least: narrower products differ by the number of threads
 TRIAL_STEPS = 5  # with each number of threads
 TRIAL_EVERY = 60.0  # seconds
 
@@ -28,10 +29,14 @@ class ThreadChooser:
     It tries half and twice the number it has, at most as many as torch had at first: at the
     beginning until none of them is quicker, and again every minute, since other work comes and
     goes. What a step computes must not depend on the number of threads.
+
+    Args:
+        width: of the narrowest products in a step.
     """
 
-    def __init__(self) -> None:
-        self.most = self.threads = torch.get_num_threads()
+    def __init__(self, width: int) -> None:
+        self.before = torch.get_num_threads()
+        self.most = self.threads = max(1, min(self.before, width // COLUMNS_A_THREAD))
         self.trial: list[int] = []  # the threads of the steps to come
         self.seconds: dict[int, list[float]] = {}  # of the steps of a trial, by threads
         self.next_trial = self.began = 0.0
@@ -64,4 +69,4 @@ class ThreadChooser:
 
     def stop(self) -> None:
         """Give torch back the threads that it had at first."""
-        torch.set_num_threads(self.most)
+        torch.set_num_threads(self.before)

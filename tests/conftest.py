@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-import common  # noqa: F401  # before torch: it settles how threads wait
+import common  # noqa: F401  # before torch: it settles how threads work
 
 # isort: split
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-from common.cli import print_error, say  # first: it settles how torch's threads wait
+from common.cli import print_error, say  # first: it settles how torch's threads work
 
 # isort: split
 
@@ -67,9 +67,9 @@ class StepProgress(TQDMProgressBar):
 class Threads(Callback):
     """As many threads as help, on a CPU."""
 
-    def on_train_start(self, *_: Any) -> None:
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the threads that there are."""
-        self.chooser = ThreadChooser()
+        self.chooser = ThreadChooser(pl_module.hparams["n_embd"])
 
     def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
         """Give the step its threads."""

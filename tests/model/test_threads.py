@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
-from benchmarks.training import Shape, ours
+from benchmarks.training import PRECISIONS, Shape, Step
+from data.tokens.features import SideFeatures
 from model import threads
+from model.config import DecoderConfig
+from model.cpu import speed_up
+from model.decoder import Decoder
 from model.threads import TRIAL_EVERY, ThreadChooser, one_thread
+from training.optimizer import MuonAdamW
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +59,7 @@ def work(chooser, clock, seconds, steps):
     ],
 )
 def test_the_quickest_number_of_threads_is_found_and_kept(clock, seconds, best):
-    chooser = ThreadChooser()
+    chooser = ThreadChooser(128)
     work(chooser, clock, seconds, 40)
     assert set(work(chooser, clock, seconds, 50)) == {best}
     chooser.stop()
@@ -62,7 +68,7 @@ def test_the_quickest_number_of_threads_is_found_and_kept(clock, seconds, best):
 
 @pytest.mark.usefixtures("four_threads")
 def test_when_other_work_comes_or_goes_it_chooses_anew(clock):
-    chooser, quiet, beside = ThreadChooser(), {1: 0.4, 2: 0.2, 4: 0.1}, {1: 0.4, 2: 2.0, 4: 9.0}
+    chooser, quiet, beside = ThreadChooser(128), {1: 0.4, 2: 0.2, 4: 0.1}, {1: 0.4, 2: 2.0, 4: 9.0}
     work(chooser, clock, quiet, 40)
     clock[0] += TRIAL_EVERY
     work(chooser, clock, beside, 60)
@@ -81,17 +87,69 @@ def test_sampling_works_with_one_thread_and_gives_the_others_back():
     assert torch.get_num_threads() == 4
 
 
+# None has a size that products or sums could take in whole blocks.
+ODD = Shape(width=100, batch=5, layers=1, context=227, heads=1, pitches=33)
+
+
+def gradients(threads, precision, norm):
+    """Return the gradient of every weight of a decoder whose weights are all random."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    config = DecoderConfig(
+        ODD.words.size,
+        n_layer=ODD.layers,
+        n_head=ODD.heads,
+        n_embd=ODD.width,
+        context_length=ODD.context,
+        dropout=0.1,
+        norm=norm,
+        bias=True,
+        **SideFeatures(ODD.words).shape,
+    )
+    decoder = Decoder(config).train()
+    for weight in decoder.parameters():
+        nn.init.normal_(weight, std=0.1)  # where weights are zero, so are gradients of others
+    speed_up(decoder)
+    optimizer = MuonAdamW(decoder, 1e-4, 1e-3, 0.1, PRECISIONS[precision])
+    step = Step(decoder, optimizer, precision, ODD)
+    step.forward().backward()
+    found = [weight.grad.clone() for weight in decoder.parameters()]
+    optimizer.step()
+    return found + [weight.detach() for weight in decoder.parameters()]
+
+
 @pytest.mark.usefixtures("four_threads")
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_steps_of_training_do_not_depend_on_the_number_of_threads(precision):
-    weights = []
-    for number in (1, 2, 4):
-        torch.set_num_threads(number)
-        step = ours(Shape(width=32, batch=2, heads=1), 0.1, precision)
-        step()
-        weights.append(torch.cat([weight.ravel() for weight in step.model.parameters()]))
-    assert torch.equal(weights[0], weights[1])
-    assert torch.equal(weights[0], weights[2])
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_steps_of_training_do_not_depend_on_the_number_of_threads(precision, norm):
+    one, *others = (gradients(threads, precision, norm) for threads in (1, 2, 3, 4, 6))
+    for other in others:
+        assert all(map(torch.equal, one, other))
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_gradients_of_many_bfloat16_rows_do_not_depend_on_the_number_of_threads():
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(128, 384))
+    speed_up(layers)
+    x, found = torch.randn(4096, 128), []
+    for threads in (1, 2, 4, 6):
+        torch.set_num_threads(threads)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = layers(x)
+        layers.zero_grad()
+        y.backward(y.detach().square())
+        found.append(layers[0].weight.grad)
+    assert all(torch.equal(found[0], other) for other in found)
+
+
+def test_narrow_products_get_few_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(16)
+    try:
+        assert [ThreadChooser(width).most for width in (8, 32, 100, 128, 512)] == [1, 2, 6, 8, 16]
+    finally:
+        torch.set_num_threads(before)
 
 
 # Ends where torch would be imported.
@@ -100,19 +158,23 @@ import os, sys
 class Watch:
     def find_spec(self, name, path, target=None):
         if name == "torch":
-            print(os.environ.get("OMP_WAIT_POLICY"), flush=True)
+            print(os.environ["OMP_WAIT_POLICY"], os.environ["MKL_CBWR"], flush=True)
             os._exit(0)
 sys.meta_path.insert(0, Watch())
 """
 
 
-@pytest.mark.parametrize(
-    "modules", ["generate", "evaluate, evaluation.command", "train, training.command"]
+COMMANDS = (
+    *("generate", "evaluate, evaluation.command", "train, training.command"),
+    *("play; play._serve(None, None)", "benchmarks.training"),
 )
-@pytest.mark.parametrize("own", [None, "ACTIVE"])
-def test_threads_wait_passively_unless_the_user_says_otherwise(modules, own):
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    environment |= {"OMP_WAIT_POLICY": own} if own else {}
+
+
+@pytest.mark.parametrize("modules", COMMANDS)
+@pytest.mark.parametrize("own", [{}, {"OMP_WAIT_POLICY": "ACTIVE", "MKL_CBWR": "COMPATIBLE"}])
+def test_threads_wait_and_multiply_alike_unless_the_user_says_otherwise(modules, own):
+    ours = {"OMP_WAIT_POLICY": "PASSIVE", "MKL_CBWR": "AUTO,STRICT"}
+    environment = {name: value for name, value in os.environ.items() if name not in ours} | own
     command = [sys.executable, "-c", f"{WATCH}import {modules}"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == [own or "PASSIVE"]
+    assert done.stdout.split() == [*(ours | own).values()]
