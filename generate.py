@@ -79,6 +79,8 @@ __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank_by_likelihood", "training_runs", "write_piece"]
 
 MOST_PIECES = 10_000
+MOST_RUN = 1000  # notes; none so long stands in two pieces
+LONGEST_NOTE = 20  # characters
 ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
 
 
@@ -198,13 +200,14 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pitch-range",
         nargs=2,
+        type=_note,
         metavar=("LOW", "HIGH"),
         help="the lowest and the highest note, such as C3 C6",
     )
     group.add_argument(
         "--programs",
         nargs="+",
-        type=lambda text: int(text) if text.isdecimal() else text,
+        type=_program,
         metavar="N",
         help="the only instruments that may play: by name, or as General MIDI programs\n"
         "from 0 (128: drums); with --best-of, pieces in which all play come first",
@@ -264,7 +267,7 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
             "P",
             "choose among the likeliest tokens that reach this probability",
         ),
-        ("top_k", int, "K", "choose among this many of the likeliest tokens"),
+        ("top_k", positive_integer, "K", "choose among this many of the likeliest tokens"),
         (
             "min_p",
             number,
@@ -315,6 +318,18 @@ def _time_signature(text: str) -> tuple[int, int]:
     if not match:
         raise argparse.ArgumentTypeError(f"must be such as 3/4, not {text!r}")
     return int(match[1]), int(match[2])
+
+
+def _program(text: str) -> int | str:
+    """Return the number of an instrument from 0, or its name."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else text
+
+
+def _note(text: str) -> str:
+    """Return the name or the number of a note, which is short."""
+    if len(text) > LONGEST_NOTE:
+        raise argparse.ArgumentTypeError("must be a note such as C3")
+    return text
 
 
 def _voice(text: str) -> int | str:
@@ -369,6 +384,8 @@ def _check_counts(options: argparse.Namespace) -> None:
     for name in ("num_samples", "best_of"):
         if (getattr(options, name) or 0) > MOST_PIECES:
             fail(f"--{name.replace('_', '-')}: at most {MOST_PIECES} pieces are written at once")
+    if (options.avoid_copying or 0) > MOST_RUN:
+        fail(f"--avoid-copying: a run has at most {MOST_RUN} notes")
     if options.best_of is not None and options.best_of < options.num_samples:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from generation.model import load
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.folders import write_tunes
 from tests.models import QUARTET, untrained, untrained_on
+from training import arguments
 from training.checkpoints import read_step, run_folder
 from training.checks import RunError
 
@@ -300,6 +301,54 @@ def refusal(error: Exception, path: Path) -> str:
     return reason.replace(str(path), "it") if is_line else f"{BROKEN}the error says {reason!r}"
 
 
+def attack_configuration(number: int, seed: int, folder: Path) -> str:
+    """Check options of train.py, from YAML and from words, and parse some of generate.py's."""
+    rng = np.random.default_rng((seed, number))
+    if rng.random() < 0.2:
+        words = [_any_word(GENERATE, rng) for _ in range(int(rng.integers(1, 4)))]
+        return outcome(lambda: generate.command_line().parse_args(words))
+    path = folder / f"{os.getpid()}.yaml"
+    path.write_bytes(_any_yaml(rng))
+    words = [f"--config={path}", *(["--trainer.max_steps=5"] * int(rng.integers(2)))]
+    if rng.random() < 0.5:
+        words += [_any_word(TRAIN, rng) for _ in range(int(rng.integers(1, 3)))]
+    return outcome(lambda: arguments.check(["fit", *words]))
+
+
+GENERATE = tuple(generate.command_line()._option_string_actions)
+TRAIN = tuple(arguments._parser("fit")._option_string_actions)
+# What stands for a value in YAML or a word.
+VALUES = (
+    *("null", "true", "-1", "0", "1", "2.5", "1e400", ".nan", "9" * 30, "9" * 5000, "0x10", "1_0"),
+    *("''", "x", "C3", "3/4", "[]", "{}", "[1, [2, {a: b}]]", "{a: }", "*a", "&a [*a]", "- 1", "~"),
+    *("2001-99-99", "2001-01-01", "!!binary x", "!!python/object/apply:os.abort []", "[" * 3000),
+    *("os.abort", "LambdaCallback", "[Timer]", "{class_path: os.abort}", "\x1b[31m", "a: b: c"),
+    "[{class_path: LambdaCallback, init_args: {setup: os.abort}}]",
+)
+LAUGHS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+
+
+def _any_value(rng: np.random.Generator) -> str:
+    return VALUES[int(rng.integers(len(VALUES)))]
+
+
+def _any_word(options: Sequence[str], rng: np.random.Generator) -> str:
+    return f"{options[int(rng.integers(len(options)))]}={_any_value(rng)}"
+
+
+def _any_yaml(rng: np.random.Generator) -> bytes:
+    """Return a configuration with values that are none, or many laughs, perhaps damaged."""
+    if rng.random() < 0.02:
+        return f"a0: &a0 x\n{LAUGHS}".encode()
+    lines = []
+    for _ in range(int(rng.integers(1, 5))):
+        group, _, name = TRAIN[int(rng.integers(len(TRAIN)))].lstrip("-").rpartition(".")
+        line = f"{name}: {_any_value(rng)}"
+        lines.append(f"{group}: {{{line}}}" if group else line)
+    content = "\n".join(lines).encode()
+    return damaged(content, rng) if rng.random() < 0.2 else content
+
+
 # The attacks by name, and how many mutants of MIDI files take as long as one of them.
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "models": (attack_model, 20),
@@ -311,4 +360,5 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "starts": (attack_start, 2000),
     "messages": (attack_message, 1),
     "requests": (attack_request, 1),
+    "configurations": (attack_configuration, 1),
 }

@@ -14,6 +14,9 @@ from typing import Any, NoReturn, TextIO
 
 from common.text import printable
 
+LARGEST = 10**9  # of what is counted
+MOST_DIGITS = 30  # of a number as text; Python reads no more than 4,300
+
 
 class Parser(argparse.ArgumentParser):
     """An argparse parser whose errors are one line, and whose options are written out.
@@ -90,14 +93,19 @@ def say(line: str, file: TextIO | None = None) -> None:
 def quick_imports() -> Iterator[None]:
     """Look for no garbage while a block imports torch, nor among what it has imported later.
 
-    That takes a tenth of the time, and 0.4 s when a command ends. A program that has torch already
+    That saves a tenth of the time, and 0.4 s when a command ends. What cannot be loaded, as where
+    memory is limited, is one line. A program that has torch already
     keeps its own ways.
     """
     if "torch" in sys.modules:
         yield
         return
     gc.disable()
-    yield
+    try:
+        yield
+    except (ImportError, MemoryError, OSError) as error:
+        why = str(error) or "no memory"
+        fail(f"a library cannot be loaded ({why}): give more memory, or install it again")
     gc.freeze()
     gc.enable()
 
@@ -131,14 +139,22 @@ def number(text: str) -> float:
 
 
 def positive_integer(text: str) -> int:
-    """Parse an option's whole number from 1 up."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {text!r}")
+    """Parse an option's whole number from 1 to `LARGEST`."""
+    if not text.isdecimal() or len(text) > MOST_DIGITS or not 0 < int(text) <= LARGEST:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from 1 up, at most {LARGEST}, not {_shown(text)}"
+        )
     return int(text)
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= 40 else f"{len(text)} characters"
 
 
 def random_seed(text: str) -> int:
     """Parse an option's whole number that seeds a random generator: 0 to 2^63 - 1."""
-    if not text.isdecimal() or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^63 - 1, not {text!r}")
+    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from 0 to 2^63 - 1, not {_shown(text)}"
+        )
     return int(text)

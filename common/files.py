@@ -34,6 +34,9 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         temporary.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk's has none
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

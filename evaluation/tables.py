@@ -189,7 +189,7 @@ def verdict(summary: ModelSummary) -> str:
     if copied > of_real / _CLEARLY_LESS:
         text += " It has more of the training pieces in it than real pieces have: it copies."
     elif copied <= of_real:
-        text += " It does not copy: real pieces share more with each other."
+        text += " It shares less with the training pieces than real pieces do."
     return text
 
 

@@ -27,6 +27,7 @@ def prepared(tmp_path_factory):
         ("runs", 3),
         ("messages", 40),
         ("requests", 40),
+        ("configurations", 200),
     ],
 )
 def test_attacks_are_held_or_refused_in_one_line(prepared, kind, count):

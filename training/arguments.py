@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import typing
-from argparse import ArgumentError
+from argparse import ArgumentError, ArgumentTypeError
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -19,7 +19,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jsonargparse import ArgumentParser, Namespace
+import yaml  # type: ignore[import-untyped]
+from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader
 
 import model.config
 from common.cli import explained, file_name, print_error
@@ -38,10 +39,58 @@ CLASSES = {  # group of options: module and class
     "checkpoint": ("training.checkpoints", "Checkpoints"),
 }
 OF_THE_CLI = {"model", "datamodule", "dataloaders", "train_dataloaders", "val_dataloaders"}
+# What the trainer would take as an object, of a class that a configuration names; here a word.
+OF_CLASSES: dict[str, tuple[Any, Any]] = {
+    "accelerator": (str, "auto"),
+    "strategy": (str, "auto"),
+    "logger": (bool | None, None),
+    "profiler": (str | None, None),
+}
+CLASS_KEYS = {"class_path", "init_args", "dict_kwargs"}
+DEEPEST = 20  # levels of a configuration
+NOT_ZERO = ("val_check_interval", "check_val_every_n_epoch", "accumulate_grad_batches")
+LARGEST = 2**31 - 1
+MOST_DEVICES = 8  # or as many as the machine has processors
 # jsonargparse's words of settings in a file that are none; real ones have no group.
 UNKNOWN = re.compile(r"(?:Group '(\S+)'|Subcommand '\w+')?(?: does not accept o|O)ption '(\S+)'")
-# Help, --print_config, options of a class that is chosen by name, and addresses.
-LEFT_TO_LIGHTNING = re.compile(r"-h$|--help|--print_config|--\w+\.\w+\.|.*://", re.DOTALL)
+# Help, --print_config and addresses.
+LEFT_TO_LIGHTNING = re.compile(r"-h$|--help|--print_config|.*://", re.DOTALL)
+
+_load_yaml = get_loader("yaml")
+
+
+def load_yaml(text: str) -> Any:
+    """Return what YAML says, in time that grows with its length, without the class of anything.
+
+    Raises:
+        yaml.YAMLError: it is none, or has aliases, names a class, or goes too deep.
+    """
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > DEEPEST:
+                raise yaml.YAMLError("write settings out: no aliases, no long chains of lists")
+            if isinstance(event, yaml.ScalarEvent) and {*event.value.split(".")} & CLASS_KEYS:
+                raise yaml.YAMLError("no class is taken from a configuration")
+        return _load_yaml(text)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise yaml.YAMLError(f"a value that cannot be read: {error}") from None
+
+
+set_loader("yaml", load_yaml, (yaml.YAMLError,))
+
+
+def add_trainer(parser: ArgumentParser, trainer: type) -> list[str]:
+    """Add the options of a trainer but those that take objects, and return their names."""
+    skipped: set[str | int] = {"callbacks", "plugins", *OF_CLASSES}
+    added = parser.add_class_arguments(
+        *(trainer, "trainer"), fail_untyped=False, instantiate=False, sub_configs=True, skip=skipped
+    )
+    for name, (kind, default) in OF_CLASSES.items():
+        parser.add_argument(f"--trainer.{name}", type=kind, default=default)
+    return [*added, *(f"trainer.{name}" for name in OF_CLASSES)]
 
 
 def check(words: Sequence[str]) -> None:
@@ -52,13 +101,13 @@ def check(words: Sequence[str]) -> None:
     parser = _parser(subcommand)
     try:
         config = parser.parse_args(options)
-        check_names(config)
+        check_settings(config)
     except ArgumentError as error:
         if "://" not in str(error):
             _fail(in_plain_words(str(error), parser))
     except UnicodeDecodeError:  # jsonargparse reads a file as text, and as YAML
         _fail(NO_CONFIG)
-    except OSError as error:
+    except (ArgumentTypeError, OSError) as error:
         _fail(str(error))
     else:
         trainer = config.trainer
@@ -66,12 +115,23 @@ def check(words: Sequence[str]) -> None:
             _fail(NO_END)
 
 
-def check_names(config: Namespace) -> None:
-    """Check the folder of a run, and those of its data; in all ~ becomes the home folder.
+def check_settings(config: Namespace) -> None:
+    """Check numbers, the folder of a run, and those of its data; ~ becomes the home folder.
 
     Raises:
+        ArgumentTypeError: a number with which nothing can run.
         OSError: the run cannot be written there, or there is no such data.
     """
+    seed, trainer, devices = config.seed_everything, config.trainer, str(config.trainer.devices)
+    if not 0 <= seed < 2**32:
+        raise ArgumentTypeError(f"--seed_everything {seed}: must be from 0 to 2^32 - 1")
+    for name in NOT_ZERO:
+        value = trainer[name]
+        if isinstance(value, int | float) and not 0 < value <= LARGEST:
+            raise ArgumentTypeError(f"--trainer.{name} {value}: must be above 0, at most {LARGEST}")
+    most = max(MOST_DEVICES, os.cpu_count() or 0)
+    if devices.isdecimal() and (len(devices) > 9 or not 0 < int(devices) <= most):
+        raise ArgumentTypeError(f"--trainer.devices {devices}: must be from 1 to {most} here")
     if not config.run:
         raise OSError("--run needs the name of a folder")
     if config.run != config.run.encode(errors="replace").decode():
@@ -113,13 +173,15 @@ def _parser(subcommand: str) -> ArgumentParser:
     parser.add_argument("-c", "--config", action="config")
     parser.add_argument("--seed_everything", type=bool | int, default=0)
     stand_ins = {group: _stand_in(*name) for group, name in CLASSES.items()}
+    trainer = stand_ins["trainer"]
+    add_trainer(parser, stand_ins.pop("trainer"))
     for group, stand_in in stand_ins.items():
         parser.add_class_arguments(stand_in, group, fail_untyped=False, sub_configs=True)
     parser.add_argument("--run", type=str, default="runs/music")
     parser.link_arguments("model.context_length", "data.context_length")
-    method = getattr(stand_ins["trainer"], subcommand)
+    method = getattr(trainer, subcommand)
     skipped: set[str | int] = {name for name in signature(method).parameters if name in OF_THE_CLI}
-    parser.add_method_arguments(stand_ins["trainer"], subcommand, skip=skipped)
+    parser.add_method_arguments(trainer, subcommand, skip=skipped)
     return parser
 
 

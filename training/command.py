@@ -6,6 +6,7 @@ import platform
 import signal
 import sys
 import warnings
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,7 +31,7 @@ from generation.model import load
 from model.serialization import save_model_file
 from model.threads import ThreadChooser
 from training import checkpoints, distributed
-from training.arguments import NO_CONFIG, SUBCOMMANDS, check_names, in_plain_words
+from training.arguments import NO_CONFIG, SUBCOMMANDS, add_trainer, check_settings, in_plain_words
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
@@ -100,7 +101,15 @@ class SaveRunConfig(SaveConfigCallback):
 
 
 class Parser(LightningArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and to which no class can be named."""
+
+    def add_lightning_class_args(
+        self, lightning_class: Any, nested_key: str, *args: Any, **kwargs: Any
+    ) -> list[str]:
+        """Add the options of one of Lightning's classes, and return their names."""
+        if nested_key == "trainer":
+            return add_trainer(self, lightning_class)
+        return super().add_lightning_class_args(lightning_class, nested_key, *args, **kwargs)
 
     def error(self, message: str, *_: Any, **__: Any) -> NoReturn:
         """Report what is wrong and exit with code 2."""
@@ -140,7 +149,7 @@ class EtudeCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Settle what was left open: the precision, the run's folder, the checkpoint to read."""
         config = self.config[self.subcommand]
-        check_names(config)
+        check_settings(config)
         if config.trainer.precision is None:
             config.trainer.precision = fast_precision(config.trainer.accelerator)
         if self.subcommand == "fit":
@@ -187,8 +196,7 @@ class EtudeCLI(LightningCLI):
         """Return the trainer, with its callbacks and a logger to the run's folder."""
         config = self.config[self.subcommand]
         distributed.check_strategy(config.trainer.strategy)
-        configured = self.config_init[self.subcommand].trainer.callbacks or []
-        callbacks = [*configured, distributed.ProcessGroupGuard(), Threads()]
+        callbacks: list[Callback] = [distributed.ProcessGroupGuard(), Threads()]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(StepProgress(refresh_rate=10))
         if self.subcommand != "fit":  # to validate or test a run leaves its folder alone
@@ -265,7 +273,7 @@ def run(words: Sequence[str]) -> None:
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
         print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
         sys.exit(128 + signal.SIGTERM)
-    except (CorpusError, RunError, MisconfigurationException, OSError) as error:
+    except (ArgumentTypeError, CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
     except UnicodeDecodeError:  # jsonargparse reads a file as text, and as YAML
         fail(NO_CONFIG)

@@ -46,6 +46,8 @@ def test_errors_are_one_line_that_names_the_program(program, monkeypatch, capsys
         (positive_integer, "0", "must be a whole number from 1 up, not '0'"),
         (positive_integer, "-1", "from 1 up"),
         (positive_integer, "1.5", "from 1 up"),
+        (positive_integer, "9" * 5000, "at most 1000000000, not 5000 characters"),
+        (random_seed, "9" * 5000, "from 0 to 2^63 - 1, not 5000 characters"),
         (random_seed, "-1", "from 0 to 2^63 - 1, not '-1'"),
         (random_seed, str(2**63), "from 0 to 2^63 - 1"),
         (number, "0,8", "must be a number such as 0.8, not '0,8'"),
@@ -169,3 +171,14 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_word(command, tmp_path)
     words = [sys.executable, *command.split(), *options]
     ran = subprocess.run(words, cwd=ROOT, env=os.environ | here, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("error", ["MemoryError()", "ImportError('libtorch.so: no segment')"])
+def test_a_library_that_cannot_be_loaded_is_a_line(error):
+    work = f"with quick_imports(): raise {error}"
+    words = [sys.executable, "-c", f"from common.cli import quick_imports\n{work}\n"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert "a library cannot be loaded (" in line
+    assert "()" not in line
+    assert done.returncode == 2

@@ -1,5 +1,6 @@
 """Files are whole or not there."""
 
+import errno
 import json
 import os
 import subprocess
@@ -96,3 +97,10 @@ def test_what_cannot_take_its_place_leaves_the_old_folder(tmp_path, monkeypatch)
         (temporary / "new").touch()
     assert [file.name for file in path.iterdir()] == ["old"]
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path):
+    path = tmp_path / "a.mid"
+    with pytest.raises(OSError, match="No space left on device: .*a.mid"), write_atomically(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert not list(tmp_path.iterdir())

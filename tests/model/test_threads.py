@@ -133,8 +133,8 @@ def test_gradients_of_many_bfloat16_rows_do_not_depend_on_the_number_of_threads(
     layers = nn.Sequential(nn.Linear(128, 384))
     speed_up(layers)
     x, found = torch.randn(4096, 128), []
-    for threads in (1, 2, 4, 6):
-        torch.set_num_threads(threads)
+    for number in (1, 2, 4, 6):
+        torch.set_num_threads(number)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             y = layers(x)
         layers.zero_grad()

@@ -31,8 +31,7 @@ SETTINGS = {
     "data.batch_size": 1,
     "data.num_workers": 1,
     "model.dropout": 0.2,
-    "model.n_embd": 36,  # products, and sums over the context, are no whole blocks
-    "model.context_length": 100,
+    "model.n_embd": 36,  # products are no whole blocks
     "trainer.precision": "32-true",
     "trainer.max_steps": STEPS,
     "trainer.val_check_interval": EVERY,
