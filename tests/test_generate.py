@@ -361,6 +361,10 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
         (["--best-of", "1" + "0" * 20], ["--best-of", "at most 10000"]),
         (["--num-samples", "4", "--best-of", "3"], ["--best-of", "4"]),
+        (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
+        (["--programs", "9" * 5000], ["no program"]),
+        (["--avoid-copying", "1001"], ["--avoid-copying", "at most 1000 notes"]),
+        (["--top-k", "9" * 5000], ["--top-k", "5000 characters"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(

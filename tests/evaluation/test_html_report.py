@@ -361,6 +361,7 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     assert "The players are silent" in Path("c.html").read_text(encoding="utf-8")
     monkeypatch.setattr(tables, "_FEW_PIECES", 1)
     assert "too few" not in tables.verdict(summary)
+    assert "does not copy" not in tables.verdict(summary)  # with runs and their sources below it
 
 
 def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
