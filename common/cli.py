@@ -73,7 +73,7 @@ def fail(message: str) -> NoReturn:
 
 def check_file(path: str) -> None:
     """Check that there is such a file or folder, or fail with one line."""
-    if not Path(path).exists():
+    if not os.path.exists(path):  # noqa: PTH110  # a Path would raise where a name is too long
         fail(f"{printable(path)}: no such file")
 
 
@@ -142,7 +142,7 @@ def positive_integer(text: str) -> int:
     """Parse an option's whole number from 1 to `LARGEST`."""
     if not text.isdecimal() or len(text) > MOST_DIGITS or not 0 < int(text) <= LARGEST:
         raise argparse.ArgumentTypeError(
-            f"must be a whole number from 1 up, at most {LARGEST}, not {_shown(text)}"
+            f"must be a whole number from 1 up, not {_shown(text)}; the largest is {LARGEST}"
         )
     return int(text)
 

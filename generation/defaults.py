@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -61,7 +62,7 @@ def model_path(name: str | Path) -> Path:
     """
     path = Path(name).expanduser()
     shipped = PROJECT / "models" / f"{name}.safetensors"
-    if not path.exists():
-        return shipped if shipped.is_file() else path
+    if not os.path.exists(path):  # noqa: PTH110  # a Path would raise where a name is too long
+        return shipped if os.path.isfile(shipped) else path  # noqa: PTH113
     of_run = path / "model.safetensors"
     return of_run if of_run.is_file() else path

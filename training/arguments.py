@@ -109,6 +109,8 @@ def check(words: Sequence[str]) -> None:
         _fail(NO_CONFIG)
     except (ArgumentTypeError, OSError) as error:
         _fail(str(error))
+    except (AttributeError, LookupError, TypeError) as error:  # as of a list in a group's place
+        _fail(f"a configuration has another form than that of configs/: {error}")
     else:
         trainer = config.trainer
         if subcommand == "fit" and trainer.max_steps < 1 and not trainer.fast_dev_run:

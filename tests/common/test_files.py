@@ -101,6 +101,6 @@ def test_what_cannot_take_its_place_leaves_the_old_folder(tmp_path, monkeypatch)
 
 def test_a_full_disk_is_told_with_the_file(tmp_path):
     path = tmp_path / "a.mid"
-    with pytest.raises(OSError, match="No space left on device: .*a.mid"), write_atomically(path):
+    with pytest.raises(OSError, match=r"No space left on device: .*a\.mid"), write_atomically(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert not list(tmp_path.iterdir())
