@@ -1,12 +1,12 @@
-"""How fast training and sampling are beside other work, by how torch's threads wait and how many.
+"""How fast training is beside other work, by how torch's threads wait and how many there are.
 
     python -m benchmarks.busy
     python -m benchmarks.busy --beside 0 1 3 --seconds 10
 
 Beside so many processes that do nothing but count: steps of training a second, of the shape of
-configs/bach.yaml, and seconds in which models/bach.safetensors writes eight bars. Each figure comes
-from a process of its own, since torch reads how to wait when it is imported. "chosen" is what Etude
-does: threads that wait passively, in training as many as were quickest, in sampling one.
+configs/bach.yaml. Each figure comes from a process of its own, since torch reads how to wait when
+it is imported. "chosen" is what Etude does: as many threads as were quickest, and they wait
+passively. Sampling needs no torch, and has one thread.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from statistics import median
 
 from common.cli import Parser, positive_integer
 
@@ -61,31 +60,9 @@ def steps_per_second(threads: str, seconds: float) -> float:
     return steps / (time.perf_counter() - began)
 
 
-def seconds_to_write(threads: str, seconds: float) -> float:
-    """Return the median of the seconds that eight bars take."""
-    import torch
-
-    from generation import compose
-    from generation.model import load
-
-    model = load()
-    if threads != "chosen":
-        compose.one_thread = contextmanager(lambda: iter([None]))  # as many as torch has
-        torch.set_num_threads(torch.get_num_threads() if threads == "all" else 1)
-    taken: list[float] = []
-    while sum(taken) < seconds:
-        began = time.perf_counter()
-        compose.compose(model)
-        taken.append(time.perf_counter() - began)
-    return median(taken)
-
-
-WORK = {"training": steps_per_second, "sampling": seconds_to_write}
-
-
-def measured(work: str, policy: str, threads: str, seconds: float) -> float:
+def measured(policy: str, threads: str, seconds: float) -> float:
     """Return a figure, from a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.busy", "--one", work, "--threads", threads]
+    command = [sys.executable, "-m", "benchmarks.busy", "--one", "--threads", threads]
     environment = os.environ | {"OMP_WAIT_POLICY": policy}
     done = subprocess.run(
         [*command, "--seconds", str(seconds)], env=environment, stdout=subprocess.PIPE, check=True
@@ -98,21 +75,18 @@ def main() -> None:
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", nargs="+", type=int, default=[0, 1, 3], help="busy processes")
     parser.add_argument("--seconds", type=positive_integer, default=10, help="for each figure")
-    parser.add_argument("--one", choices=WORK, help=argparse.SUPPRESS)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--threads", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(WORK[options.one](options.threads, options.seconds))
+        print(steps_per_second(options.threads, options.seconds))
         return
-    print("busy processes  waiting  threads  training, steps/s  8 bars, s")
+    print("busy processes  waiting  threads  steps/s")
     for processes in options.beside:
         for policy, threads in SETTINGS:
             with busy(processes):
-                train, write = (measured(work, policy, threads, options.seconds) for work in WORK)
-            print(
-                f"{processes:14}  {policy.lower():7}  {threads:7}  {train:17.2f}  {write:9.2f}",
-                flush=True,
-            )
+                steps = measured(policy, threads, options.seconds)
+            print(f"{processes:14}  {policy.lower():7}  {threads:7}  {steps:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.length import Length
 from model.config import DecoderConfig, SamplingOptions
-from model.cpu import speed_up
 from model.decoder import Decoder
-from model.decoding import Ids, prefill
+from model.decoding import Ids, engine_of
+from model.engine import product
 from model.sampling import sample
 
 CHOICE = SamplingOptions(top_p=0.95)
@@ -153,21 +153,13 @@ class Timed:
 
 def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Run:
     """Return a function from batch size to the seconds a token and step, grammar and all."""
-    guide, steps = ConstrainedGrammar(words, NO_END), speed_up(decoder)
+    guide, steps = ConstrainedGrammar(words, NO_END), engine_of(decoder)
 
     def run(batch: int) -> float:
         start = [np.array([words.first(Kind.START)])] * batch
         generator = torch.Generator().manual_seed(0)
         began = time.perf_counter()
-        new = sample(
-            decoder,
-            start,
-            guide,
-            guide.start(batch),
-            generator=generator,
-            sampling=CHOICE,
-            step=steps,
-        )
+        new = sample(steps, start, guide, guide.start(batch), generator=generator, sampling=CHOICE)
         assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
         return (time.perf_counter() - began) / tokens
 
@@ -215,46 +207,35 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
 
     The floor is a sum over all the weights that a step multiplies by: each is read once.
     """
-    steps = speed_up(decoder)
+    steps = engine_of(decoder)
     start = words.first(Kind.START)
     prompts = np.full((batch, tokens // 2), start)
     features = SideFeatures(words)
-    _, cache = prefill(decoder, list(prompts), features.compute(prompts))
+    _, cache = steps.read(prompts, features.compute(prompts))
     side = features.compute(prompts[:, :1])
 
     def step() -> None:
-        cache.length = tokens // 2
-        steps(np.full(batch, start), cache, side)
+        cache.length[:] = tokens // 2
+        steps.read(prompts[:, :1], side, cache)
 
     step()
-    matrices = {
-        name: layer.weight
+    matrices = [
+        layer.weight.detach().numpy()
         for name, layer in decoder.named_modules()
-        if isinstance(layer, torch.nn.Linear)
-    }
-    layers = [  # as the recorded step has them
-        (steps.fast.get_submodule(name), torch.randn(batch, 1, matrix.shape[1]))
-        for name, matrix in matrices.items()
+        if isinstance(layer, torch.nn.Linear) and name != "side"
     ]
-    weights = torch.cat([matrix.flatten() for matrix in matrices.values()])
+    vectors = [np.ones((batch, matrix.shape[1]), dtype=np.float32) for matrix in matrices]
+    weights = torch.cat([torch.from_numpy(matrix).flatten() for matrix in matrices])
 
     def products() -> None:
-        for layer, column in layers:
-            layer(column)
+        for vector, matrix in zip(vectors, matrices, strict=True):
+            product(vector, matrix)
 
     times = {"floor": best(weights.sum), "products": best(products), "step": best(step, 200)}
     grammar = Timed(ConstrainedGrammar(words, NO_END))
     ids = [np.array([start])] * batch
     generator = torch.Generator().manual_seed(0)
-    new = sample(
-        decoder,
-        ids,
-        grammar,
-        grammar.start(batch),
-        generator=generator,
-        sampling=CHOICE,
-        step=steps,
-    )
+    new = sample(steps, ids, grammar, grammar.start(batch), generator=generator, sampling=CHOICE)
     assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
     times["grammar"] = grammar.seconds / tokens
     return times
@@ -266,7 +247,7 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
     prompt = chorale_start(words)
     state = chorale.begin(prompt, batch=1)
     new = sample(
-        decoder,
+        engine_of(decoder),
         [prompt],
         chorale,
         state,

@@ -48,7 +48,6 @@ from generation.seeds import (
 from model.config import SamplingOptions
 from model.decoding import Ids
 from model.sampling import sample
-from model.threads import one_thread
 from rendering.audio import has_sound, write_wav
 from rendering.notation import has_notation, write_notation
 from rendering.piano_roll import draw_piano_roll
@@ -594,24 +593,17 @@ def _sample(
     sampling: SamplingOptions,
     generator: torch.Generator,
 ) -> Iterator[Ids]:
-    """Yield the ids (B,) that follow the prompt, a token a step; the state is changed in place."""
-    steps = sample(
-        model.decoder,
+    """Yield the ids (B,) that follow the prompt, step by step; the state is changed in place."""
+    return sample(
+        model.steps,
         [grammar.given.prompt] * len(state.kind),
         grammar,
         state,
         generator=generator,
         sampling=sampling,
         rebase=model.rebase,
-        step=model.step,
         group=model.choices,
     )
-    while True:
-        with one_thread():
-            ids = next(steps, None)
-        if ids is None:
-            return
-        yield ids
 
 
 def _start(

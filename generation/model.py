@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Cons
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
-from model.cpu import speed_up
 from model.decoder import Decoder
-from model.decoding import Ids, Step
+from model.decoding import Ids, engine_of
+from model.engine import Engine
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
 
@@ -52,10 +52,10 @@ class Model:
     summary: dict[str, Any]
     path: Path | None = None  # of the file that it was loaded from
 
-    step: Step = field(init=False, repr=False)  # the decoder's single-token step, for sampling
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "step", speed_up(self.decoder))
+    @cached_property
+    def steps(self) -> Engine:
+        """The decoder as it is sampled from: on a CPU, with the weights that it has now."""
+        return engine_of(self.decoder)
 
     @property
     def voices(self) -> int:
@@ -245,7 +245,7 @@ class Model:
         if vocabulary == self.vocabulary:
             return self
         other = replace(self, vocabulary=vocabulary)
-        object.__setattr__(other, "step", self.step)  # what it has recorded stays true
+        object.__setattr__(other, "steps", self.steps)  # the same weights
         return other
 
     def token_nats(

@@ -110,7 +110,7 @@ class KVCache:
     Attributes:
         key: float (n_slot, B, H, C, d_k), preallocated; a slot is one attention layer.
         value: float (n_slot, B, H, C, d_v).
-        length: the number of columns filled, at most C; a tensor while a step is recorded.
+        length: the number of columns filled, at most C.
         start: int64 (B,), the number of padding columns of each row.
         padded: whether any row has padding (kept so that no device is asked at every step).
     """
@@ -167,15 +167,15 @@ class KVCache:
         Returns:
             All of the layer so far: keys (B, H, S, d_k) and values (B, H, S, d_v).
         """
-        T, end = key.shape[-2], self.length + key.shape[-2]
+        begin, end = self.length, self.length + key.shape[-2]
         keys, values = self.key[slot], self.value[slot]  # (B, H, C, d)
-        keys.narrow(2, self.length, T).copy_(key)  # views made by name cost half of slices
-        values.narrow(2, self.length, T).copy_(value)
-        return keys.narrow(2, 0, end), values.narrow(2, 0, end)
+        keys[:, :, begin:end] = key
+        values[:, :, begin:end] = value
+        return keys[:, :, :end], values[:, :, :end]
 
     def advance(self, n_new: int) -> None:
         """Count that many columns as filled: every layer has written them."""
-        self.length = self.length + n_new  # not in place: a tensor while a step is recorded
+        self.length += n_new
 
 
 class MultiHeadAttention(nn.Module):
@@ -213,7 +213,7 @@ class MultiHeadAttention(nn.Module):
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
-        # model/cpu.py puts equals here that are faster on a CPU
+        # model/cpu.py puts equals here that are faster in training on a CPU
         self.rotate, self.attend = rotate, scaled_dot_product_attention
 
     def forward(

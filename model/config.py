@@ -18,6 +18,8 @@ _CHOICES = {
     "bias": (False, True),
     "interval_head": (False, True),
 }
+REACH = 24  # semitones of the interval head; notes further away are as far as that
+LONGEST = 512.0  # steps, the longest period of rotary_time
 _MOST = 2**20  # of any size
 _MOST_DROPOUT = 0.99  # of all, nothing would be left to scale up
 

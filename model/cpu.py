@@ -1,56 +1,39 @@
-"""All that exists only to be faster on a CPU: equals of plain PyTorch, swapped in by `speed_up`.
+"""All that exists only to train faster on a CPU: equals of plain PyTorch, swapped in by `speed_up`.
 
 Nothing else depends on this file. A decoder without it computes the same, to rounding, and has the
 same weights under the same names; but in bfloat16 it depends on the number of threads. Each piece
-stays for as long as it saves 5% of a training step or of a sampling step: `python -m
-benchmarks.pieces` measures it, benchmarks/RESULTS.md has the figures. On other devices every piece
-is torch's own operation.
+stays for as long as it saves 5% of a training step: `python -m benchmarks.pieces` measures it,
+benchmarks/RESULTS.md has the figures. On other devices every piece is torch's own operation.
 """
 
-import copy
 import math
-import warnings
 from collections.abc import Callable, Collection
-from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.jit import trace
 from torch.nn import functional
 
-from common.interface import SideInput
-from model.attention import (
-    KVCache,
-    MultiHeadAttention,
-    attention_weights,
-    scaled_dot_product_attention,
-)
+from model.attention import MultiHeadAttention, scaled_dot_product_attention
 from model.decoder import Decoder
-from model.decoding import Ids, SideArrays, decode_one
 from model.layers import FeedForward, squared_relu
 from model.positions import rotate
 
 
-def speed_up(decoder: Decoder, without: Collection[str] = ()) -> "RecordedSteps":
+def speed_up(decoder: Decoder, without: Collection[str] = ()) -> None:
     """Swap the layers of a decoder, in place, for equals that are faster on a CPU.
 
     Args:
-        decoder: to train or to sample from; its weights stay the very same tensors.
+        decoder: to train; its weights stay the very same tensors.
         without: names of pieces to leave out, for measuring them.
-
-    Returns:
-        `decode_one` of this decoder, recorded: for weights that do not change any more.
     """
-    for name, swap in LAYER_PIECES.items():
+    for name, swap in PIECES.items():
         if name not in without:
             for module in list(decoder.modules()):
                 swap(module)
     for module in decoder.modules():
         if type(module) is nn.Linear:
             module.__class__ = FewRowsLinear
-    return RecordedSteps(decoder, without)
 
 
 def _swap_children(
@@ -75,11 +58,9 @@ def causal_bands(
     scale: float | None = None,
 ) -> Tensor:
     """Compute `scaled_dot_product_attention`, in bands where a whole sequence is read causally."""
-    if not _on_cpu(query):
+    T = query.shape[-2]
+    if not _on_cpu(query) or mask is not None or not causal or key.shape[-2] != T:
         return scaled_dot_product_attention(query, key, value, mask, causal=causal, scale=scale)
-    T, S = query.shape[-2], key.shape[-2]
-    if mask is not None or not causal or T != S or T == 1:
-        return attention_weights(query, key, mask, causal=causal, scale=scale) @ value
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     flat = (x.reshape(-1, T, x.shape[-1]) for x in (query, key, value))  # (..., T, d) -> (N, T, d)
     if query.requires_grad and T % 16:  # the softmax's gradient would depend on torch's threads
@@ -143,8 +124,6 @@ def rotate_in_place(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     if not _on_cpu(x):
         return rotate(x, rotation)
     cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    if not x.requires_grad:
-        return _turned(x, cos, *sin.chunk(2, dim=-1))
     turned: Tensor = _Turned.apply(x, cos, sin)  # type: ignore[no-untyped-call]
     return turned
 
@@ -324,149 +303,10 @@ def _on_cpu(x: Tensor) -> bool:
     return x.device.type == "cpu"
 
 
-LAYER_PIECES: dict[str, Callable[[nn.Module], None]] = {
+PIECES: dict[str, Callable[[nn.Module], None]] = {
     "attention": _swap_attention,
     "rotation": _swap_rotation,
     "norms": _swap_norms,
     "activation": _swap_activation,
     "dropout": _swap_dropout,
 }
-STEP_PIECES = ("recording", "step norms", "step bits")
-
-
-# Steps of sampling
-
-
-class RecordedSteps:
-    """`decode_one` on a CPU, recorded once and run without the Python between its operations.
-
-    What is recorded (`torch.jit.trace`) is the forward pass of a copy, in which layers have given
-    way to equals that are faster on a few rows of one token (`_for_few`). On other devices every
-    step is `decode_one`.
-
-    Args:
-        decoder: in evaluation mode; later changes of its weights are not seen.
-    """
-
-    def __init__(self, decoder: Decoder, without: Collection[str] = ()) -> None:
-        self.decoder, self.without = decoder, without
-        self.recorded: dict[tuple[int, bool], Callable[..., Tensor]] = {}  # rows, padded or not
-
-    @torch.inference_mode()
-    def __call__(self, ids: Ids, cache: KVCache, side: SideArrays | None = None) -> Tensor:
-        """Decode one token a row, as `decode_one` does; the cache must not be full."""
-        if cache.start.device.type != "cpu":
-            return decode_one(self.decoder, ids, cache, side)
-        column = torch.from_numpy(np.asarray(ids, dtype=np.int64))[:, None]
-        tensors = () if side is None else side.map(torch.from_numpy)
-        inputs = (column, torch.tensor(cache.length), cache.key, cache.value, cache.start, *tensors)
-        variant = (len(column), cache.padded)
-        if variant not in self.recorded:
-            self.recorded[variant] = self._record(cache, inputs)
-        logits = self.recorded[variant](*inputs)
-        cache.advance(1)
-        return logits
-
-    @cached_property
-    def fast(self) -> Decoder:
-        """The copy that is recorded."""
-        return _for_few(self.decoder, self.without)
-
-    def _record(self, cache: KVCache, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-        """Record a step; `length` and the cache's tensors are arguments of what returns."""
-        with warnings.catch_warnings():
-            # that sizes become constants, and that trace gives way to compile (which needs g++)
-            warnings.simplefilter("ignore")
-            recorded: Callable[..., Tensor] = trace(
-                _Step(self.fast, cache), inputs, check_trace=False
-            )  # type: ignore[no-untyped-call]
-        return recorded
-
-
-class _Step(nn.Module):
-    """What is recorded: a step whose place in the cache is an argument.
-
-    Args:
-        decoder: that takes it.
-        cache: of which all but the arguments of `forward` stays as it is.
-    """
-
-    def __init__(self, decoder: Decoder, cache: KVCache) -> None:
-        super().__init__()
-        self.hidden = (decoder, cache)  # out of sight: trace would rebuild every layer
-
-    def forward(
-        self,
-        ids: Tensor,
-        length: Tensor,
-        key: Tensor,
-        value: Tensor,
-        start: Tensor,
-        *side: Tensor,
-    ) -> Tensor:
-        """Return logits (B, V) after ids (B, 1); `side` has a `SideInput`'s tensors, or none."""
-        decoder, cache = self.hidden
-        cache = copy.copy(cache)
-        cache.key, cache.value, cache.start = key, value, start
-        cache.length = length  # type: ignore[assignment]  # a tensor, so that it stays variable
-        logits: Tensor = decoder(ids, cache, side=SideInput(*side) if side else None)  # (B, 1, V)
-        return logits[:, -1]
-
-
-class FewRowsRMSNorm(nn.Module):
-    """x / RMS(x) by way of x's norm: half the operations of torch's on a CPU.
-
-    Args:
-        layer: that it stands for.
-    """
-
-    gain: Tensor
-    least: Tensor
-
-    def __init__(self, layer: nn.RMSNorm) -> None:
-        super().__init__()
-        width = layer.normalized_shape[0]
-        eps = torch.finfo(torch.float32).eps if layer.eps is None else layer.eps
-        gain = torch.ones(()) if layer.weight is None else layer.weight.data
-        self.register_buffer("gain", gain * width**0.5)
-        self.register_buffer("least", torch.tensor((width * eps) ** 0.5))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Norm x, (B, 1, D)."""
-        norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return x / norm.hypot(self.least) * self.gain  # sqrt(D) x / sqrt(|x|^2 + D eps)
-
-
-class FewBitsLinear(nn.Module):
-    """A product with a vector of zeros and few ones: the sum of the columns where it has ones.
-
-    Args:
-        layer: that it stands for, without a bias.
-    """
-
-    columns: Tensor
-
-    def __init__(self, layer: nn.Linear) -> None:
-        super().__init__()
-        self.register_buffer("columns", layer.weight.data.T.contiguous())  # (S, D)
-
-    def forward(self, bits: Tensor) -> Tensor:
-        """Multiply zeros and ones, (B, 1, S) -> (B, 1, D)."""
-        row, column = bits[:, 0].nonzero().unbind(dim=1)
-        begin = torch.searchsorted(row, torch.arange(len(bits)))
-        summed: Tensor = torch.embedding_bag(self.columns, column.contiguous(), begin)[0]
-        return summed[:, None]
-
-
-def _for_few(decoder: Decoder, without: Collection[str]) -> Decoder:
-    """Return a copy whose layers are fast on a few rows of one token."""
-    decoder = copy.deepcopy(decoder).requires_grad_(False)
-    if decoder.side is not None and "step bits" not in without:
-        decoder.side = FewBitsLinear(decoder.side)  # type: ignore[assignment]
-    for parent in list(decoder.modules()):
-        for name, layer in list(parent.named_children()):
-            if isinstance(layer, nn.Dropout):
-                setattr(parent, name, nn.Identity())
-            elif isinstance(layer, nn.RMSNorm) and "step norms" not in without:
-                setattr(parent, name, FewRowsRMSNorm(layer))
-    return decoder

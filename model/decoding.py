@@ -1,7 +1,9 @@
-"""A decoder step by step: prompts in one pass, then one token a row."""
+"""A decoder as sampling sees it: it reads the next ids of some rows, and remembers them."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -10,41 +12,74 @@ from torch import Tensor
 
 from common.interface import PAD, SideInput
 from model.attention import KVCache
+from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.engine import Engine
 
 Ids = NDArray[np.integer[Any]]
 SideArrays = SideInput[NDArray[np.integer[Any]]]
-# `decode_one` of some decoder: ids (B,), the cache, side input beside (B, 1) -> logits (B, V)
-Step = Callable[[Ids, KVCache, SideArrays | None], Tensor]
 
 
-@torch.inference_mode()
-def prefill(
-    decoder: Decoder, prompts: Sequence[Ids], side: SideArrays | None = None
-) -> tuple[Tensor, KVCache]:
-    """Read prompts of any lengths in one pass.
+class Steps(Protocol):
+    """A decoder, as the definition has it (`PlainSteps`) or compiled (`engine_of`).
+
+    Attributes:
+        config: of the decoder.
+    """
+
+    config: DecoderConfig
+
+    def read(
+        self, ids: Ids, side: SideArrays | None = None, cache: Any = None
+    ) -> tuple[NDArray[np.float32], Any]:
+        """Read the next ids of B rows: prompts, or what follows them.
+
+        Args:
+            ids: (B, T); Pad stands at the left of shorter prompts, and in rows that are over.
+            side: the side input beside them, for a decoder that has one.
+            cache: what was read before, to which these are added; None: nothing was.
+
+        Returns:
+            Logits (B, V) of the token after each row, for rows that are over any numbers; and the
+            cache.
+
+        Raises:
+            ValueError: more tokens than the context holds, or a side input that does not fit.
+        """
+
+
+class PlainSteps:
+    """The decoder as it is, on the device where it is.
 
     Args:
         decoder: in evaluation mode.
-        prompts: B arrays of ids, none empty, none longer than the context.
-        side: the side input beside `right_aligned(prompts)`, if there is one.
-
-    Returns:
-        Logits (B, V) of the token after each prompt, and the cache that holds them.
 
     Raises:
-        ValueError: an empty or too long prompt, or a decoder in training mode.
+        ValueError: it is in training mode.
     """
-    if decoder.training:
-        raise ValueError("the decoder is in training mode: call decoder.eval() first")
-    lengths = [len(prompt) for prompt in prompts]
-    if min(lengths, default=0) == 0:
-        raise ValueError("a prompt must hold at least one token")
-    cache = decoder.empty_cache(max(lengths) - torch.tensor(lengths))
-    device = cache.start.device
-    ids = torch.from_numpy(right_aligned(prompts)).to(device)  # (B, T)
-    logits: Tensor = decoder(ids, cache, side=side_tensors(side, device))
-    return logits[:, -1], cache  # (B, T, V) -> (B, V)
+
+    def __init__(self, decoder: Decoder) -> None:
+        if decoder.training:
+            raise ValueError("the decoder is in training mode: call decoder.eval() first")
+        self.decoder, self.config = decoder, decoder.config
+
+    @torch.inference_mode()
+    def read(
+        self, ids: Ids, side: SideArrays | None = None, cache: KVCache | None = None
+    ) -> tuple[NDArray[np.float32], KVCache]:
+        """Read ids, as `Steps` says."""
+        if cache is None:
+            cache = self.decoder.empty_cache(torch.from_numpy((ids != PAD).argmax(axis=1)))
+        device = cache.start.device
+        column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)  # (B, T)
+        logits: Tensor = self.decoder(column, cache, side=side_tensors(side, device))  # (B, T, V)
+        return logits[:, -1].float().cpu().numpy(), cache
+
+
+def engine_of(decoder: Decoder) -> Engine:
+    """Return a decoder compiled for a CPU, with the weights that it has now."""
+    weights = decoder.state_dict()
+    return Engine(decoder.config, {name: w.float().cpu().numpy() for name, w in weights.items()})
 
 
 def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
@@ -54,23 +89,6 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
     for row, prompt in zip(ids, prompts, strict=True):
         row[longest - len(prompt) :] = prompt
     return ids
-
-
-@torch.inference_mode()
-def decode_one(
-    decoder: Decoder, ids: Ids, cache: KVCache, side: SideArrays | None = None
-) -> Tensor:
-    """Append one id (B,) to each row of the cache; return logits (B, V) of the token after it.
-
-    `side` is what stands beside the ids as (B, 1), for a decoder that has a side input.
-
-    Raises:
-        ValueError: the cache is full.
-    """
-    device = cache.start.device
-    column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)[:, None]  # (B, 1)
-    logits: Tensor = decoder(column, cache, side=side_tensors(side, device))  # (B, 1, V)
-    return logits[:, -1]
 
 
 def side_tensors(side: SideArrays | None, device: torch.device) -> SideInput[Tensor] | None:

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from common.interface import OCTAVE, SHARED_REFERENCES
+from model.config import REACH
 
-REACH = 24  # semitones; notes further away are as far as that
 # Each program counts from three references by steps, which are its own, its echo and the latest
 # note; and from three by pitch classes: the lowest, the lowest before and the tonic.
 THREE = 3

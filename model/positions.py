@@ -7,6 +7,8 @@ d width of one head, V vocabulary, C context length.
 import torch
 from torch import Tensor, nn
 
+from model.config import LONGEST
+
 
 class Sinusoidal(nn.Module):
     """Fixed waves, added to the embeddings (Vaswani et al. 2017, section 3.5).
@@ -102,8 +104,6 @@ class RotaryTime(nn.Module):
         ValueError: another d.
     """
 
-    LONGEST = 512.0  # steps
-
     by_place: Tensor
     by_time: Tensor
 
@@ -113,7 +113,7 @@ class RotaryTime(nn.Module):
             raise ValueError(f"two kinds of pairs need a width that 4 divides, not {head_width}")
         pair = torch.arange(head_width // 4, dtype=torch.float64)
         last = max(len(pair) - 1, 1)
-        by_time = 2 * torch.pi / (2 * (self.LONGEST / 2) ** (pair / last))
+        by_time = 2 * torch.pi / (2 * (LONGEST / 2) ** (pair / last))
         by_place = 10000.0 ** (-pair / len(pair))
         self.register_buffer("by_place", by_place.float(), persistent=False)  # (d/4,)
         self.register_buffer("by_time", by_time.float(), persistent=False)

@@ -1,13 +1,13 @@
 """The decoder beside rows that are sampled: it reads as late as can be."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.attention import KVCache
-from model.decoder import Decoder
-from model.decoding import Ids, SideArrays, Step, prefill, right_aligned
+from common.interface import SideInput
+from model.decoding import Ids, SideArrays, Steps, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
@@ -16,27 +16,32 @@ class Reader:
     """What a decoder has read of B rows, and what it has yet to read.
 
     Args:
-        decoder, prompts, rebase, step: as in `sample`.
+        steps, prompts, rebase: as in `sample`.
         side: from the latest ids (B, T) to the side input beside them; None: the decoder has none.
         guidance: as a `Grammar` has it; without side input there is none.
+
+    Raises:
+        ValueError: an empty prompt.
     """
 
     def __init__(
         self,
-        decoder: Decoder,
+        steps: Steps,
         prompts: Sequence[Ids],
         side: Callable[[Ids], SideArrays] | None,
         rebase: Rebase | None,
-        step: Step,
         guidance: float,
     ) -> None:
-        self._decoder, self._side, self._rebase, self._step = decoder, side, rebase, step
+        if min(map(len, prompts), default=0) == 0:
+            raise ValueError("a prompt must hold at least one token")
+        self._steps, self._side, self._rebase = steps, side, rebase
         self._guidance = guidance if side else 0.0
         self._times = 2 if self._guidance else 1  # that each row is read
         self._histories = [[int(i) for i in prompt] for prompt in prompts]
         self._latest: Ids = np.zeros(len(prompts), dtype=np.int64)
-        self._cache: KVCache | None = None
-        self._unread: list[tuple[Ids, SideArrays | None]] = []  # of the latest, not in the cache
+        self._cache: Any = None
+        self._columns = 0  # of the longest row, those that are kept for later among them
+        self._unread: list[tuple[Ids, SideArrays | None]] = []  # (B, 1) each
 
     def add(self, ids: Ids, ended: NDArray[np.bool_]) -> None:
         """Take the next ids (B,); rows that have ended (B,) take none."""
@@ -52,31 +57,32 @@ class Reader:
         Raises:
             ValueError: nothing may shorten them, or not enough.
         """
-        context = self._decoder.config.context_length
-        if self._cache is not None and self._cache.length + len(self._unread) < context:
-            self._unread.append((self._latest, self._beside(self._latest[:, None])))
-            return
-        if self._cache is not None or max(map(len, self._histories)) > context:
-            self._shorten(ended, context)
-        rows = [np.array(history) for history in self._histories]
-        side = self._beside(right_aligned(rows))
-        self._logits, self._cache = prefill(self._decoder, rows * self._times, side)
-        self._unread = []
+        context = self._steps.config.context_length
+        if self._columns and self._columns < context:
+            ids = self._latest[:, None]
+            self._columns += 1
+        else:
+            if self._columns or max(map(len, self._histories)) > context:
+                self._shorten(ended, context)
+            ids = right_aligned([np.array(history) for history in self._histories])
+            self._columns, self._unread, self._cache = ids.shape[1], [], None
+        self._unread.append((ids, self._side and self._side(ids)))
 
     def logits(self) -> NDArray[np.float32]:
         """Return the logits (B, V) of the next ids; what was kept is read."""
-        assert self._cache is not None  # `read` comes first
-        for ids, side in self._unread:
-            self._logits = self._step(np.tile(ids, self._times), self._cache, side)
-        self._unread = []
-        logits: NDArray[np.float32] = self._logits.float().cpu().numpy()
+        if self._unread:
+            windows, sides = zip(*self._unread, strict=True)
+            ids = np.tile(np.concatenate(windows, axis=1), (self._times, 1))
+            side = None
+            if self._side:
+                kinds = zip(*sides, strict=True)  # bits, references and so on
+                side = SideInput(*(np.concatenate(kind, axis=1) for kind in kinds))
+            self._logits, self._cache = self._steps.read(ids, side, self._cache)
+            self._unread = []
         if not self._guidance:
-            return logits
-        told, untold = np.split(logits, 2)
+            return self._logits
+        told, untold = np.split(self._logits, 2)
         return np.asarray(told + self._guidance * (told - untold))
-
-    def _beside(self, ids: Ids) -> SideArrays | None:
-        return None if self._side is None else self._side(ids)
 
     def _shorten(self, ended: NDArray[np.bool_], context: int) -> None:
         """Let shorter rows stand for long ones: what is forgotten takes no memory either."""

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from common.interface import PAD
 from model.config import SamplingOptions
-from model.decoder import Decoder
-from model.decoding import Ids, SideArrays, Step, decode_one
+from model.decoding import Ids, SideArrays, Steps
 from model.reader import Reader, Rebase
 from model.temperature import Logits, Weights, group_weights, weights
 
@@ -135,7 +134,7 @@ def choose(
 
 
 def sample(
-    decoder: Decoder,
+    steps: Steps,
     prompts: Sequence[Ids],
     grammar: Grammar[State],
     state: State,
@@ -143,7 +142,6 @@ def sample(
     generator: torch.Generator,
     sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
-    step: Step | None = None,
     group: Ids | None = None,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
@@ -153,7 +151,7 @@ def sample(
     context is full, rows beyond half of it are shortened by `rebase`, and all are read anew.
 
     Args:
-        decoder: in evaluation mode.
+        steps: of the decoder, plain or compiled.
         prompts: B arrays of ids, none empty.
         grammar: its `side` is called for decoders that have a side input.
         state: the grammar's state after the prompts; it is changed in place.
@@ -162,7 +160,6 @@ def sample(
         sampling: temperature and filters, after the grammar's mask; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
-        step: `decode_one` of this decoder; None = without anything that makes it faster.
         group: (V,) as in `choose`.
 
     Yields:
@@ -173,9 +170,8 @@ def sample(
             `rebase` to shorten it, or a grammar that allows nothing.
     """
     sampling = SamplingOptions() if sampling is None else sampling
-    step = partial(decode_one, decoder) if step is None else step
-    side = partial(grammar.side, state) if decoder.config.side_blocks else None
-    reader = Reader(decoder, prompts, side, rebase, step, grammar.guidance)
+    side = partial(grammar.side, state) if steps.config.side_blocks else None
+    reader = Reader(steps, prompts, side, rebase, grammar.guidance)
     allowed = grammar.allowed(state)  # (B, V)
     while not (ended := _only_pad(allowed)).all():
         reader.read(ended)

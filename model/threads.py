@@ -12,17 +12,6 @@ TRIAL_STEPS = 5  # with each number of threads
 TRIAL_EVERY = 60.0  # seconds
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch work with one thread: steps of sampling are too small for two to help."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 class ThreadChooser:
     """Times steps, and works with the number of threads with which they are quickest.
 

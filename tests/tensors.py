@@ -2,8 +2,9 @@
 
 import numpy as np
 import torch
+from hypothesis import strategies as st
 
-from common.interface import SideInput
+from common.interface import SHARED_REFERENCES, SideInput
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.reader import Rebase
@@ -20,6 +21,43 @@ def opinionated(config: DecoderConfig, seed: int, std: float) -> Decoder:
         if not weight.any():
             torch.nn.init.normal_(weight, std=std)
     return decoder
+
+
+@st.composite
+def configs(draw, vocabulary_size, context_length):
+    """Configs of any of the choices, side input and logits by interval among them."""
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "rotary", "rotary_time"]))
+    programs = draw(st.sampled_from([0, 2]))
+    with_side = programs or positions == "rotary_time" or draw(st.booleans())
+    return DecoderConfig(
+        vocabulary_size,
+        n_layer=2,
+        n_head=2,
+        n_embd=16,
+        context_length=context_length,
+        n_attention=draw(st.sampled_from([1, 2])),
+        positions=positions,
+        norm=draw(st.sampled_from(["layer", "rms"])),
+        norm_position=draw(st.sampled_from(["post", "pre"])),
+        activation=draw(st.sampled_from(["relu", "gelu", "squared_relu"])),
+        qk_norm=draw(st.booleans()),
+        bias=draw(st.booleans()),
+        side_blocks=(1, 2) if with_side else (),
+        n_programs=programs,
+        n_pitches=(vocabulary_size - 5) // 2 if programs else 0,
+        first_note=5 if programs else 0,
+    )
+
+
+def side_beside(config, ids):
+    """A side input that follows from ids (B, T); None where the decoder has none."""
+    if not config.side_blocks:
+        return None
+    programs = config.n_programs
+    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs]
+    numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
+    bits, references, moves = numbers.split(widths, dim=-1)
+    return SideInput(bits.short(), references, moves, ids.cumsum(-1))
 
 
 def side_input(bits, time=None) -> SideInput:

@@ -5,6 +5,7 @@ import torch
 
 from benchmarks import speed
 from data.tokens.tokenizer import decode
+from model.decoding import engine_of
 from model.sampling import sample
 
 
@@ -19,7 +20,8 @@ def test_the_chorale_is_four_voices_in_quarter_notes():
     prompt = speed.chorale_start(words)
     state = chorale.begin(prompt, batch=2)
     generator = torch.Generator().manual_seed(0)
-    new = np.stack(list(sample(decoder, [prompt] * 2, chorale, state, generator=generator)), axis=1)
+    steps = sample(engine_of(decoder), [prompt] * 2, chorale, state, generator=generator)
+    new = np.stack(list(steps), axis=1)
     assert not np.array_equal(*new)
     for row in new:
         score = decode(chorale.whole(np.concatenate([prompt, row])), words)

@@ -352,13 +352,10 @@ class Snapshot:
 
     @cached_property
     def continuation(self) -> Piece:
-        """The prompt, and what the model writes after it.
-
-        As many rows are sampled as for `samples`, since a step of so many is recorded already.
-        """
+        """The prompt, and what the model writes after it."""
         given = len(self.prompt.score.bars) - self.reference.has_upbeat
         length = Length(bars=max(SAMPLE_BARS - given, 1))
-        return self._written(stream_pieces(self.model, self.prompt, length, samples=SAMPLES))[0]
+        return self._written(stream_pieces(self.model, self.prompt, length))[0]
 
     def _written(self, writing: Generator[Notes, None, list[Piece]]) -> list[Piece]:
         """Return pieces as soon as they are written."""

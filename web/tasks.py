@@ -50,7 +50,7 @@ from web.messages import (
 )
 from web.models import Models
 
-WARM_UP_TOKENS = 3  # the first steps of a model are recorded, which takes a moment
+WARM_UP_TOKENS = 3  # what is compiled is read from the disk with the first, or compiled
 # The settings that have a place for errors beside their control; the first to blame comes first.
 CONTROLS = ("key", "range", "programs", "polyphony", "tempo", "meter")
 

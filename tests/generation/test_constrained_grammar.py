@@ -23,6 +23,7 @@ from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
+from model.decoding import engine_of
 from model.sampling import sample
 from tests.data.batches.test_windows import final, follow, split_of
 
@@ -710,7 +711,7 @@ def test_thousands_of_pieces_of_random_weights_are_whole():
     for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
         constrained = ConstrainedGrammar(vocabulary, length)
         steps = sample(
-            decoder,
+            engine_of(decoder),
             [start] * batch,
             constrained,
             constrained.start(batch),

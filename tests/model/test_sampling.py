@@ -1,6 +1,5 @@
 """Filters against literals; sampling against a slow loop with neither cache nor padding."""
 
-import copy
 import itertools
 import math
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from hypothesis import strategies as st
 
 from common.interface import SideInput
 from model.config import DecoderConfig, SamplingOptions
-from model.cpu import speed_up
 from model.decoder import Decoder
-from model.decoding import decode_one, prefill, right_aligned
+from model.decoding import PlainSteps, engine_of, right_aligned
 from model.sampling import (
     allowed_alone,
     choose,
@@ -162,52 +160,30 @@ def test_values_out_of_range_are_refused_by_name(wrong):
         SamplingOptions(**wrong)
 
 
-# Prefill and decode one
+# Reading
 
 
 def test_cached_logits_are_the_uncached_ones_step_by_step(decoder):
+    steps = PlainSteps(decoder)
     rows = [prompt.tolist() for prompt in PROMPTS]
-    logits, cache = prefill(decoder, PROMPTS)
+    logits, cache = steps.read(right_aligned(PROMPTS))
     for step in range(C - max(map(len, PROMPTS)) + 1):
         for row, alone in zip(logits, rows, strict=True):
-            torch.testing.assert_close(row, decoder(torch.tensor([alone]))[0, -1])
+            expected = decoder(torch.tensor([alone]))[0, -1]
+            torch.testing.assert_close(torch.from_numpy(row), expected)
         if cache.length < C:
             column = np.array([3 + step % 6, 4, 5])
-            logits = decode_one(decoder, column, cache)
+            logits, cache = steps.read(column[:, None], cache=cache)
             rows = [[*row, int(i)] for row, i in zip(rows, column, strict=True)]
     assert cache.length == C
     with pytest.raises(ValueError, match="too many"):
-        decode_one(decoder, np.array([3, 3, 3]), cache)
-
-
-def test_prompts_that_cannot_be_read(decoder):
-    with pytest.raises(ValueError, match="at least one token"):
-        prefill(decoder, [np.array([1]), np.array([], dtype=int)])
-    with pytest.raises(ValueError, match="13 tokens are too many"):
-        prefill(decoder, [np.ones(C + 1, dtype=int)])
+        steps.read(np.array([[3], [3], [3]]), cache=cache)
 
 
 def test_a_decoder_in_training_is_refused():
     decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4))
     with pytest.raises(ValueError, match="training mode"):
-        prefill(decoder, PROMPTS)
-
-
-VARIANTS = {
-    "default": {},
-    "classic": {
-        "n_attention": 2,
-        "positions": "sinusoidal",
-        "norm": "layer",
-        "norm_position": "post",
-        "activation": "relu",
-        "qk_norm": False,
-        "bias": True,
-    },
-    "learned positions": {"positions": "learned", "activation": "gelu"},
-    "side input": {"side_blocks": (3,)},
-    "time": {"side_blocks": (3,), "positions": "rotary_time"},
-}
+        PlainSteps(decoder)
 
 
 def told(decoder, ids):
@@ -218,37 +194,17 @@ def told(decoder, ids):
     return side_input(bits.astype(np.int16))
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_recorded_steps_give_the_plain_logits_step_by_step(variant):
-    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, **variant)
-    plain = opinionated(config, seed=3, std=0.3)
-    steps = speed_up(copy.deepcopy(plain))
-    # one row, rows of one length, rows of different lengths, and another context after them
-    for prompts in (PROMPTS[:1], [PROMPTS[0]] * 2, PROMPTS, PROMPTS[::-1], PROMPTS[2:]):
-        read = told(plain, right_aligned(prompts))
-        _, cache = prefill(plain, prompts, read)
-        _, plain_cache = prefill(plain, prompts, read)
-        while plain_cache.length < C:
-            ids = (np.arange(len(prompts)) + 3 * plain_cache.length) % V
-            side = told(plain, ids[:, None])
-            expected = decode_one(plain, ids, plain_cache, side)
-            torch.testing.assert_close(steps(ids, cache, side), expected)
-            assert cache.length == plain_cache.length
-        torch.testing.assert_close(cache.key, plain_cache.key)
-
-
 def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
     config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
     plain = opinionated(config, seed=3, std=0.3)
     ids = torch.tensor([[5, 6, 7, 8]])
     side = told(plain, ids.numpy())
     whole = plain(ids, side=side.map(torch.from_numpy))[0]
-    logits, cache = prefill(plain, [ids[0, :2].numpy()], side.map(lambda its: its[:, :2]))
-    torch.testing.assert_close(logits[0], whole[1])
-    for place in (2, 3):
-        beside = side.map(itemgetter((slice(None), [place])))
-        logits = decode_one(plain, ids[:, place].numpy(), cache, beside)
-        torch.testing.assert_close(logits[0], whole[place])
+    cache, steps = None, PlainSteps(plain)
+    for begin, end in ((0, 2), (2, 3), (3, 4)):
+        beside = side.map(itemgetter((slice(None), slice(begin, end))))
+        logits, cache = steps.read(ids[:, begin:end].numpy(), beside, cache)
+        torch.testing.assert_close(torch.from_numpy(logits[0]), whole[end - 1])
     other = side.map(lambda its: torch.from_numpy(its.copy()))
     other.bits[0, 1, 0] ^= 1
     changed = plain(ids, side=other)[0]
@@ -267,18 +223,6 @@ def test_a_side_input_amiss_is_refused(has, given):
     side = None if given is None else side_input(torch.zeros(1, 4, given, dtype=torch.bool))
     with pytest.raises(ValueError, match=f"side input has {given or 0} columns, not {has}"):
         decoder(torch.tensor([[5, 6, 7, 8]]), side=side)
-
-
-def test_recording_leaves_the_decoder_as_it_was(decoder):
-    before = {
-        name: (weight.clone(), weight.stride()) for name, weight in decoder.named_parameters()
-    }
-    _, cache = prefill(decoder, PROMPTS)
-    speed_up(copy.deepcopy(decoder))(np.array([3, 4, 5]), cache)
-    for name, weight in decoder.named_parameters():
-        assert torch.equal(weight, before[name][0])
-        assert weight.stride() == before[name][1]
-        assert weight.requires_grad
 
 
 # Sampling
@@ -314,16 +258,17 @@ def slow_sample(decoder, prompts, grammar, generator, sampling, max_tokens):
         yield ids
 
 
-def sampled(decoder, prompts, grammar, *, seed=0, **options):
-    """What `sample` yields after prompts, as it yields it."""
+def sampled(steps, prompts, grammar, *, seed=0, **options):
+    """What `sample` yields after prompts, as it yields it; a decoder is read as it is."""
+    steps = PlainSteps(steps) if isinstance(steps, Decoder) else steps
     generator = torch.Generator().manual_seed(seed)
-    return sample(decoder, prompts, grammar, grammar.after(prompts), generator=generator, **options)
+    return sample(steps, prompts, grammar, grammar.after(prompts), generator=generator, **options)
 
 
-def run(decoder, prompts, grammar, sampling, *, seed=0, max_tokens=60):
+def run(steps, prompts, grammar, sampling, *, seed=0, max_tokens=60):
     """All that `sample` yields: (steps, B)."""
-    steps = sampled(decoder, prompts, grammar, seed=seed, sampling=sampling, rebase=a_few)
-    return np.array(list(itertools.islice(steps, max_tokens))).reshape(-1, len(prompts))
+    new = sampled(steps, prompts, grammar, seed=seed, sampling=sampling, rebase=a_few)
+    return np.array(list(itertools.islice(new, max_tokens))).reshape(-1, len(prompts))
 
 
 @pytest.mark.parametrize(
@@ -331,8 +276,9 @@ def run(decoder, prompts, grammar, sampling, *, seed=0, max_tokens=60):
     [SamplingOptions(0), SamplingOptions(), SamplingOptions(5), SamplingOptions(1.3, 5, 0.9, 0.02)],
 )
 @pytest.mark.parametrize("grammar", [CountGrammar(2, 8), CountGrammar(20, 40)])
-def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar):
-    fast = run(decoder, PROMPTS, grammar, sampling)
+@pytest.mark.parametrize("reading", [PlainSteps, engine_of])
+def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar, reading):
+    fast = run(reading(decoder), PROMPTS, grammar, sampling)
     generator = torch.Generator().manual_seed(0)
     slow = np.array(list(slow_sample(decoder, PROMPTS, grammar, generator, sampling, 60)))
     assert np.array_equal(fast, slow)
@@ -349,7 +295,8 @@ class TellingGrammar(CountGrammar):
         return side_input(np.concatenate([bits, 0 * bits]).astype(np.int16))
 
 
-def test_guidance_leads_away_from_what_the_untold_rows_do():
+@pytest.mark.parametrize("reading", [PlainSteps, engine_of])
+def test_guidance_leads_away_from_what_the_untold_rows_do(reading):
     config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
     decoder, grammar = opinionated(config, seed=3, std=0.3), TellingGrammar(20, 40)
 
@@ -358,7 +305,7 @@ def test_guidance_leads_away_from_what_the_untold_rows_do():
         told, untold = decoder(ids.repeat(2, 1), side=side)
         return (told + 1.5 * (told - untold))[None]
 
-    fast = np.array(list(sampled(decoder, PROMPTS, grammar, rebase=a_few)))
+    fast = np.array(list(sampled(reading(decoder), PROMPTS, grammar, rebase=a_few)))
     generator = torch.Generator().manual_seed(0)
     slow = slow_sample(guided, PROMPTS, grammar, generator, SamplingOptions(), 60)
     assert np.array_equal(fast, np.array(list(slow)))
@@ -379,16 +326,17 @@ class MostlyForced(CountGrammar):
 def test_where_there_is_no_choice_the_decoder_is_asked_only_if_there_is_one_later(decoder):
     grammar, prompts, asked = MostlyForced(20, 20), [np.array([START])] * 2, []
 
-    def step(ids, cache, side):
-        asked.append(cache.length)
-        return decode_one(decoder, ids, cache, side)
+    class Watched(PlainSteps):
+        def read(self, ids, side=None, cache=None):
+            asked.append(ids.shape)
+            return super().read(ids, side, cache)
 
-    steps = sampled(decoder, prompts, grammar, step=step)
-    fast = np.array([next(steps) for _ in range(C - 1)])
+    new = sampled(Watched(decoder), prompts, grammar)
+    fast = np.array([next(new) for _ in range(C - 1)])
     generator = torch.Generator().manual_seed(0)
     slow = list(slow_sample(decoder, prompts, grammar, generator, SamplingOptions(), C - 1))
     assert np.array_equal(fast, slow)
-    assert asked == [1, 2, 3, 4, 5]  # nothing after the last choice
+    assert asked == [(2, 1), (2, 5)]  # the five at once, and nothing after the last choice
 
 
 def test_every_sample_is_grammatical_and_ends(decoder):
@@ -452,7 +400,7 @@ def test_it_yields_as_it_goes(decoder):
     state = grammar.start(1)
     grammar.advance(state, np.array([START]))
     endless = sample(
-        decoder,
+        PlainSteps(decoder),
         [np.array([START])],
         grammar,
         state,
@@ -462,13 +410,11 @@ def test_it_yields_as_it_goes(decoder):
     assert len(list(itertools.islice(endless, 5 * C))) == 5 * C
 
 
-def test_steps_kept_from_call_to_call_change_nothing(decoder):
-    grammar, steps = CountGrammar(20, 40), speed_up(copy.deepcopy(decoder))
-    for prompts in (PROMPTS, PROMPTS[:1], PROMPTS):
-        kept = sampled(decoder, prompts, grammar, rebase=a_few, step=steps)
-        assert np.array_equal(
-            np.array(list(kept)), run(decoder, prompts, grammar, SamplingOptions())
-        )
+@pytest.mark.parametrize("prompts", [[], [PROMPTS[0], np.array([], dtype=int)]])
+def test_an_empty_prompt_is_an_error(decoder, prompts):
+    new = sample(PlainSteps(decoder), prompts, CountGrammar(1, 2), None, generator=None)
+    with pytest.raises(ValueError, match="at least one token"):
+        next(new)
 
 
 def test_what_is_forgotten_takes_no_memory(decoder):

@@ -15,7 +15,7 @@ from model import threads
 from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
-from model.threads import TRIAL_EVERY, ThreadChooser, one_thread
+from model.threads import TRIAL_EVERY, ThreadChooser
 from training.optimizer import MuonAdamW
 
 ROOT = Path(__file__).parents[2]
@@ -76,15 +76,6 @@ def test_when_other_work_comes_or_goes_it_chooses_anew(clock):
     clock[0] += TRIAL_EVERY
     work(chooser, clock, quiet, 60)
     assert set(work(chooser, clock, quiet, 20)) == {4}
-
-
-@pytest.mark.usefixtures("four_threads")
-def test_sampling_works_with_one_thread_and_gives_the_others_back():
-    with one_thread():
-        assert torch.get_num_threads() == 1
-    with pytest.raises(KeyError), one_thread():
-        raise KeyError
-    assert torch.get_num_threads() == 4
 
 
 # None has a size that products or sums could take in whole blocks.

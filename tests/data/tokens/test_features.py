@@ -31,6 +31,7 @@ from generation.given import GivenPieces
 from generation.length import Length
 from generation.seeds import Seed, rewritten
 from model.config import DecoderConfig
+from model.decoding import PlainSteps
 from model.scoring import Row, token_nats
 from tests.data.batches.test_windows import split_of
 from tests.models import QUARTET, four_parts
@@ -622,7 +623,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
     start = guide.given.prompt
     goes_on = partial(rebase, context_length=context, vocabulary=QUARTET)
     new = model.sampling.sample(
-        decoder,
+        PlainSteps(decoder),
         [start],
         guide,
         guide.start(1),

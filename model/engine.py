@@ -1,0 +1,505 @@
+"""The decoder on a CPU, compiled: what `model/decoder.py` defines, as loops, without torch.
+
+Letters are those of `model/positions.py`. N tokens are read at once, of any rows: one of each is
+a step, many are prompts. All numbers are float32, and matrices are torch's: y = x W^T.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.compiled import compiled
+from common.interface import OCTAVE, PAD, SideInput
+from model.config import LONGEST, REACH, DecoderConfig
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+CHUNK = 64  # most tokens at once, so that what lies between layers stays in the processor's cache
+ZERO, ONE = np.float32(0), np.float32(1)
+
+
+class Shape(NamedTuple):
+    """What the loops must know of a config, as numbers."""
+
+    context_length: int
+    n_layer: int
+    n_attention: int
+    is_post: bool  # norms stand after residual sums
+    is_centered: bool  # LayerNorm
+    eps: np.float32  # of norms
+    qk_norm: bool
+    qk_eps: np.float32
+    activation: int  # of ACTIVATIONS
+    by_time: bool  # odd pairs turn by musical time
+    n_programs: int  # P, of the interval head; 0: there is none
+    n_pitches: int  # of a program
+    first_note: int
+    reach: int  # semitones
+    temperature: np.float32
+
+
+ACTIVATIONS = ("relu", "gelu", "squared_relu")
+
+
+class Weights(NamedTuple):
+    """The weights: A attention sub-layers, L feed-forward ones. Each norm has a gain and a bias."""
+
+    embedding: Floats  # (V, D)
+    side: Floats  # (S, D), of each column of bits
+    position: Floats  # (C, D), added to the embeddings, or (0, D)
+    angle: NDArray[np.float64]  # (d / 2,), by which pairs turn from place to place, or (0,)
+    attention_norm: Floats  # (A, 2, D)
+    qkv: Floats  # (A, 3 D, D)
+    mix: Floats  # (A, D, D), W_O
+    feed_norm: Floats  # (L, 2, D)
+    w_1: Floats  # (L, 4 D, D)
+    b_1: Floats  # (L, 4 D)
+    w_2: Floats  # (L, D, 4 D)
+    b_2: Floats  # (L, D)
+    norm: Floats  # (2, D), before the head
+    head: Floats  # (V, D)
+    interval: Floats  # (R, D), the interval head's table, or (0, D)
+
+
+class Window(NamedTuple):
+    """Ids to read, the latest at the right, and the side input beside them."""
+
+    ids: Ints  # (B, T); Pad is not read
+    bits: NDArray[np.int16]  # (B, T, S)
+    references: Ints  # (B, T, 2 P + SHARED_REFERENCES)
+    moves: Ints  # (B, T, P)
+    time: Ints  # (B, T)
+
+
+class Cache(NamedTuple):
+    """Keys and values of what was read; each row's first id has place 0."""
+
+    key: Floats  # (A, B, H, C, d)
+    value: Floats  # (A, B, H, C, d)
+    length: Ints  # (B,), how many ids of each row were read
+
+
+@compiled
+def read(shape: Shape, w: Weights, cache: Cache, window: Window) -> Floats:
+    """Read a window: return logits (B, V) of the id after each row, 0 where it ends with Pad."""
+    B, T = window.ids.shape
+    tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
+    last = np.zeros((B, w.embedding.shape[1]), np.float32)  # (B, D), what leaves the blocks
+    for begin in range(0, len(tokens), CHUNK):
+        some = tokens[begin : begin + CHUNK]
+        x = blocks(shape, w, cache, window, some)
+        for n in range(len(some)):
+            if some[n, 1] == T - 1:
+                add(last[some[n, 0]], x[n])
+    for n in range(len(tokens)):
+        cache.length[tokens[n, 0]] = tokens[n, 2] + 1
+    logits = product(last, w.head)
+    if shape.n_programs:
+        add_intervals(shape, product(last, w.interval), window, logits)
+    for b in range(B):
+        for v in range(logits.shape[1]):
+            logits[b, v] /= shape.temperature
+    return logits
+
+
+@compiled
+def find_tokens(ids: Ints, length: Ints, n_ids: int, context: int) -> Ints:
+    """Return (N, 3), the row, column and place of each id to read, row by row."""
+    tokens = np.empty((ids.size, 3), np.int64)
+    n = 0
+    for b in range(ids.shape[0]):
+        place = length[b]
+        for t in range(ids.shape[1]):
+            if ids[b, t] == PAD:
+                continue
+            if not 0 <= ids[b, t] < n_ids:
+                raise ValueError("an id that the vocabulary does not have")
+            if place >= context:
+                raise ValueError("more tokens than the context holds")
+            tokens[n, 0], tokens[n, 1], tokens[n, 2] = b, t, place
+            place += 1
+            n += 1
+    return tokens[:n]
+
+
+@compiled
+def blocks(shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints) -> Floats:
+    """Return what leaves the blocks and the last norm: tokens (N, 3) -> (N, D)."""
+    x = embed(w, window, tokens)  # (N, D)
+    cos, sin = angles(shape, w.angle, window.time, tokens)  # (N, d / 2)
+    for layer in range(shape.n_layer):
+        for a in range(layer * shape.n_attention, (layer + 1) * shape.n_attention):
+            h = x if shape.is_post else norm(shape, x, w.attention_norm[a])
+            qkv = product(h, w.qkv[a])  # (N, 3 D)
+            y = attend(shape, cache.key[a], cache.value[a], qkv, cos, sin, tokens)  # (N, D)
+            x = residual(shape, x, product(y, w.mix[a]), w.attention_norm[a])
+        h = x if shape.is_post else norm(shape, x, w.feed_norm[layer])
+        wide = product(h, w.w_1[layer])  # (N, 4 D)
+        activate(shape, wide, w.b_1[layer])
+        y = product(wide, w.w_2[layer])  # (N, D)
+        for n in range(len(y)):
+            add(y[n], w.b_2[layer])
+        x = residual(shape, x, y, w.feed_norm[layer])
+    return x if shape.is_post else norm(shape, x, w.norm)
+
+
+@compiled
+def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Floats:
+    """Return x + y, (N, D) both; x is changed. Where norms are last, they follow."""
+    for n in range(len(x)):
+        add(x[n], y[n])
+    return norm(shape, x, gain_and_bias) if shape.is_post else x
+
+
+@compiled
+def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
+    """Return the sum of all that is known of each token: (N, D)."""
+    x = np.zeros((len(tokens), w.embedding.shape[1]), np.float32)
+    for n in range(len(tokens)):
+        b, t, place = tokens[n]
+        add(x[n], w.embedding[window.ids[b, t]])
+        if len(w.position):
+            add(x[n], w.position[place])
+        for column in range(len(w.side)):
+            if window.bits[b, t, column]:
+                add(x[n], w.side[column])
+    return x
+
+
+@compiled
+def add(x: Floats, y: Floats) -> None:
+    """Add vector y to x."""
+    for i in range(len(x)):
+        x[i] += y[i]
+
+
+@compiled
+def angles(
+    shape: Shape, angle: NDArray[np.float64], time: Ints, tokens: Ints
+) -> tuple[Floats, Floats]:
+    """Return cosines and sines of the angle of each pair, (N, d / 2) each."""
+    cos = np.empty((len(tokens), len(angle)), np.float32)
+    sin = np.empty_like(cos)
+    for n in range(len(tokens)):
+        b, t, place = tokens[n]
+        for i in range(len(angle)):
+            moved = time[b, t] if shape.by_time and i % 2 else place
+            turned = np.float32(moved * angle[i])
+            cos[n, i], sin[n, i] = math.cos(turned), math.sin(turned)
+    return cos, sin
+
+
+@compiled
+def norm(shape: Shape, x: Floats, gain_and_bias: Floats) -> Floats:
+    """Return LayerNorm or RMSNorm of each row of x (N, D)."""
+    D = x.shape[1]
+    y = np.empty_like(x)
+    gain, bias = gain_and_bias
+    for n in range(len(x)):
+        total, square = ZERO, ZERO
+        if shape.is_centered:
+            for i in range(D):
+                total += x[n, i]
+        mean = np.float32(total / D)
+        for i in range(D):
+            square += (x[n, i] - mean) ** 2
+        scale = np.float32(1 / math.sqrt(square / D + shape.eps))
+        for i in range(D):
+            y[n, i] = (x[n, i] - mean) * scale * gain[i] + bias[i]
+    return y
+
+
+@compiled
+def product(x: Floats, w: Floats) -> Floats:
+    """Return x W^T: (N, I), (O, I) -> (N, O).
+
+    From four rows on, four rows and two outputs are summed at once, so that numbers which were
+    read are used more than once. The last of these may overlap with those before.
+    """
+    N, O, I = len(x), len(w), w.shape[1]  # noqa: E741
+    y = np.empty((N, O), np.float32)
+    if N < 4:
+        for o in range(O):
+            for n in range(N):
+                total = ZERO
+                for i in range(I):
+                    total += x[n, i] * w[o, i]
+                y[n, o] = total
+        return y
+    for begin in range(0, O, 2):
+        o = min(begin, max(O - 2, 0))
+        p = min(o + 1, O - 1)
+        w0, w1 = w[o], w[p]
+        for four in range(0, N, 4):
+            n = min(four, N - 4)
+            x0, x1, x2, x3 = x[n], x[n + 1], x[n + 2], x[n + 3]
+            y00 = y10 = y20 = y30 = y01 = y11 = y21 = y31 = ZERO
+            for i in range(I):
+                y00 += x0[i] * w0[i]
+                y10 += x1[i] * w0[i]
+                y20 += x2[i] * w0[i]
+                y30 += x3[i] * w0[i]
+                y01 += x0[i] * w1[i]
+                y11 += x1[i] * w1[i]
+                y21 += x2[i] * w1[i]
+                y31 += x3[i] * w1[i]
+            y[n, o], y[n + 1, o], y[n + 2, o], y[n + 3, o] = y00, y10, y20, y30
+            y[n, p], y[n + 1, p], y[n + 2, p], y[n + 3, p] = y01, y11, y21, y31
+    return y
+
+
+@compiled
+def activate(shape: Shape, x: Floats, bias: Floats) -> None:
+    """Turn x (N, 4 D) into f(x + b_1)."""
+    for n in range(len(x)):
+        for i in range(x.shape[1]):
+            x[n, i] += bias[i]
+            if shape.activation == 1:
+                x[n, i] *= np.float32(0.5 * (1 + math.erf(x[n, i] * math.sqrt(0.5))))
+            else:
+                x[n, i] = max(x[n, i], ZERO)
+                if shape.activation == 2:
+                    x[n, i] *= x[n, i]
+
+
+@compiled
+def attend(
+    shape: Shape,
+    key: Floats,
+    value: Floats,
+    qkv: Floats,
+    cos: Floats,
+    sin: Floats,
+    tokens: Ints,
+) -> Floats:
+    """Write keys and values into the cache, then attend to what each token's row has there.
+
+    Args:
+        shape: of the decoder.
+        key, value: (B, H, C, d), of this sub-layer.
+        qkv: (N, 3 D), changed in place.
+        cos, sin: (N, d / 2), or (N, 0).
+        tokens: (N, 3).
+
+    Returns:
+        (N, D), the heads side by side.
+    """
+    _, H, C, d = key.shape
+    y = np.zeros((len(qkv), H * d), np.float32)
+    score = np.empty(C, np.float32)
+    for n in range(len(qkv)):
+        b, _, place = tokens[n]
+        for h in range(H):
+            q = qkv[n, h * d : (h + 1) * d]
+            k = qkv[n, (H + h) * d : (H + h + 1) * d]
+            v = qkv[n, (2 * H + h) * d : (2 * H + h + 1) * d]
+            for each in (q, k):
+                if shape.qk_norm:
+                    to_unit(each, shape.qk_eps)
+                turn(each, cos[n], sin[n])
+            keys, values = key[b, h], value[b, h]  # (C, d)
+            for i in range(d):
+                keys[place, i], values[place, i] = k[i], v[i]
+                q[i] *= np.float32(1 / math.sqrt(d))
+            seen = score[: place + 1]
+            for s in range(len(seen)):
+                total = ZERO
+                for i in range(d):
+                    total += q[i] * keys[s, i]
+                seen[s] = total
+            softmax(seen)
+            head = y[n, h * d : (h + 1) * d]
+            for s in range(len(seen)):
+                for i in range(d):
+                    head[i] += seen[s] * values[s, i]
+    return y
+
+
+@compiled
+def to_unit(x: Floats, eps: np.float32) -> None:
+    """Bring a vector to RMS 1."""
+    square = ZERO
+    for i in range(len(x)):
+        square += x[i] * x[i]
+    scale = np.float32(1 / math.sqrt(square / len(x) + eps))
+    for i in range(len(x)):
+        x[i] *= scale
+
+
+@compiled
+def turn(x: Floats, cos: Floats, sin: Floats) -> None:
+    """Turn the pairs (x_i, x_{i + d/2}) of a vector."""
+    half = len(cos)  # 0: nothing turns
+    for i in range(half):
+        first, second = x[i], x[i + half]
+        x[i] = first * cos[i] - second * sin[i]
+        x[i + half] = second * cos[i] + first * sin[i]
+
+
+@compiled
+def softmax(x: Floats) -> None:
+    """Turn scores (S,) into weights that add up to 1."""
+    most, total = x[0], ZERO
+    for s in range(len(x)):
+        most = max(most, x[s])
+    for s in range(len(x)):
+        x[s] = math.exp(x[s] - most)
+        total += x[s]
+    scale = ONE / total
+    for s in range(len(x)):
+        x[s] *= scale
+
+
+@compiled
+def add_intervals(shape: Shape, by_row: Floats, window: Window, logits: Floats) -> None:
+    """Add the interval head's logits (`model/interval_head.py`) to those of notes.
+
+    Args:
+        shape: of the decoder.
+        by_row: (B, R), of the rows of the table: by steps, by pitch classes, of parallels.
+        window: of which the last column counts.
+        logits: (B, V), changed in place.
+    """
+    P, last = shape.n_programs, window.ids.shape[1] - 1
+    n_steps, n_classes = 2 * shape.reach + 2, OCTAVE + 1
+    classes_at = 3 * P * n_steps
+    parallels_at = classes_at + 3 * P * n_classes
+    for b in range(len(logits)):
+        references, moves = window.references[b, last], window.moves[b, last]
+        for p in range(P):
+            first = shape.first_note + p * shape.n_pitches - 1  # before the notes, from 1 up
+            for k in range(3):
+                # its own, its echo, the latest; the lowest, the lowest before, the tonic
+                stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
+                step_row = (k * P + p) * n_steps
+                class_row = classes_at + (k * P + p) * n_classes
+                for note in range(1, shape.n_pitches + 1):
+                    step = min(max(note - stepped, -shape.reach), shape.reach) + shape.reach
+                    step = step if stepped else n_steps - 1
+                    which = (note - classed) % OCTAVE if classed else n_classes - 1
+                    logits[b, first + note] += by_row[b, step_row + step]
+                    logits[b, first + note] += by_row[b, class_row + which]
+            for other in range(P):
+                note = references[p] + moves[other] - shape.n_pitches
+                if references[p] and moves[other] and 1 <= note <= shape.n_pitches:
+                    interval = (references[p] - references[other]) % OCTAVE
+                    logits[b, first + note] += by_row[b, parallels_at + p * OCTAVE + interval]
+
+
+class Engine:
+    """A decoder for sampling on a CPU, with a copy of its weights.
+
+    Args:
+        config: of the decoder.
+        weights: its `state_dict` as arrays.
+    """
+
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> None:
+        self.config = config
+        eps = np.float32(np.finfo(np.float32).eps)  # torch's of RMSNorm
+        programs = config.n_programs if config.has_interval_head else 0
+        self.shape = Shape(
+            config.context_length,
+            config.n_layer,
+            config.n_attention,
+            config.norm_position == "post",
+            config.norm == "layer",
+            np.float32(1e-5) if config.norm == "layer" else eps,
+            config.qk_norm,
+            eps,
+            ACTIVATIONS.index(config.activation),
+            config.positions == "rotary_time",
+            programs,
+            config.n_pitches,
+            config.first_note,
+            REACH,
+            np.float32(weights["temperature"]),
+        )
+        self.weights = gather(config, weights)
+
+    def read(
+        self,
+        ids: NDArray[np.integer[Any]],
+        side: SideInput[NDArray[Any]] | None = None,
+        cache: Cache | None = None,
+    ) -> tuple[Floats, Cache]:
+        """Read ids, as `Steps.read` (`model/decoding.py`) says."""
+        B, T = ids.shape
+        config, width = self.config, self.config.n_embd // self.config.n_head
+        if cache is None:
+            A = config.n_layer * config.n_attention
+            shape = (A, B, config.n_head, config.context_length, width)
+            # not zeros: nothing reads a place before it is written
+            keys, values = np.empty(shape, np.float32), np.empty(shape, np.float32)
+            cache = Cache(keys, values, np.zeros(B, np.int64))
+        if side is None:
+            none = np.zeros((B, T, 0), np.int64)
+            side = SideInput(none, none, none, np.zeros((B, T), np.int64))
+        if side.bits.shape[-1] != config.n_bits:
+            columns = side.bits.shape[-1]
+            raise ValueError(f"the side input has {columns} columns, not {config.n_bits}")
+        bits = np.ascontiguousarray(side.bits, np.int16)
+        others = (np.ascontiguousarray(array, np.int64) for array in side[1:])
+        window = Window(np.ascontiguousarray(ids, np.int64), bits, *others)
+        return read(self.shape, self.weights, cache, window), cache
+
+
+def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weights:
+    """Return the weights of a decoder as the loops take them; what it lacks is of no rows."""
+
+    def find(name: str, *shape: int, default: float = 0.0) -> Floats:
+        found = weights.get(name)
+        array = np.full(shape, default) if found is None else found
+        return np.ascontiguousarray(array, np.float32)
+
+    def norm_of(name: str) -> Floats:
+        return np.stack((find(f"{name}.weight", D, default=1), find(f"{name}.bias", D)))
+
+    D = config.n_embd
+    layers = [f"blocks.{number}" for number in range(config.n_layer)]
+    feeds = [f"{layer}.feed_forward" for layer in layers]
+    attentions = [
+        f"{layer}.attention.{number}" for layer in layers for number in range(config.n_attention)
+    ]
+    position, angle = positions(config)
+    return Weights(
+        embedding=find("embedding.weight"),
+        side=np.ascontiguousarray(find("side.weight", D, 0).T),
+        position=find("positions.table") if config.positions == "learned" else position,
+        angle=angle,
+        attention_norm=np.stack([norm_of(f"{name}.norm") for name in attentions]),
+        qkv=np.stack([find(f"{name}.layer.w_qkv.weight") for name in attentions]),
+        mix=np.stack([find(f"{name}.layer.w_o.weight") for name in attentions]),
+        feed_norm=np.stack([norm_of(f"{name}.norm") for name in feeds]),
+        w_1=np.stack([find(f"{name}.layer.w_1.weight") for name in feeds]),
+        b_1=np.stack([find(f"{name}.layer.w_1.bias", 4 * D) for name in feeds]),
+        w_2=np.stack([find(f"{name}.layer.w_2.weight") for name in feeds]),
+        b_2=np.stack([find(f"{name}.layer.w_2.bias", D) for name in feeds]),
+        norm=norm_of("norm"),
+        head=find("head.weight"),
+        interval=find("interval_head.table.weight", 0, D),
+    )
+
+
+def positions(config: DecoderConfig) -> tuple[Floats, NDArray[np.float64]]:
+    """Return what is added at each place, (C, D) or (0, D), and pairs' angles (`Weights`)."""
+    D, width = config.n_embd, config.n_embd // config.n_head
+    none = np.zeros((0, D), np.float32), np.zeros(0)
+    if config.positions == "rotary":
+        return none[0], 10000.0 ** (-np.arange(0, width, 2) / width)
+    if config.positions == "rotary_time":
+        pair = np.arange(width // 4)
+        by_time = 2 * np.pi / (2 * (LONGEST / 2) ** (pair / max(len(pair) - 1, 1)))
+        by_turns = np.stack((10000.0 ** (-pair / len(pair)), by_time), axis=1)
+        return none[0], by_turns.ravel().astype(np.float32).astype(np.float64)
+    if config.positions == "sinusoidal":
+        angle = 10000.0 ** (-np.arange(0, D, 2) / D) * np.arange(config.context_length)[:, None]
+        angle = angle.astype(np.float32)
+        return np.stack((np.sin(angle), np.cos(angle)), axis=2).reshape(-1, D), none[1]
+    return none

@@ -1,0 +1,164 @@
+"""The compiled decoder against the definition: logits, pieces, and what it refuses."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.interface import PAD, SHARED_REFERENCES, SideInput
+from generation.compose import compose
+from generation.defaults import model_path
+from generation.length import Length
+from generation.model import load
+from model.config import DecoderConfig, SamplingOptions
+from model.decoding import PlainSteps, engine_of, right_aligned
+from tests.tensors import configs, opinionated, side_input
+
+ROOT = Path(__file__).parents[2]
+V, C = 40, 18
+
+
+def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:
+    """A side input that a decoder may have beside ids (B, T), one column in four set."""
+    if not config.side_blocks:
+        return None
+    P, N = config.n_programs, config.n_pitches
+    bits = rng.random((*ids.shape, config.n_bits)) < 0.25
+    references = rng.integers(-N, N + 1, (*ids.shape, 2 * P + SHARED_REFERENCES if P else 0))
+    moves = rng.integers(-N, 2 * N, (*ids.shape, P))
+    time = rng.integers(0, 500, ids.shape)
+    is_token = (ids != PAD)[..., None]
+    there = (its.clip(min=0) * is_token for its in (references, moves))
+    return SideInput((bits * is_token).astype(np.int16), *there, time * is_token[..., 0])
+
+
+def assert_equal(decoder, prompts, widths, rng):
+    """Read prompts, then windows of these widths, in which a row may be over, both ways."""
+    plain, engine = PlainSteps(decoder), engine_of(decoder)
+    ids, caches = right_aligned(prompts), [None, None]
+    is_over = np.zeros(len(prompts), dtype=bool)
+    for width in (*widths, 0):
+        side = random_side(decoder.config, ids, rng)
+        expected, caches[0] = plain.read(ids, side, caches[0])
+        logits, caches[1] = engine.read(ids, side, caches[1])
+        assert np.abs(logits - expected)[~is_over].max(initial=0) < 1e-4
+        ids = rng.integers(1, decoder.config.vocabulary_size, (len(prompts), width))
+        is_over |= rng.random(len(prompts)) < 0.1
+        ids[is_over] = PAD
+
+
+@given(configs(V, C), st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_the_engine_is_the_plain_decoder(config, lengths, seed):
+    """Any config, prompts of like or different lengths, to the end of the context."""
+    rng = np.random.default_rng(seed)
+    decoder = opinionated(config, seed, std=0.3)
+    for weight in decoder.parameters():
+        weight.data += 0.1 * torch.randn_like(weight)  # biases and gains, too
+    decoder.temperature.fill_(1.3)
+    prompts = [rng.integers(1, V, length) for length in lengths]
+    assert_equal(decoder, prompts, [1, 3, 1, 1, C - 6 - max(lengths)], rng)
+
+
+@pytest.mark.parametrize("name", ["bach", "folk", "pop"])
+def test_the_models_that_ship_give_the_plain_logits(name):
+    rng = np.random.default_rng(0)
+    decoder = load(model_path(name)).decoder
+    for batch in (1, 3, 8, 64):
+        lengths = rng.integers(1, 8, batch)
+        prompts = [rng.integers(1, decoder.config.vocabulary_size, length) for length in lengths]
+        assert_equal(decoder, prompts, [1, 2, 1], rng)
+
+
+@pytest.mark.parametrize("name", ["bach", "folk", "pop"])
+def test_the_models_that_ship_write_the_plain_pieces(name):
+    model = load(model_path(name))
+    pieces = []
+    for steps in (model.steps, PlainSteps(model.decoder)):
+        object.__setattr__(model, "steps", steps)
+        written = compose(model, length=Length(bars=2), sampling=SamplingOptions(0), samples=2)
+        pieces.append([piece.ids.tolist() for piece in written])
+    assert pieces[0] == pieces[1]
+
+
+def test_a_prompt_read_at_once_is_the_prompt_read_in_parts():
+    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C)
+    engine = engine_of(opinionated(config, seed=3, std=0.3))
+    ids = np.random.default_rng(0).integers(1, V, (9, C))  # more tokens than are read at once
+    whole, _ = engine.read(ids)
+    for width in (1, 5):
+        cache = None
+        for begin in range(0, C, width):
+            logits, cache = engine.read(ids[:, begin : begin + width], cache=cache)
+        assert np.abs(logits - whole).max() < 1e-5
+
+
+def test_what_cannot_be_read_leaves_the_cache_as_it_was():
+    config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
+    engine = engine_of(opinionated(config, seed=3, std=0.3))
+
+    def beside(ids, columns=3):
+        return side_input(np.ones((*ids.shape, columns), dtype=np.int16))
+
+    ids = np.full((2, C), 5)
+    ids[1, :4] = PAD
+    _, cache = engine.read(ids, beside(ids))
+    lengths = cache.length.tolist()
+    assert lengths == [C, C - 4]
+    one = np.array([[PAD], [7]])
+    with pytest.raises(ValueError, match="more tokens than the context holds"):
+        engine.read(one[::-1], beside(one), cache)
+    for wrong in (-1, V):
+        with pytest.raises(ValueError, match="an id that the vocabulary does not have"):
+            engine.read(np.array([[PAD], [wrong]]), beside(one), cache)
+    for side in (None, beside(one, 2)):
+        with pytest.raises(ValueError, match=r"side input has [02] columns, not 3"):
+            engine.read(one, side, cache)
+    assert cache.length.tolist() == lengths
+    engine.read(one, beside(one), cache)  # a row that is over may be full
+    assert cache.length.tolist() == [C, C - 3]
+
+
+AS_PYTHON = """
+import numpy as np
+from model.config import DecoderConfig
+from model.decoding import PlainSteps, engine_of
+from model.engine import read
+from tests.tensors import opinionated
+assert type(read).__name__ == "function"
+decoder = opinionated(DecoderConfig(9, n_layer=1, n_head=2, n_embd=8), seed=3, std=0.3)
+ids = np.array([[0, 5, 3], [2, 7, 8], [0, 0, 4], [0, 3, 3], [1, 1, 1]])
+expected, _ = PlainSteps(decoder).read(ids)
+logits, _ = engine_of(decoder).read(ids)
+print(np.abs(logits - expected).max())
+"""
+
+
+def test_without_the_compiler_it_is_the_same_in_python():
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", AS_PYTHON]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert not done.stderr
+    assert float(done.stdout) < 1e-5
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_anew(tmp_path):
+    """A file stands where the folder beside the source would be, and where the user's would."""
+    (tmp_path / "twice.py").write_text(
+        "from common.compiled import compiled\n@compiled\ndef twice(x):\n    return 2 * x\n"
+    )
+    for name in ("__pycache__", "home"):
+        (tmp_path / name).write_text("")
+    no_folder = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    environment = {**os.environ, **no_folder, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", "from twice import twice; print(twice(4))"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("8\n", "")
+    assert {path.name for path in tmp_path.iterdir()} == {"twice.py", "__pycache__", "home"}
