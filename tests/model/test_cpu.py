@@ -72,11 +72,16 @@ def test_speeding_up_keeps_names_weights_and_mode_and_can_be_done_twice():
 
 
 def test_without_a_piece_the_plain_one_stays():
+    """But for products, whose gradients must not depend on the number of threads."""
     config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, dropout=0.1)
     plain = opinionated(config, seed=0, std=0.3)
-    before = [type(module) for module in plain.modules()]
+
+    def kinds():
+        return [type(each) for each in plain.modules() if not isinstance(each, nn.Linear)]
+
+    before = kinds()
     speed_up(plain, without=PIECES)
-    assert [type(module) for module in plain.modules()] == before
+    assert kinds() == before
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
