@@ -98,7 +98,7 @@ def command_line() -> argparse.ArgumentParser:
         metavar="FILE",
         type=model_path,
         help="the model.safetensors of a training run, or the name of one in models/\n"
-        "(default: the better of models/bach.safetensors and those in runs/bach, on the\n"
+        "(default: models/bach.safetensors, or one in runs/bach that is better on the\n"
         "same held-out pieces)",
     )
     _add_seed(parser)
@@ -246,7 +246,7 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "how bold the choices are",
-        "By default as suits the model, which was found when it had learned.",
+        "By default as suits the model.",
     )
     for option, kind, metavar, text in (
         (

@@ -94,7 +94,7 @@ class Chorale(ConstrainedGrammar):
             mask[[*may_stand, words.first(Kind.PAD)]] = True  # Pad where the piece is over
         self.step = 0
 
-    def begin(self, prompt: Ids, batch: int) -> ConstrainedState:
+    def after(self, prompt: Ids, batch: int) -> ConstrainedState:
         """Return the state of so many rows after a prompt."""
         state = self.start(batch)
         for token in prompt[1:]:
@@ -245,7 +245,7 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
     """(seconds, peak memory in MB so far) of each tenth of a piece of so many bars, one call."""
     chorale = Chorale(words, bars)
     prompt = chorale_start(words)
-    state = chorale.begin(prompt, batch=1)
+    state = chorale.after(prompt, batch=1)
     new = sample(
         engine_of(decoder),
         [prompt],

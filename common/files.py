@@ -35,7 +35,8 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
         _sync(temporary)
         temporary.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk's has none
+        if error.errno and not error.filename:  # as of a full disk
+            error.filename = str(path)
         raise
     finally:
         temporary.unlink(missing_ok=True)

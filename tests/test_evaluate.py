@@ -10,13 +10,13 @@ import torch
 
 import evaluate
 import generate
+from data.extremes import note_density
 from data.midi.io import read_midi, write_midi
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from evaluation import command, samples
 from evaluation.command import ATTENTION_TOKENS
 from evaluation.likelihood import EvaluationSet, measure_likelihood
-from evaluation.metrics import note_density
 from generation.model import corpus_of
 from model.serialization import save_model_file
 from rendering.attention_map import draw_attention

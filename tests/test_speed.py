@@ -18,7 +18,7 @@ def test_the_chorale_is_four_voices_in_quarter_notes():
     decoder = speed.random_decoder(words, width=8)
     chorale = speed.Chorale(words, bars=3)
     prompt = speed.chorale_start(words)
-    state = chorale.begin(prompt, batch=2)
+    state = chorale.after(prompt, batch=2)
     generator = torch.Generator().manual_seed(0)
     steps = sample(engine_of(decoder), [prompt] * 2, chorale, state, generator=generator)
     new = np.stack(list(steps), axis=1)
