@@ -98,8 +98,8 @@ def command_line() -> argparse.ArgumentParser:
         metavar="FILE",
         type=model_path,
         help="the model.safetensors of a training run, or the name of one in models/\n"
-        "(default: models/bach.safetensors, or one in runs/bach that is better on the\n"
-        "same held-out pieces)",
+        "(default: models/bach.safetensors, or one in runs/bach that is better on\n"
+        "the same held-out pieces)",
     )
     _add_seed(parser)
     _add_given_notes(parser)
