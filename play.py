@@ -43,8 +43,8 @@ def command_line() -> argparse.ArgumentParser:
         metavar="FILE",
         type=model_path,
         help="a model.safetensors to begin with, or the name of one in models/\n"
-        "(default: the better of models/bach.safetensors and those in runs/bach, on the\n"
-        "same held-out pieces)",
+        "(default: models/bach.safetensors, or one in runs/bach that is better on\n"
+        "the same held-out pieces)",
     )
     parser.add_argument(
         "--port",
