@@ -45,7 +45,7 @@ GRIDS = (
     *(Grid(), Grid(24), Grid(meter=(4, 4)), SECONDS, Grid(10, "seconds")),
     *(Grid(steps) for steps in (1, 2, 3, 5, 7, 11, 100, 960)),
     *(Grid(steps, meter=meter) for steps in (4, 7, 24) for meter in ((2, 4), (3, 4), (6, 8))),
-    Grid(parts=(Part("Piano", 0), Part("Violin", 40)), meter=(4, 4)),
+    Grid(parts=(Part("Piano", 0), Part("Fiddle", 40)), meter=(4, 4)),
 )
 LIMIT_SECONDS = (120.0, 20.0)  # for an attack, for reading a MIDI file
 READ, SILENT = "read", "read, without notes"
