@@ -123,7 +123,7 @@ def with_foreign_grid(message: Json, rng: np.random.Generator, page: Page) -> Js
     match int(rng.integers(4)):
         case 0:
             piece["steps"] = int(rng.choice([1, 7, 24, 96, 480, 1000]))
-            piece["bars"] = [[4, 4, 4 * min(piece["steps"], 96)]] * len(piece["bars"])
+            piece["bars"] = [[4, 4, 4 * min(piece["steps"], 96)]] * len(piece.get("bars", ()))
         case 1:
             piece["grid"] = str(rng.choice(["beats", "seconds"]))
         case 2:
