@@ -58,11 +58,9 @@ def bar_repetition(score: Score) -> float:
     They are equal if they have the same notes at the same places. It is 1 / bars where none comes
     again, 1 where all are the same; 0 without notes.
     """
-    onset, starts = score.notes["onset"].astype(np.int64), score.bar_starts
-    bar = np.searchsorted(starts, onset, side="right") - 1
-    place = onset - starts[bar]
+    bar, place = score.bar_positions
     notes = np.column_stack([place, *(score.notes[n] for n in ("program", "pitch", "duration"))])
-    begins = np.searchsorted(bar, np.arange(len(starts)))
+    begins = np.searchsorted(bar, np.arange(len(score.bars) + 1))
     bars = [notes[a:b].tobytes() for a, b in pairwise(begins) if b > a]
     counts = np.array([*Counter(bars).values()])
     return float((counts**2).sum() / max(counts.sum(), 1) ** 2)

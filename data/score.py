@@ -162,6 +162,13 @@ class Score:
         return offsets(self.bars["length"])
 
     @property
+    def bar_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(N,) the index of the bar each note begins in, and (N,) the step in that bar."""
+        onset, starts = self.notes["onset"].astype(np.int64), self.bar_starts
+        bar = np.searchsorted(starts, onset, side="right") - 1
+        return bar, onset - starts[bar]
+
+    @property
     def has_upbeat(self) -> bool:
         """Whether the first bar is shorter than its meter says."""
         if not len(self.bars):

@@ -73,10 +73,10 @@ def fit_sampling(
         if written is None:
             distances.append(np.inf)
             continue
-        distances.append(distance(beginnings, _values(written, MEASURES)))
-        for name, each in _values(written, FIRST_MEASURES).items():
-            low, high = usual[name]
-            is_usual = (each >= low) & (each <= high)  # not if NaN
+        values = _values(written, MEASURES)
+        distances.append(distance(beginnings, values))
+        for name, (low, high) in usual.items():
+            is_usual = (values[name] >= low) & (values[name] <= high)  # not if NaN
             distances[-1] += max(0.0, USUAL[1] - USUAL[0] - float(is_usual.mean()))
     best = int(np.argmin(distances))
     return CANDIDATES[best] if np.isfinite(distances[best]) else None

@@ -98,7 +98,7 @@ def groove_consistency(score: Score) -> float:
     counts bars after the last onset, in which notes only sustain, and an empty one after a note
     that ends with its bar.) NaN without such bars.
     """
-    bar, position = _bar_positions(score)
+    bar, position = score.bar_positions
     lengths = score.bars["length"]
     common, counts = _in_common(bar, position[:, None], len(lengths), distances=1)
     distance = (counts[:-1] + counts[1:] - 2 * common[0]) / lengths[:-1]
@@ -112,7 +112,7 @@ def bar_similarity(score: Score) -> float:
     if their place in the bar, program, pitch and duration are, drums too. It is the bar similarity
     of Yu et al. 2022, "Museformer". NaN if all pairs are empty or time is not counted in beats.
     """
-    bar, position = _bar_positions(score)
+    bar, position = score.bar_positions
     notes, bars = score.notes, len(score.bars)
     items = np.column_stack([position, notes["program"], notes["pitch"], notes["duration"]])
     common, counts = _in_common(bar, items, bars, distances=MAX_BAR_DISTANCE)
@@ -185,13 +185,6 @@ def _covered(onset: NDArray[np.int64], end: NDArray[np.int64], group: NDArray[np
     onset, end = (onset + shift)[order], (end + shift)[order]
     silent_from = np.maximum.accumulate(np.append(0, end[:-1]))
     return int(np.maximum(end - np.maximum(onset, silent_from), 0).sum())
-
-
-def _bar_positions(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (N,) the index of the bar each note begins in, and (N,) the step in that bar."""
-    onset, starts = score.notes["onset"].astype(np.int64), score.bar_starts
-    bar = np.searchsorted(starts, onset, side="right") - 1
-    return bar, onset - starts[bar]
 
 
 def _in_common(

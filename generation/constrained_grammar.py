@@ -184,7 +184,8 @@ class ConstrainedGrammar:
             rules.append((before, final_triad.narrow))
             if self.given.bars:
                 rules.append((_BEFORE_NOTE | _BEFORE_DURATION, Seams(self.given).narrow))
-            rules.append((_BEFORE_NOTE, ranges.narrow))
+            if constraints.ranges:
+                rules.append((_BEFORE_NOTE, ranges.narrow))
         if self._avoid:
             rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._avoid.narrow))
         rules.append((_BEFORE_POSITION | _BEFORE_NOTE, self._leave_end_alone))

@@ -37,6 +37,8 @@ from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor, RunLogger
 
+FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
+
 
 class StepProgress(TQDMProgressBar):
     """A progress bar that counts the steps of the run, since there are no epochs."""
@@ -85,9 +87,6 @@ class Threads(Callback):
     def on_train_end(self, *_: Any) -> None:
         """Give torch its threads back."""
         self.chooser.stop()
-
-
-FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
 
 
 class SaveRunConfig(SaveConfigCallback):

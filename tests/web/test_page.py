@@ -118,6 +118,16 @@ def play_three(tab):
         tab.click(f'[data-pitch="{pitch}"]')
 
 
+def go_on_by_the_third(tab):
+    """Three notes, a bar after them in C major, and of its variations the third."""
+    play_three(tab)
+    tab.choose("#s-bars", "1")
+    tab.choose("#s-key", "C major")
+    tab.click("[data-how=continue]")
+    tab.until("etude.session.now.variations")
+    tab.click(".variation:nth-child(3)")
+
+
 def type_in(tab, text):
     """Types notes."""
     tab.choose("#text", text)
@@ -286,12 +296,7 @@ def test_an_answer_that_comes_too_late_is_not_shown(tab, monkeypatch):
 
 def test_the_session_is_there_again_after_a_reload(tab, address):
     shown = "JSON.stringify([etude.piece(), etude.session.at, etude.session.states.length])"
-    play_three(tab)
-    tab.choose("#s-bars", "1")
-    tab.choose("#s-key", "C major")
-    tab.click("[data-how=continue]")
-    tab.until("etude.session.now.variations")
-    tab.click(".variation:nth-child(3)")
+    go_on_by_the_third(tab)
     tab.click("#undo")
     there = tab.ask(shown)
     time.sleep(0.3)  # as nobody is quicker
@@ -516,12 +521,7 @@ def test_rewriting_says_that_ones_own_notes_were_there(tab):
 
 def test_a_link_brings_the_session_back_and_goes_on_the_same(tab, address):
     shown = "JSON.stringify([etude.piece(), etude.session.now.chosen, etude.session.at])"
-    play_three(tab)
-    tab.choose("#s-bars", "1")
-    tab.choose("#s-key", "C major")
-    tab.click("[data-how=continue]")
-    tab.until("etude.session.now.variations")
-    tab.click(".variation:nth-child(3)")
+    go_on_by_the_third(tab)
     tab.click("#copy-link")
     link = tab.until("location.hash.length > 3 && location.href")
     there = json.loads(tab.ask(shown))
