@@ -36,7 +36,7 @@ from data.corpus.survey import Survey
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, parse_events, read_midi
 from data.midi.quantize import MidiError, score_from_events
-from data.midi.repair import extent, track_bytes
+from data.midi.repair import track_bytes, walk
 from data.score import SECONDS, Grid, Part, Score, canonical
 from data.tokens.tokenizer import decode, encode
 
@@ -83,7 +83,7 @@ def misjudged(content: bytes, grid: Grid) -> str | None:
 
 def misread(content: bytes) -> str | None:
     """Say which notes another program reads otherwise; None where it reads the same, or nothing."""
-    if not all(extent(body)[1] for _, body in track_bytes(content)):
+    if not all(walk(body).is_whole for _, body in track_bytes(content)):
         return None  # after a broken event each program guesses
     notes = sorted(map(tuple, parse_events(content, "once more").notes.tolist()))
     try:

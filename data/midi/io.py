@@ -19,7 +19,7 @@ from common.files import write_atomically
 from data.instrument_names import instrument_name
 from data.midi.events import MAX_FILE_BYTES, Events
 from data.midi.quantize import MidiError, score_from_events
-from data.midi.repair import LAST_TICK, clipped, has_late_events, repaired
+from data.midi.repair import LAST_TICK, clipped, has_late_events, repaired, without_escapes
 from data.score import DRUMS, Grid, GridChanges, Score
 
 MAX_NOTES = 300_000  # of a file
@@ -82,7 +82,7 @@ def parse_events(content: bytes, path: str) -> Events:
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
     if has_late_events(content):
         raise MidiError(f"{path}: goes on beyond tick {LAST_TICK:,}")
-    over = 0
+    content, over = without_escapes(content), 0
     try:
         try:
             file = _parsed(content)

@@ -1,9 +1,9 @@
-"""What symusic reads wrongly: notes without end, times beyond its ticks, data bytes over 127."""
+"""What symusic reads wrongly: notes without end, times beyond its ticks, escapes, high data bytes."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import symusic
@@ -19,6 +19,7 @@ _MOST_ENDS = 2**19  # that are put in: each takes 64 bytes, and hundreds while i
 LAST_TICK = 2**31 - _LATE - 1  # symusic counts to 2^31, and late ends are put in after the last
 _LONG_DELTAS = re.compile(rb"[\x80-\xff]{2,3}[\x00-\x7f]")  # and other bytes that look like one
 _DATA_BYTES = {0xC0: 1, 0xD0: 1}  # of a channel's messages; the others have 2
+_MESSAGE, _ESCAPE, _META = 0xF0, 0xF7, 0xFF  # status bytes of what has a length
 
 
 def repaired(content: bytes) -> symusic.Score | None:
@@ -64,7 +65,7 @@ def _with_late_ends(content: bytes, pitches: NDArray[np.int64], each: int) -> sy
     late = nothing + _LONGEST_DELTA + nothing + _LONGEST_DELTA + ends.tobytes()
     parts = [content[:14]]
     for length, body in track_bytes(content):
-        if not body.endswith(_END_OF_TRACK) and len(body) == length and extent(body)[1]:
+        if not body.endswith(_END_OF_TRACK) and len(body) == length and walk(body).is_whole:
             body += b"\0" + _END_OF_TRACK  # which is missing
         if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
             return None
@@ -111,7 +112,24 @@ def has_late_events(content: bytes) -> bool:
     longest = sum(2 ** (7 * len(delta)) for delta in _LONG_DELTAS.findall(content))
     if longest + len(content) * 2**14 < LAST_TICK:
         return False
-    return any(extent(body)[0] >= LAST_TICK for _, body in track_bytes(content))
+    return any(walk(body).last_tick >= LAST_TICK for _, body in track_bytes(content))
+
+
+def without_escapes(content: bytes) -> bytes:
+    """Return a MIDI file with each escape (F7, a length, bytes to send) made a message (F0).
+
+    symusic takes an escape's length for the next event's delta, and its bytes for events. Most
+    files have no byte F7; a track that has some is read up to the last.
+    """
+    if _ESCAPE not in content:
+        return content
+    mended, at = bytearray(content), 14
+    for _, body in track_bytes(content):
+        at += _CHUNK_HEAD
+        for escape in walk(body[: body.rfind(_ESCAPE) + 1]).escapes:
+            mended[at + escape] = _MESSAGE
+        at += len(body)
+    return bytes(mended)
 
 
 def clipped(content: bytes) -> tuple[bytes, int]:
@@ -121,39 +139,51 @@ def clipped(content: bytes) -> tuple[bytes, int]:
     """
     parts, count = [content[:14]], 0
     for length, body in track_bytes(content):
-        _, is_whole, over = extent(body)
-        if not is_whole:
+        found = walk(body)
+        if not found.is_whole:
             return content, 0
         mended = bytearray(body)
-        for at in over:
+        for at in found.over:
             mended[at] = 127
         parts += [b"MTrk", length.to_bytes(4, "big"), bytes(mended)]
-        count += len(over)
+        count += len(found.over)
     return b"".join(parts), count
 
 
-def extent(body: bytes) -> tuple[int, bool, list[int]]:
-    """Return the tick of a track's last event, whether that is whole, and where data exceed 127."""
+class Walk(NamedTuple):
+    """What is met where a track is read event by event."""
+
+    last_tick: int
+    is_whole: bool  # so is the last event
+    over: list[int]  # where data bytes over 127 stand
+    escapes: list[int]  # where F7 begins an event
+
+
+def walk(body: bytes) -> Walk:
+    """Read a track's events one after the other, as far as they can be read."""
     at = tick = status = 0
     over: list[int] = []
+    escapes: list[int] = []
     try:
         while at < len(body):
             delta, at = _number(body, at)
             tick += delta
             if body[at] >= 0x80:
                 status, at = body[at], at + 1
-            elif status >= 0xF0:  # which nothing may follow without a status of its own
-                return tick, False, over
-            if status >= 0xF0:  # a system message: its length comes before it
-                length, at = _number(body, at + (status == 0xFF))
+                if status == _ESCAPE:
+                    escapes.append(at - 1)
+            elif status >= _MESSAGE:  # which nothing may follow without a status of its own
+                return Walk(tick, False, over, escapes)
+            if status >= _MESSAGE:  # a system message: its length comes before it
+                length, at = _number(body, at + (status == _META))
                 at += length
             else:
                 data = range(at, at + _DATA_BYTES.get(status & 0xF0, 2))
                 over += [place for place in data if body[place] > 127]
                 at = data.stop
     except IndexError:  # cut short
-        return tick, False, over
-    return tick, at == len(body), over
+        return Walk(tick, False, over, escapes)
+    return Walk(tick, at == len(body), over, escapes)
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:

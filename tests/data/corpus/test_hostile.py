@@ -102,10 +102,13 @@ def rows(score):
         one()[:-4].replace(struct.pack(">I", len(NOTES) + 4), struct.pack(">I", len(NOTES))),
         one(meta(0x58, b"\xff\x00\x18\x08")),  # bars of 1,020 beats
         midi(track(on(60, velocity=200) + off(60) + on(64) + off(64))),  # players clip it
+        one(b"\0\xf7" + ticks(200) + on(72) * 50),  # bytes to send, of a known number
+        one(b"\0\xf0\2\x43\x12\0\xf7" + ticks(161) + on(72) * 40 + b"\xf7"),
     ],
     ids=[
         *("plain", "key", "name", "off without on", "on without off", "empty track", "type 2"),
         *("garbage after", "no end of track", "long bars", "data byte over 127"),
+        *("escape", "message in two packets"),
     ],
 )
 def test_what_does_not_matter_is_no_obstacle(read, content):
