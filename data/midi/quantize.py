@@ -256,7 +256,10 @@ def _bars(
     is_line = is_bar.copy()
     is_line[closing] = True
 
-    begins = exact[is_line]
+    # where lines fall on one step the last begins a bar, but its time is that of the first
+    is_first = (np.diff(steps, prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(exact)), 0))
+    begins = exact[first][is_line]
     seconds = _seconds(joined, begins, piece[is_line])
     with np.errstate(divide="ignore", invalid="ignore"):  # between pieces; not kept
         beats = np.diff(begins, append=0) / ticks_per_beat[is_line]

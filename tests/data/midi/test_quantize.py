@@ -17,7 +17,7 @@ from data.midi.quantize import (
     refusals,
     score_from_events,
 )
-from data.score import SECONDS
+from data.score import SECONDS, Grid
 from tests.music import BOTH, GRID, random_score, scores
 
 TICKS = 480  # a quarter note
@@ -82,6 +82,14 @@ def test_a_tempo_that_changes_within_a_bar_keeps_the_bar_as_long(tmp_path):
     score = read_both(midi_file(tmp_path / "mid-bar.mid", notes=notes, tempi=tempi))
     assert score.tempo_bpm.tolist() == [80, 60]
     assert score.step_seconds(48) == pytest.approx(3.0)
+
+
+def test_bars_shorter_than_a_step_leave_the_bar_before_its_tempo(tmp_path):
+    tempi = [(0, 300_000), (4 * TICKS, 600_000)]
+    meters = [(0, 4, 2), (4 * TICKS, 9, 7)]  # 4/4, then 9/128: four begin within a quarter note
+    notes = [(0, TICKS, 60), (4 * TICKS, 5 * TICKS, 62), (7 * TICKS, 8 * TICKS, 64)]
+    score = read_both(midi_file(tmp_path / "a.mid", notes=notes, meters=meters, tempi=tempi), Grid(1))
+    assert score.tempo_bpm.tolist() == [200, 100, 100, 100, 100]
 
 
 def test_a_change_of_meter_is_kept_even_where_bars_stay_as_long(tmp_path):
