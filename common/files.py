@@ -1,6 +1,7 @@
 """Files and folders that are never half-written."""
 
 import dataclasses
+import errno
 import json
 import math
 import os
@@ -17,6 +18,18 @@ import psutil
 
 UNFINISHED = ".unfinished"  # in the name of what is being written
 NOT_JSON = {"json": False}  # metadata of a dataclass field that `write_json` leaves out
+_OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # whose errors name no file
+
+
+@contextmanager
+def disk_errors_name(path: str | Path) -> Iterator[None]:
+    """Put `path` into the error of a full or broken disk that a block raises without any."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _OF_A_DISK and not error.filename:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager
@@ -31,13 +44,10 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
     try:
-        yield temporary
-        _sync(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        if error.errno and not error.filename:  # as of a full disk
-            error.filename = str(path)
-        raise
+        with disk_errors_name(path):
+            yield temporary
+            _sync(temporary)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -56,9 +66,10 @@ def replace_folder(path: Path) -> Iterator[Path]:
     shutil.rmtree(temporary, ignore_errors=True)  # of a killed process that had our number
     temporary.mkdir()
     try:
-        yield temporary
-        with ThreadPoolExecutor() as threads:  # the disk is asked once for all
-            list(threads.map(_sync, [*temporary.rglob("*"), temporary]))
+        with disk_errors_name(path):
+            yield temporary
+            with ThreadPoolExecutor() as threads:  # the disk is asked once for all
+                list(threads.map(_sync, [*temporary.rglob("*"), temporary]))
         if _identity(path) != before:
             return
         if path.is_dir():

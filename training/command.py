@@ -5,6 +5,7 @@ import logging
 import platform
 import signal
 import sys
+import threading
 import warnings
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveCon
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
+from common.files import disk_errors_name
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from evaluation.fit_sampling import fit_sampling
@@ -156,6 +158,7 @@ class EtudeCLI(LightningCLI):
             if folder != Path(config.run):
                 rank_zero_only(say)(f"{config.run} holds another run, so this one goes to {folder}")
             config.run = str(folder)
+        self.held.enter_context(disk_errors_name(config.run))  # of what Lightning writes there
         config.trainer.default_root_dir = config.run
         self.steps_made = 0
         if self.subcommand == "fit" and config.ckpt_path is None:
@@ -234,6 +237,12 @@ def retain_freed_memory() -> None:
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: bytes that may lie free at the top
 
 
+def on_thread_error(error: threading.ExceptHookArgs) -> None:
+    """Say nothing of a disk on which a thread of TensorBoard cannot write: flushing will say it."""
+    if not isinstance(error.exc_value, OSError):
+        threading.__excepthook__(error)
+
+
 def fail(message: str, code: int = 2) -> NoReturn:
     """Print why a run ends as one line, from one process of the run, and exit."""
     if distributed.is_reporter():
@@ -251,6 +260,7 @@ def run(words: Sequence[str]) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     retain_freed_memory()
+    threading.excepthook = on_thread_error
     try:
         EtudeCLI(
             MusicModule,

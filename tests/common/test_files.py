@@ -99,8 +99,11 @@ def test_what_cannot_take_its_place_leaves_the_old_folder(tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told_with_the_file(tmp_path):
+@pytest.mark.parametrize("write", [write_atomically, replace_folder])
+def test_a_full_disk_is_told_with_what_was_written(tmp_path, write):
     path = tmp_path / "a.mid"
-    with pytest.raises(OSError, match=r"No space left on device: .*a\.mid"), write_atomically(path):
+    with pytest.raises(OSError, match=r"No space left on device: '.*a\.mid'$"), write(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError, match=r": 'b'$"), write(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "b")
     assert not list(tmp_path.iterdir())

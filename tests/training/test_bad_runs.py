@@ -177,6 +177,17 @@ def test_memory_that_runs_out_is_reported(folder):
     assert "lower data.batch_size" in lines[0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [100, 3_000])  # bytes of a file: config.yaml, TensorBoard's
+def test_what_lightning_cannot_write_is_told_with_the_run(folder, most):
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
+    MusicDataModule(path="tunes").prepare_data()
+    code, lines = run_apart(folder.parent, words(), limit)
+    assert code == 2
+    (line,) = lines
+    assert line.endswith("File too large: 'run'")
+
+
 @pytest.mark.parametrize(
     ("error", "is_memory"),
     [
