@@ -84,8 +84,8 @@ class Grid:
                 raise ValueError(f"grid: a part's name has 1 to {LONGEST_NAME} letters")
             if not 0 <= part.program < DRUMS:
                 raise ValueError(f"grid: a part's program is 0 to 127, not {part.program}")
-        if self.meter is not None and not (self.has_meter and min(self.meter) > 0):
-            raise ValueError("a time signature is two numbers above 0, and for a grid of beats")
+        if self.meter is not None and not (self.has_meter and can_be_said(*self.meter)):
+            raise ValueError("grid: a time signature is one such as 6/8, and for beats alone")
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:

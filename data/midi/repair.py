@@ -1,4 +1,4 @@
-"""What symusic reads wrongly: notes without end, times beyond its ticks, escapes, high data bytes."""
+"""What symusic reads wrongly: notes without end, late times, escapes, data bytes over 127."""
 
 from __future__ import annotations
 

@@ -97,6 +97,7 @@ def test_what_is_no_object_is_refused(text):
         {"notes": [[0, 12, 60, 80, 200, 1]]},
         {"meter": [4]},
         {"meter": [float("inf"), 4]},
+        {"meter": [4, 2**31]},  # which no file can say
     ],
 )
 def test_what_is_no_piece_is_refused(changes):

@@ -88,7 +88,8 @@ def test_bars_shorter_than_a_step_leave_the_bar_before_its_tempo(tmp_path):
     tempi = [(0, 300_000), (4 * TICKS, 600_000)]
     meters = [(0, 4, 2), (4 * TICKS, 9, 7)]  # 4/4, then 9/128: four begin within a quarter note
     notes = [(0, TICKS, 60), (4 * TICKS, 5 * TICKS, 62), (7 * TICKS, 8 * TICKS, 64)]
-    score = read_both(midi_file(tmp_path / "a.mid", notes=notes, meters=meters, tempi=tempi), Grid(1))
+    path = midi_file(tmp_path / "a.mid", notes=notes, meters=meters, tempi=tempi)
+    score = read_both(path, Grid(1))
     assert score.tempo_bpm.tolist() == [200, 100, 100, 100, 100]
 
 
