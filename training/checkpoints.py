@@ -54,9 +54,24 @@ LOCK = ".lock"  # in a run's folder: held by the process that trains there
 class StopError(BaseException):
     """A run that was asked to stop, and has saved where it was; no failure to be caught as one."""
 
-    def __init__(self, signal_number: int, step: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(signal_number).name} after step {step}")
+    def __init__(self, signal_number: int, when: str) -> None:
+        super().__init__(f"stopped by {signal.Signals(signal_number).name} {when}")
         self.exit_code = 128 + signal_number  # as a shell has it
+
+
+@contextmanager
+def stopped_while(doing: str) -> Iterator[None]:
+    """End a block by a StopError at once where SIGTERM or Ctrl-C asks for it."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise StopError(number, f"while {doing}")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -117,7 +132,7 @@ class Checkpoints(Checkpoint):
         if _any_rank(trainer, is_due or self.signal_number > 0):
             self._save(trainer)
             if _any_rank(trainer, self.signal_number > 0):
-                raise StopError(self.signal_number or signal.SIGTERM, trainer.global_step)
+                raise _stop(trainer, self.signal_number or signal.SIGTERM)
         # What Lightning counts as logged steps is one too many after some ways to resume.
         trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
 
@@ -138,7 +153,7 @@ class Checkpoints(Checkpoint):
         can_leave = trainer.world_size == 1 and not is_last and _is_between_steps(trainer)
         if self.signal_number and self.is_validating and can_leave:
             self._save(trainer)
-            raise StopError(self.signal_number, trainer.global_step)
+            raise _stop(trainer, self.signal_number)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the model if its nats per note are the lowest so far."""
@@ -181,7 +196,7 @@ class Checkpoints(Checkpoint):
 
         def check() -> None:
             if self.signal_number and trainer.world_size == 1:
-                raise StopError(self.signal_number, trainer.global_step)
+                raise _stop(trainer, self.signal_number)
 
         if trainer.is_global_zero:
             print(f"\nscoring all {pieces.total} validation pieces, not a sample", flush=True)
@@ -283,6 +298,10 @@ def summary_of(pieces: Sequence[Score]) -> dict[str, Any]:
         "polyphony": float(np.mean(at_once)) if at_once else None,
         "extremes": asdict(extremes) if extremes else None,
     }
+
+
+def _stop(trainer: Trainer, signal_number: int) -> StopError:
+    return StopError(signal_number, f"after step {trainer.global_step}")
 
 
 def _is_between_steps(trainer: Trainer) -> bool:

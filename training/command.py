@@ -34,7 +34,7 @@ from model.serialization import save_model_file
 from model.threads import ThreadChooser
 from training import checkpoints, distributed
 from training.arguments import NO_CONFIG, SUBCOMMANDS, add_trainer, check_settings, in_plain_words
-from training.checkpoints import Checkpoints, StopError
+from training.checkpoints import Checkpoints, StopError, stopped_while
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor, RunLogger
@@ -183,7 +183,8 @@ class EtudeCLI(LightningCLI):
             return
         tokens = self.trainer.global_step * self.trainer.accumulate_grad_batches
         tokens *= data.batch_size * data.context_length
-        fitted = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
+        with stopped_while("sampling was fitted to the model, which is whole"):
+            fitted = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
         if fitted is None:
             return
         sampling = {name: getattr(fitted, name) for name in ("temperature", "top_p")}

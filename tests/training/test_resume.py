@@ -18,6 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import train
 from generation.model import corpus_of, load
+from model.config import SamplingOptions
 from model.serialization import load_model_file
 from tests.folders import enter_same_tunes, run_of_tunes, write_tunes
 from tests.processes import run_apart
@@ -287,6 +288,25 @@ def test_validation_scores_a_sample_in_training_and_all_pieces_at_the_end(tmp_pa
     assert len(scored) == 4 + 3
     train.main(run)
     assert len(scored) == 4 + 3  # nothing is left to do
+
+
+def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(
+    tmp_path, monkeypatch, capsys
+):
+    fits = iter([lambda: os.kill(os.getpid(), signal.SIGTERM), lambda: SamplingOptions(0.8)])
+    monkeypatch.setattr("training.command.fit_sampling", lambda *_: next(fits)())
+    write_tunes(tmp_path / "tunes", 8)
+    monkeypatch.chdir(tmp_path)
+    run, path = arguments("run"), Path("run", "model.safetensors")
+    with pytest.raises(SystemExit) as end:
+        train.main(run)
+    assert end.value.code == 128 + signal.SIGTERM
+    told = capsys.readouterr().err.strip().splitlines()[-1]
+    assert told.endswith("which is whole; --ckpt_path last goes on")
+    assert "sampling" not in load(path).summary
+    train.main(run)
+    assert load(path).summary["sampling"]["temperature"] == 0.8
+    train.main(run)  # nothing is left to do
 
 
 @pytest.mark.slow

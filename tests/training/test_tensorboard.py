@@ -303,7 +303,7 @@ def test_a_model_that_cannot_be_copied_is_reported_and_the_run_goes_on(folder, m
     assert (folder / "run" / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SIGTERMException(), StopError(15, 4)])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SIGTERMException(), StopError(15, "")])
 def test_what_stops_a_run_is_not_passed_over(folder, stop):
     monitor = MusicMonitor()
     with pytest.raises(type(stop)), monitor._guarded("a picture", torch.device("cpu")):
