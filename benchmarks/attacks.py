@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +69,8 @@ def prepare(folder: Path) -> None:
     tunes = write_tunes(folder / "tunes", 8)
     open_corpus(tunes, folder / "datasets", progress=False)
     quartet = untrained(folder / "quartet.safetensors", QUARTET)
-    summary = load_model_file(ROOT / "models" / "bach.safetensors")[2]  # one that says much
-    save_model_file(quartet, *load_model_file(quartet)[:2], summary)
+    style = load_model_file(ROOT / "models" / "bach.safetensors").style_json  # one that says much
+    save_model_file(quartet, replace(load_model_file(quartet), style_json=style))
     with contextlib.chdir(folder):
         untrained_on("tunes", folder / "tunes.safetensors")
         config = ["--config", str(ROOT / "configs" / "smoke.yaml"), "--data.path", "tunes"]
@@ -90,7 +91,7 @@ def attack_model(number: int, seed: int, folder: Path) -> str:
         if rng.random() < 0.2:
             header = with_a_lie(header, rng)
         else:
-            part = ("config", "vocabulary", "summary")[int(rng.integers(3))]
+            part = ("config", "vocabulary", "style", "training")[int(rng.integers(4))]
             said = with_a_lie(json.loads(header["__metadata__"][part]), rng)
             header["__metadata__"][part] = json.dumps(said)
         text = json.dumps(header).encode()

@@ -196,7 +196,7 @@ def print_scores(
         temperature.fill_(value)
     told = " and ".join(f"{value:.2f}" for value in found)
     print(f"temperature {told}, found on valid; at 1: {plain.value * notes / cells:.4f}")
-    steps = " and ".join(f"{model.summary['step']:,}" for model in models)
+    steps = " and ".join(f"{model.record.step:,}" for model in models)
     print(f"{parameters:,} parameters, trained for {steps} steps")
     print(f"scored in {time.perf_counter() - began:.1f} s")
 
@@ -207,8 +207,8 @@ def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model
     train.main(["fit", "--config", config, "--run", str(run), "--data.path", folder, *others])
     seconds = time.perf_counter() - began
     model = load(run / MODEL_NAME)
-    data = model.summary["data"]
-    tokens = model.summary["step"] * data["batch_size"] * data["context_length"]
+    data = model.record.data
+    tokens = model.record.step * data["batch_size"] * data["context_length"]
     print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
     return model
 
@@ -216,7 +216,7 @@ def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model
 def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
     """Refuse models of another folder, vocabulary or context length."""
     for path, model in zip(paths, models, strict=True):
-        learned = model.summary["data"]["path"]
+        learned = model.record.data["path"]
         if learned != folder:
             fail(f"{path} learned {learned}, not {folder}: which --strike?")
         if model.vocabulary != models[0].vocabulary:  # --data.transpose widens it

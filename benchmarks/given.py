@@ -37,10 +37,7 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.keys import Key, estimate_key, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.tokenizer import encode
-from evaluation.cadences import ends_on_tonic, sounding_notes
-from evaluation.likelihood import GIVEN, free_nats, with_gap
-from evaluation.samples import MELODIES, sample_pieces, split_scores
-from evaluation.voice_leading import (
+from data.voice_leading import (
     FIFTH,
     PAIRS,
     UNISON,
@@ -50,6 +47,9 @@ from evaluation.voice_leading import (
     parallel_octaves,
     voice_crossing,
 )
+from evaluation.cadences import ends_on_tonic, sounding_notes
+from evaluation.likelihood import GIVEN, free_nats, with_gap
+from evaluation.samples import MELODIES, sample_pieces, split_scores
 from generation.compose import accompany, compose, rank_by_likelihood
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length

@@ -10,7 +10,7 @@ import json
 import logging
 import multiprocessing
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,11 @@ def prepare_page(folder: Path) -> None:
         path = folder / f"{name}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
         untrained(path, vocabulary)
-    decoder, vocabulary_json, summary = load_model_file(folder / "models" / "quartet.safetensors")
+    content = load_model_file(folder / "models" / "quartet.safetensors")
     ids = folder / "runs" / "ids" / "model.safetensors"
     ids.parent.mkdir()
-    save_model_file(ids, decoder, vocabulary_json.replace("{", '{"ids": 9, ', 1), summary)
+    vocabulary = content.vocabulary_json.replace("{", '{"ids": 9, ', 1)
+    save_model_file(ids, replace(content, vocabulary_json=vocabulary))
 
 
 @cache

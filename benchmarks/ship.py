@@ -8,6 +8,7 @@ printed as lines for its table.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -21,8 +22,8 @@ from model.serialization import ModelFileError, load_model_file, save_model_file
 
 def ship(trained: str, shipped: str, datasets: str) -> None:
     """Store a model in half precision, measure what was stored, and store its figures beside it."""
-    decoder, vocabulary_json, summary = load_model_file(trained)
-    save_model_file(shipped, decoder, vocabulary_json, summary, torch.float16)
+    content = load_model_file(trained)
+    save_model_file(shipped, content, torch.float16)
     model = load(shipped)
     corpus = corpus_of(model, None, datasets)
     figures = {}
@@ -36,8 +37,8 @@ def ship(trained: str, shipped: str, datasets: str) -> None:
             "interval": [round(nats.low, 4), round(nats.high, 4)],
         }
         print(card_line(Path(shipped).name, split, figures[split]))
-    summary |= {"figures": figures}
-    save_model_file(shipped, model.decoder, vocabulary_json, summary, torch.float16)
+    content = replace(content, record=replace(content.record, figures=figures))
+    save_model_file(shipped, content, torch.float16)
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:

@@ -37,8 +37,8 @@ def write_pieces(path: str, folder: Path, count: int, datasets: str = "datasets"
     pitches = notes["pitch"][notes["program"] != DRUMS]
     constraints = Constraints(pitch_range=(int(pitches.min()), int(pitches.max())))
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
-    forms = [replace(form, repeats=()).to_json() for form in model.forms]
-    plain = replace(model, summary=model.summary | {"forms": forms})
+    forms = tuple(replace(form, repeats=()) for form in model.style.forms)
+    plain = replace(model, style=replace(model.style, forms=forms))
     pieces = sample_pieces(plain, bars, 0, "Writing pieces", constraints, SAMPLING)
     with replace_folder(folder) as temporary:
         for number, score in enumerate(pieces):

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from data.keys import pitched_notes
 from data.score import DRUMS, Score
 
+RARE = 0.001  # the share of notes at either end that a range leaves out
 
-def count_ensembles(scores: Iterable[Score]) -> list[list[int]]:
-    """Count the sets of programs that play pieces, the most frequent first.
 
-    Returns:
-        For each set how many pieces have it, and its programs, rising.
-    """
+@dataclass(frozen=True)
+class Ensemble:
+    """Programs, rising, that play pieces together, and how many pieces."""
+
+    pieces: int
+    programs: tuple[int, ...]
+
+
+def ensembles_of(scores: Iterable[Score]) -> tuple[Ensemble, ...]:
+    """Return the sets of programs that play pieces, the most frequent first."""
     counts = Counter(tuple(np.unique(score.notes["program"]).tolist()) for score in scores)
-    return [[count, *programs] for programs, count in counts.most_common() if programs]
+    return tuple(Ensemble(count, programs) for programs, count in counts.most_common() if programs)
 
 
-def pitches_played(scores: Iterable[Score]) -> dict[str, list[int]]:
-    """Return which pitches each program has, by its number as text, as JSON has it.
+def pitches_played(scores: Iterable[Score]) -> dict[int, tuple[int, ...]]:
+    """Return which pitches each program has.
 
     Drums have those that they play, all others any from their lowest to their highest.
     """
@@ -30,6 +39,22 @@ def pitches_played(scores: Iterable[Score]) -> dict[str, list[int]]:
         for program, pitch in np.unique(score.notes[["program", "pitch"]]).tolist():
             pitches.setdefault(program, set()).add(pitch)
     return {
-        str(program): sorted(its if program == DRUMS else range(min(its), max(its) + 1))
+        program: tuple(sorted(its if program == DRUMS else range(min(its), max(its) + 1)))
         for program, its in sorted(pitches.items())
     }
+
+
+def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
+    """Return the lowest and the highest pitch of each program but drums, as a rule.
+
+    One note in 1,000 is out at either end.
+    """
+    pitches: dict[int, list[NDArray[np.int64]]] = {}
+    for notes in map(pitched_notes, scores):
+        for program in np.unique(notes["program"]).tolist():
+            pitches.setdefault(program, []).append(notes["pitch"][notes["program"] == program])
+    ranges = {}
+    for program, each in sorted(pitches.items()):
+        ends = np.quantile(np.concatenate(each), [RARE, 1 - RARE], method="nearest")
+        ranges[program] = (int(ends[0]), int(ends[1]))
+    return ranges

@@ -192,13 +192,10 @@ def key_followed(pitches: NDArray[np.integer[Any]]) -> Key | None:
     return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])
 
 
-def count_keys(scores: Iterable[Score]) -> dict[str, list[int]]:
+def count_keys(scores: Iterable[Score]) -> dict[str, tuple[int, ...]]:
     """Count the keys that pieces follow: by mode, how many have each of the 12 tonics."""
-    counts: dict[str, list[int]] = {mode: [0] * 12 for mode in PROFILES}
-    for score in scores:
-        if key := key_followed(pitched_notes(score)["pitch"]):
-            counts[key.mode][key.tonic] += 1
-    return counts
+    counts = Counter(key_followed(pitched_notes(score)["pitch"]) for score in scores)
+    return {mode: tuple(counts[Key(tonic, mode)] for tonic in range(12)) for mode in PROFILES}
 
 
 def above_tonic(score: Score) -> Counter[int]:

@@ -23,12 +23,19 @@ class Repeat:
         begin_step, end_step: where it stands.
         lag_steps: how long before it stood what it repeats.
         is_whole: whether the other voices come again, too.
+
+    Raises:
+        ValueError: it stands before what it repeats, or has no end.
     """
 
     begin_step: int
     end_step: int
     lag_steps: int
     is_whole: bool
+
+    def __post_init__(self) -> None:
+        if not self.lag_steps <= self.begin_step < self.end_step:
+            raise ValueError("repeats must come after what they repeat")
 
 
 def repeats_of(score: Score) -> list[Repeat]:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.files import NOT_JSON
+from data import texture, voice_leading
 from data.extremes import note_density
 from data.keys import above_tonic
 from data.score import Score
-from evaluation import metrics, voice_leading
+from evaluation import metrics
 from evaluation.cadences import ending_figures
 from evaluation.classifier import ToldApart, tell_apart
 from evaluation.distances import Distance, between_histograms, between_values
@@ -39,7 +40,7 @@ MEASURES = {
     "pitch_class_entropy": Statistic("pitch-class entropy, bits", metrics.pitch_class_entropy),
     "scale_consistency": Statistic("scale consistency", metrics.scale_consistency, 3),
     "pitch_range": Statistic("pitch range, semitones", metrics.pitch_range, 1),
-    "polyphony": Statistic("polyphony, pitches", metrics.polyphony),
+    "polyphony": Statistic("polyphony, pitches", texture.polyphony),
     "note_density": Statistic("notes a second", note_density),
     "groove_consistency": Statistic("groove consistency", metrics.groove_consistency, 3),
     "bar_similarity": Statistic("similarity of bars", metrics.bar_similarity, 3),

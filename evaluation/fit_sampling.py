@@ -63,8 +63,8 @@ def fit_sampling(
         return None
     most_tokens = RUNAWAY * int(np.quantile(tokens, 0.95))
     # passages that come again as in a training piece are written a piece at a time, at length
-    plain = [form[:1] for form in model.summary.get("forms") or ()]
-    model = replace(model, summary=model.summary | {"forms": plain})
+    forms = tuple(replace(form, repeats=()) for form in model.style.forms)
+    model = replace(model, style=replace(model.style, forms=forms))
     beginnings = _values(openings, MEASURES)
     usual = {name: _usual(each) for name, each in _values(real, FIRST_MEASURES).items()}
     distances = []

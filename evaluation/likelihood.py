@@ -89,7 +89,7 @@ class EvaluationSet:
 
 def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
     """Read MIDI files, and folders of them, with the instruments that the model knows."""
-    settings = CorpusOptions.from_settings(model.summary.get("data") or {})
+    settings = CorpusOptions.from_settings(model.record.data)
     return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
 
 

@@ -34,6 +34,7 @@ from evaluation.samples import (
     split_scores,
 )
 from generation.model import Model
+from model.record import TrainingRecord
 
 MAX_FILES = 4  # of the given files that are shown
 MAX_NOTES = 10  # listed as the most surprising
@@ -62,11 +63,11 @@ class Examples:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The size of a model, its decoder's configuration and the summary of its training."""
+    """The size of a model, its decoder's configuration, and what its file says of its run."""
 
     parameters: int
     decoder: dict[str, Any]
-    summary: dict[str, Any]
+    record: TrainingRecord
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def summarize_model(
     held_out, surprise = _judge_median(model, splits[-1], likelihood[-1])
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
-        ModelFacts(parameters, asdict(model.decoder.config), model.summary),
+        ModelFacts(parameters, asdict(model.decoder.config), model.record),
         next(iter(beside or {}), None),
         CorpusFacts(corpus.folder.name, corpus.splits),
         likelihood,

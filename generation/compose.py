@@ -152,7 +152,7 @@ def _draw_forms(
 def _takes_repeats(model: Model, grammar: ConstrainedGrammar) -> bool:
     """Return whether pieces take repeats from the training set: from nothing, of some bars."""
     is_from_nothing = bool(grammar.length.bars and not grammar.given.bars)
-    return is_from_nothing and any(form.repeats for form in model.forms)
+    return is_from_nothing and any(form.repeats for form in model.style.forms)
 
 
 def _with_repeats(
@@ -178,7 +178,7 @@ def _with_repeats(
     form = model.form_for(drawn, meter, int(score.bars["length"][0]), bars, rng)
     if not form:
         return piece
-    is_strict = (constraints.counterpoint or model.counterpoint) == STRICT
+    is_strict = constraints.in_style(model.style).counterpoint == STRICT
     for repeat in form.repeats:
         if writing:
             written = yield from writing.until(repeat.begin_step)
@@ -252,7 +252,7 @@ def _result(steps: Generator[object, None, Result]) -> Result:
 def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
     """Return the pieces, the likeliest first, each with its nats per note.
 
-    Last come those that no training piece is like (`Model.is_unlike_training`): loops and walls of
+    Last come those that no training piece is like (`Style.is_exceeded_by`): loops and walls of
     notes are likely, one note after the other.
 
     The likelihood is the model's own, as model/scoring.py defines it, from the first choice on and
@@ -268,7 +268,7 @@ def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
         notes = int((piece.score.notes["onset"] >= piece.given.seed.first_open_step).sum())
         scored.append(dataclasses.replace(piece, nats_per_note=float(chosen.sum()) / max(notes, 1)))
     return sorted(
-        scored, key=lambda piece: (model.is_unlike_training(piece.score), piece.nats_per_note)
+        scored, key=lambda piece: (model.style.is_exceeded_by(piece.score), piece.nats_per_note)
     )
 
 
@@ -387,7 +387,8 @@ def accompany(model: Model, seed: Seed) -> Seed:
     count = len(np.unique(notes["program"]))
     if not model.vocabulary.grid.parts:  # one instrument may play the chords of all
         count = max(count, int(np.median(np.unique(notes["onset"], return_counts=True)[1])))
-    joining = model.joining(np.unique(notes["program"]).tolist(), count)
+    programs = np.unique(notes["program"]).tolist()
+    joining = model.style.joining(programs, count, model.vocabulary.programs)
     return accompanied(seed, model.vocabulary, joining) if joining else seed
 
 
@@ -532,16 +533,7 @@ def prepare(
         ConstraintError: more is given than can be written in minutes, or what can never be.
     """
     model = model.retimed(constraints)
-    constraints = dataclasses.replace(
-        constraints,
-        counterpoint=constraints.counterpoint or model.counterpoint,
-        rests=constraints.rests or model.rests,
-        regular_bars=(
-            model.has_regular_bars if constraints.regular_bars is None else constraints.regular_bars
-        ),
-        ranges=constraints.ranges or model.ranges,
-        pitches=constraints.pitches or model.pitches,
-    )
+    constraints = constraints.in_style(model.style)
     vocabulary = model.vocabulary
     seed = seed or no_seed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
+from data.style import Style
 from data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Constraints:
     regular_bars: bool | None = None
     avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
-    pitches: dict[int, list[int]] | None = field(default=None, hash=False)
+    pitches: dict[int, tuple[int, ...]] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _ = self.parsed_key
@@ -107,6 +108,17 @@ class Constraints:
     def _range(self) -> str:
         """The pitch range as it was given, for messages."""
         return "{} to {}".format(*self.pitch_range) if self.pitch_range else ""
+
+    def in_style(self, style: Style) -> Constraints:
+        """Return them with what they leave open as it is in training pieces."""
+        return replace(
+            self,
+            counterpoint=self.counterpoint or (STRICT if style.is_strict else FREE),
+            rests=self.rests or (NO_RESTS if style.hardly_rests else FREE),
+            regular_bars=style.has_regular_bars if self.regular_bars is None else self.regular_bars,
+            ranges=self.ranges or style.ranges,
+            pitches=self.pitches or style.pitches,
+        )
 
     def candidates(self, vocabulary: Vocabulary) -> NDArray[np.bool_]:
         """Return whether the model may play each note of the vocabulary, (N,).

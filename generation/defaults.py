@@ -1,14 +1,15 @@
 """What is taken where nothing is said, by the commands and by programs; no torch is needed."""
 
-import json
 import math
 import os
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from common.typed_json import from_json
 from generation.length import Length
 from model.config import SamplingOptions
+from model.record import TrainingRecord
 
 # Of a model that was not fitted (see `Model.sampling`). At temperature 1 chorales stray from their
 # keys; with a rhythm_temperature below 1 all their notes become quarters.
@@ -48,11 +49,11 @@ def _validation_nats(path: Path) -> float:
     """Return a model's nats per note on the validation chorales; infinity: its file has no such."""
     try:
         with safe_open(path, framework="np") as file:
-            summary = json.loads(file.metadata()["summary"])
-        nats = float(summary["valid_nats_per_note"])
-        return nats if summary["data"]["path"] == "bach" and nats >= 0 else math.inf
-    except (OSError, SafetensorError, ValueError, TypeError, LookupError, RecursionError):
+            record = from_json(TrainingRecord, (file.metadata() or {})["training"])
+    except (OSError, SafetensorError, ValueError, KeyError):
         return math.inf  # whoever loads it says what is wrong
+    nats = record.valid_nats_per_note
+    return math.inf if nats is None or record.data.get("path") != "bach" else nats
 
 
 def model_path(name: str | Path) -> Path:

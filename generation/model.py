@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from common.interface import OCTAVE
+from common.typed_json import from_json
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
-from data.extremes import Extremes
 from data.forms import Form
 from data.keys import PROFILES, Key
-from data.score import Score
+from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
 from data.tokens.spans import SideArrays
-from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
-from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
+from data.tokens.vocabulary import Kind, Vocabulary
+from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
 from model.decoder import Decoder
 from model.decoding import Ids, engine_of
 from model.engine import Engine
+from model.record import TrainingRecord
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
 
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
-LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune
-FEW_RESTS = 0.03  # a share of the time of all instruments; Bach's chorales have 0.01
-MOSTLY = 0.95  # a share of pieces whose bars are regular; Bach's chorales have 0.98
-ONE_NOTE = 1.02  # pitches that sound at once, on average; folk tunes have 1
-SOME = 0.02  # a share of pieces: fewer are exceptions
-FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have fewer than one
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained decoder, the vocabulary it was trained on, and a summary of its training."""
+    """A trained decoder, its vocabulary, and what is known of its music and of its training."""
 
     decoder: Decoder
     vocabulary: Vocabulary
-    summary: dict[str, Any]
+    style: Style = field(default_factory=Style)
+    record: TrainingRecord = field(default_factory=TrainingRecord)
     path: Path | None = None  # of the file that it was loaded from
 
     @cached_property
@@ -60,72 +55,15 @@ class Model:
     @property
     def voices(self) -> int:
         """How many instruments its music has, as a rule."""
-        return int(self.summary.get("voices") or len(self.vocabulary.programs))
+        return self.style.voices or len(self.vocabulary.programs)
 
     @property
     def sampling(self) -> SamplingOptions:
         """How it samples where nothing is said: as `fit_sampling` found at the end of training."""
-        return replace(DEFAULT_SAMPLING, **(self.summary.get("sampling") or {}))
-
-    @property
-    def counterpoint(self) -> str:
-        """STRICT where its music is in four parts with hardly any parallels, or in one; or FREE."""
-        parallels = self.summary.get("parallels_per_100_bars")
-        has_few = parallels is not None and parallels < FEW_PARALLELS
-        return STRICT if has_few or self.is_of_one_voice else FREE
-
-    @property
-    def is_of_one_voice(self) -> bool:
-        """Whether its music has one instrument, that plays a note at a time."""
-        polyphony = self.summary.get("polyphony")
-        return self.voices == 1 and polyphony is not None and polyphony <= ONE_NOTE
-
-    @property
-    def rests(self) -> str:
-        """Whether the instruments of its music hardly ever rest: NO_RESTS or FREE."""
-        share = self.summary.get("rests")
-        return NO_RESTS if share is not None and share < FEW_RESTS else FREE
-
-    @property
-    def has_regular_bars(self) -> bool:
-        """Whether nearly all pieces of its music have regular bars (evaluation/metrics.py)."""
-        return (self.summary.get("regular_bars") or 0) >= MOSTLY
-
-    @property
-    def ranges(self) -> dict[int, tuple[int, int]]:
-        """The lowest and highest pitch of programs in its music, as a rule; none: not known."""
-        ranges = self.summary.get("ranges") or {}
-        return {int(program): (low, high) for program, (low, high) in ranges.items()}
-
-    def is_unlike_training(self, score: Score) -> bool:
-        """Return whether a piece goes beyond all training pieces; not where they are not known."""
-        extremes = self.summary.get("extremes")
-        return Extremes(**extremes).are_exceeded_by(score) if extremes else False
-
-    @property
-    def pitches(self) -> dict[int, list[int]]:
-        """The pitches of programs in its music (data/ensembles.py); none: not known."""
-        return {int(n): pitches for n, pitches in (self.summary.get("pitches") or {}).items()}
-
-    def joining(self, programs: Sequence[int], voices: int) -> list[int]:
-        """Return the programs that join a seed of others, as they play together in its music.
-
-        None join one that has as many voices as some training pieces have, or as the median. Else
-        those of the most frequent ensemble that has the seed's programs; all others where the
-        model does not know how its music is played.
-
-        Args:
-            programs: of the seed.
-            voices: how many they play.
-        """
-        ensembles: list[list[int]] = self.summary.get("ensembles") or []
-        pieces = sum(count for count, *_ in ensembles)
-        alike = sum(count for count, *its in ensembles if len(its) == voices)
-        if voices >= self.voices or alike > SOME * pieces:
-            return []
-        with_them = [its for _, *its in ensembles if {*programs} < {*its}]
-        its = with_them[0] if with_them else [] if ensembles else self.vocabulary.programs
-        return sorted({*its} - {*programs})
+        temperature, top_p = self.style.temperature, self.style.top_p
+        if temperature is None or top_p is None:
+            return DEFAULT_SAMPLING
+        return replace(DEFAULT_SAMPLING, temperature=temperature, top_p=top_p)
 
     @cached_property
     def features(self) -> SideFeatures:
@@ -170,11 +108,11 @@ class Model:
             For each piece, forms by the steps of a whole bar. In all of them the final chord has
             the same position, that of a training piece drawn at random; {}: there is none.
         """
-        of_meter = [form for form in self.forms if meter in (None, form.meter)]
+        of_meter = [form for form in self.style.forms if meter in (None, form.meter)]
         if not of_meter:
             return [{} for _ in range(count)]
         alike: dict[tuple[int, int], list[Form]] = {}
-        for form in self.forms:
+        for form in self.style.forms:
             whole = self.vocabulary.grid.bar_steps(*form.meter)
             alike.setdefault((form.final_position, whole), []).append(form)
         nearest = {key: _nearest(forms, bars) for key, forms in alike.items()}
@@ -208,7 +146,8 @@ class Model:
         Returns:
             None where no training piece begins so.
         """
-        alike = [f for f in self.forms if f.meter == meter and f.first_bar_steps == first_bar_steps]
+        begin = meter, first_bar_steps
+        alike = [form for form in self.style.forms if (form.meter, form.first_bar_steps) == begin]
         nearest = _nearest(alike, bars)
         own = drawn.get(self.vocabulary.grid.bar_steps(*meter))
         if own in nearest:
@@ -217,27 +156,12 @@ class Model:
 
     def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
         """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""
-        counts = self.summary.get("keys")
-        if not counts or not any(map(any, counts.values())):
+        counts = self.style.keys
+        if not any(map(any, counts.values())):
             return [None] * count
         shares = torch.tensor([counts[mode] for mode in PROFILES], dtype=torch.float64)
         drawn = torch.multinomial(shares.flatten(), count, replacement=True, generator=generator)
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn.tolist()]
-
-    @cached_property
-    def forms(self) -> tuple[Form, ...]:
-        """The forms of pieces of the training set; none where it has said nothing.
-
-        In music of one voice with long repeats alone, for it comes to the others by itself.
-        """
-        forms = map(Form.from_json, self.summary.get("forms") or ())
-        return tuple(form if self.voices > 1 else self._with_long_repeats(form) for form in forms)
-
-    def _with_long_repeats(self, form: Form) -> Form:
-        least = LONG_REPEAT_BARS * self.vocabulary.grid.bar_steps(*form.meter)
-        return replace(
-            form, repeats=tuple(r for r in form.repeats if r.end_step - r.begin_step >= least)
-        )
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
@@ -285,20 +209,18 @@ def load(path: str | Path | None = None) -> Model:
         ModelFileError: there is no such file, or no model that this program can use in it.
     """
     path = default_model()[0] if path is None else model_path(path)
-    decoder, vocabulary_json, summary = load_model_file(path)
+    content = load_model_file(path)
+    decoder = content.decoder
     try:
-        vocabulary = Vocabulary.from_json(vocabulary_json)
-    except VocabularyError as error:
+        vocabulary = Vocabulary.from_json(content.vocabulary_json)
+        style = from_json(Style, content.style_json)
+    except ValueError as error:
         raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != decoder.config.vocabulary_size:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
     if decoder.config.context_length < LEAST_CONTEXT:
         raise ModelFileError(f"{path}: its context is shorter than {LEAST_CONTEXT} tokens")
-    for name, (kinds, holds, what) in _SUMMARY.items():
-        value = summary.get(name)
-        if value is not None and not (isinstance(value, kinds) and holds(value)):
-            raise ModelFileError(f"{path}: {name} in its summary is no {what}: {str(value)[:40]!r}")
-    model = Model(decoder, vocabulary, summary, Path(path))
+    model = Model(decoder, vocabulary, style, content.record, Path(path))
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
@@ -312,94 +234,6 @@ def _nearest(forms: Sequence[Form], bars: int | None) -> list[Form]:
     return [f for f in forms if abs(f.bars - bars) <= max(least, MORE_OR_FEWER_BARS)]
 
 
-def _are_keys(keys: dict[str, Any]) -> bool:
-    """Return whether a summary's `keys` are what `count_keys` counts, or empty."""
-    return not keys or (
-        keys.keys() == PROFILES.keys()
-        and all(_are_integers(counts, OCTAVE, 2**31 - 1) for counts in keys.values())
-    )
-
-
-def _are_ensembles(ensembles: list[Any]) -> bool:
-    """Return whether a summary's `ensembles` are what `count_ensembles` counts."""
-    return all(
-        isinstance(row, list) and len(row) > 1 and _are_integers(row, len(row), 2**31 - 1)
-        for row in ensembles
-    )
-
-
-def _are_pitches(pitches: dict[str, Any]) -> bool:
-    """Return whether a summary's `pitches` are what `pitches_played` gives."""
-    return all(
-        _is_number(program) and isinstance(its, list) and _are_integers(its, len(its), 127)
-        for program, its in pitches.items()
-    )
-
-
-def _are_ranges(ranges: dict[str, Any]) -> bool:
-    """Return whether a summary's `ranges` are what `pitch_ranges` gives."""
-    return all(
-        _is_number(program) and _are_integers(ends, 2, 127) and ends[0] <= ends[1]
-        for program, ends in ranges.items()
-    )
-
-
-def _are_read_by(read: Callable[[Any], object], values: list[Any]) -> bool:
-    """Return whether a function reads each of a summary's values."""
-    try:
-        for value in values:
-            read(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _are_fields_of(kind: Callable[..., object], values: dict[str, Any]) -> bool:
-    """Return whether a dataclass takes what a summary holds: numbers by the names of its fields."""
-    try:
-        kind(**values)
-    except (TypeError, ValueError):
-        return False
-    return all(isinstance(value, int | float) for value in values.values())
-
-
-def _are_integers(values: Any, count: int, most: int) -> bool:
-    """Return whether a value of JSON is a list of so many whole numbers from 0 to `most`."""
-    return (
-        isinstance(values, list)
-        and len(values) == count
-        and all(isinstance(value, int) and 0 <= value <= most for value in values)
-    )
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a key of JSON is a whole number that is not too long to read."""
-    return text.isdecimal() and len(text) < 9
-
-
-def _is_not_negative(value: float) -> bool:
-    return value >= 0
-
-
-# What is read of a summary: as what, what has to hold of it, and what it is.
-_SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
-    "voices": (int, _is_not_negative, "number of instruments"),
-    "step": (int, _is_not_negative, "number of steps"),
-    "parallels_per_100_bars": (int | float, _is_not_negative, "number of parallels"),
-    "rests": (int | float, _is_not_negative, "share of the time"),
-    "polyphony": (int | float, _is_not_negative, "number of pitches"),
-    "extremes": (dict, partial(_are_fields_of, Extremes), "extremes of pieces"),
-    "sampling": (dict, partial(_are_fields_of, SamplingOptions), "sampling options"),
-    "regular_bars": (int | float, _is_not_negative, "share of pieces"),
-    "data": (dict, lambda _: True, "settings"),
-    "keys": (dict, _are_keys, "counts of keys"),
-    "forms": (list, partial(_are_read_by, Form.from_json), "forms of pieces"),
-    "ranges": (dict, _are_ranges, "ranges of pitches"),
-    "ensembles": (list, _are_ensembles, "counts of ensembles"),
-    "pitches": (dict, _are_pitches, "pitches of programs"),
-}
-
-
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:
     """Open the corpus a model was trained on, or the one at `path`; build it if need be.
 
@@ -407,7 +241,7 @@ def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets")
         FileNotFoundError: no such folder.
         CorpusError: nothing in it, or its vocabulary is not the model's.
     """
-    settings = model.summary.get("data") or {}
+    settings = model.record.data
     path = path or settings.get("path", "bach")
     corpus = open_corpus(path, datasets, CorpusOptions.from_settings(settings))
     if corpus.vocabulary != model.vocabulary:

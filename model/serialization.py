@@ -1,4 +1,4 @@
-"""model.safetensors: weights, decoder config, vocabulary and training summary in one file.
+"""model.safetensors: a decoder, the vocabulary and style of its music, and its run, in one file.
 
 What people share. The tensors are safetensors, all else is JSON in its header: nothing that is
 loaded can run code.
@@ -6,9 +6,8 @@ loaded can run code.
 
 import json
 import zipfile
-from dataclasses import asdict, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,12 +15,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from common.files import write_atomically
+from common.typed_json import from_json, to_json
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.interval_head import IntervalHead
+from model.record import TrainingRecord
 
 FORMAT = "etude"
-VERSION = "12"
+VERSION = "13"
 _ADVICE = "use a model.safetensors that train.py wrote"
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite
@@ -31,20 +32,24 @@ class ModelFileError(ValueError):
     """A file that is no model of this project; the message is one line, for people."""
 
 
+@dataclass(frozen=True)
+class ModelFile:
+    """What a model file holds. Vocabulary and style are JSON, which is kept as it is."""
+
+    decoder: Decoder
+    vocabulary_json: str
+    style_json: str
+    record: TrainingRecord = field(default_factory=TrainingRecord)
+
+
 def save_model_file(
-    path: str | Path,
-    decoder: Decoder,
-    vocabulary_json: str,
-    summary: dict[str, Any],
-    dtype: torch.dtype = torch.float32,
+    path: str | Path, content: ModelFile, dtype: torch.dtype = torch.float32
 ) -> None:
     """Write a model file; equal models make files of equal bytes.
 
     Args:
         path: of the file; whoever reads it meets the old one or the whole new one.
-        decoder: whose weights and config are kept.
-        vocabulary_json: kept as it is.
-        summary: of the training, anything that JSON can hold.
+        content: of the file.
         dtype: in which weights are stored; float16 makes half the file.
 
     Raises:
@@ -53,11 +58,12 @@ def save_model_file(
     metadata = {
         "format": FORMAT,
         "version": VERSION,
-        "config": json.dumps(asdict(decoder.config)),
-        "vocabulary": vocabulary_json,
-        "summary": json.dumps(summary),
+        "config": to_json(content.decoder.config),
+        "vocabulary": content.vocabulary_json,
+        "style": content.style_json,
+        "training": to_json(content.record),
     }
-    state = decoder.state_dict()
+    state = content.decoder.state_dict()
     weights = {name: t.detach().to("cpu", dtype).contiguous() for name, t in state.items()}
     with write_atomically(path) as temporary:
         temporary.write_bytes(_with_sorted_header(save(weights, metadata)))
@@ -71,8 +77,8 @@ def _with_sorted_header(content: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header + content[end:]
 
 
-def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
-    """Read a model file: the decoder, in evaluation mode on the CPU, vocabulary JSON and summary.
+def load_model_file(path: str | Path) -> ModelFile:
+    """Read a model file, with the decoder in evaluation mode on the CPU.
 
     The weights are float32, however they were stored.
 
@@ -101,28 +107,14 @@ def load_model_file(path: str | Path) -> tuple[Decoder, str, dict[str, Any]]:
             f"{VERSION!r}: train it anew with `python train.py fit --config configs/bach.yaml`"
         )
     try:
-        shape, summary = json.loads(metadata["config"]), json.loads(metadata["summary"])
-        vocabulary_json = metadata["vocabulary"]
+        config = from_json(DecoderConfig, metadata["config"])
+        vocabulary, style = metadata["vocabulary"], metadata["style"]
+        record = from_json(TrainingRecord, metadata["training"])
     except KeyError as error:
         raise ModelFileError(f"{path} lacks its {error}; {_ADVICE}") from None
-    except (ValueError, RecursionError):
-        raise ModelFileError(f"{path} has an unreadable header; {_ADVICE}") from None
-    if not (isinstance(shape, dict) and isinstance(summary, dict)):
-        raise ModelFileError(f"{path}: config or summary is no JSON object; {_ADVICE}")
-    decoder = _fit(_config(shape, path), weights, path)
-    return decoder.eval(), vocabulary_json, summary
-
-
-def _config(shape: dict[str, Any], path: Path) -> DecoderConfig:
-    """Return the shape of a decoder, or refuse it with what is wrong."""
-    if "vocabulary_size" not in shape:
-        raise ModelFileError(f"{path}: its config lacks vocabulary_size; {_ADVICE}")
-    if unknown := sorted(shape.keys() - {field.name for field in fields(DecoderConfig)}):
-        raise ModelFileError(f"{path}: unknown in its config: {', '.join(unknown)}; {_ADVICE}")
-    try:
-        return DecoderConfig(**shape)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: no decoder has its config: {error}; {_ADVICE}") from None
+    except ValueError as error:
+        raise ModelFileError(f"{path}: {error}; {_ADVICE}") from None
+    return ModelFile(_fit(config, weights, path).eval(), vocabulary, style, record)
 
 
 def _of_checkpoint(path: Path) -> str:

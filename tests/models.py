@@ -3,14 +3,17 @@
 import numpy as np
 import torch
 
+from common.typed_json import to_json
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.midi.io import write_midi
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, canonical
+from data.style import Style
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.serialization import save_model_file
+from model.record import TrainingRecord
+from model.serialization import ModelFile, save_model_file
 from tests.music import GRID
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
@@ -19,8 +22,8 @@ BAND = Vocabulary(((3, 4), (4, 4)), (80,), (0, 1, 2, DRUMS, UNNAMED + 33), 36, 8
 PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
 
 
-def untrained(path, vocabulary, seed=0, step=0, summary=None):
-    """Saves a model that knows nothing but its vocabulary; gives the path."""
+def untrained(path, vocabulary, seed=0, step=0, **style):
+    """Saves a model that knows its vocabulary and this of a style, no more; gives the path."""
     torch.manual_seed(seed)
     decoder = Decoder(
         DecoderConfig(
@@ -33,7 +36,9 @@ def untrained(path, vocabulary, seed=0, step=0, summary=None):
         )
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
-    save_model_file(path, decoder, vocabulary.to_json(), {"step": step} | (summary or {}))
+    vocabulary_json, style_json = vocabulary.to_json(), to_json(Style(**style))
+    record = TrainingRecord(step=step)
+    save_model_file(path, ModelFile(decoder, vocabulary_json, style_json, record))
     return path
 
 
@@ -46,8 +51,9 @@ def untrained_on(folder, path, transpose=2, seed=0):
         DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
     )
     torch.nn.init.normal_(decoder.head.weight, std=0.3)
-    summary = {"step": 0, "data": {"path": str(folder), "transpose": transpose}}
-    save_model_file(path, decoder, corpus.vocabulary.to_json(), summary)
+    record = TrainingRecord(data={"path": str(folder), "transpose": transpose})
+    vocabulary = corpus.vocabulary.to_json()
+    save_model_file(path, ModelFile(decoder, vocabulary, to_json(Style()), record))
     return path
 
 

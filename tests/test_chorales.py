@@ -13,13 +13,16 @@ from hypothesis.extra.numpy import arrays
 
 from benchmarks import chorales, written
 from benchmarks.chorales import GRID
+from common.typed_json import to_json
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
+from data.style import Style
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from generation.model import load
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.serialization import save_model_file
+from model.record import TrainingRecord
+from model.serialization import ModelFile, save_model_file
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 OPTIONS = CorpusOptions(steps_per_beat=4)
@@ -104,7 +107,7 @@ def test_a_student_learns_what_teachers_wrote_and_is_scored_on_the_source(
     capsys.readouterr()
     taught = ["--model.teachers", f"[{teacher}]", "--data.written", pieces]
     chorales.main([str(source), "--run", "runs/student", *taught, *options])
-    assert load("runs/student/model.safetensors").summary["data"]["written"] == pieces
+    assert load("runs/student/model.safetensors").record.data["written"] == pieces
     assert "valid: 2 pieces, 400 voice-sixteenths, 100 notes" in capsys.readouterr().out
 
     with pytest.raises(SystemExit) as stop:
@@ -122,8 +125,9 @@ def test_models_that_read_otherwise_have_no_mean(tmp_path, monkeypatch, capsys):
         config = DecoderConfig(
             vocabulary.size, n_layer=1, n_head=2, n_embd=16, **side_shape, **shape
         )
-        summary = {"step": 0, "data": {"path": "here"}}
-        save_model_file(tmp_path / name, Decoder(config), vocabulary.to_json(), summary)
+        record = TrainingRecord(data={"path": "here"})
+        content = ModelFile(Decoder(config), vocabulary.to_json(), to_json(Style()), record)
+        save_model_file(tmp_path / name, content)
         return load(tmp_path / name)
 
     first = model("first")

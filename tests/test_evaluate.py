@@ -18,7 +18,7 @@ from evaluation import command, samples
 from evaluation.command import ATTENTION_TOKENS
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import corpus_of
-from model.serialization import save_model_file
+from model.serialization import load_model_file, save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import QUARTET, untrained, untrained_on
@@ -127,9 +127,9 @@ def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
     other = write_tunes(tmp_path / "other", 3, first=40)
     (tmp_path / "other" / "tune40.mid").write_bytes(b"")
     for path, word in ((other, "vocabulary"), ("nowhere", "nowhere")):
-        model = generate.load(checkpoint)
-        model.summary["data"]["transpose"] = 1
-        save_model_file(checkpoint, model.decoder, model.vocabulary.to_json(), model.summary)
+        content = load_model_file(checkpoint)
+        content.record.data["transpose"] = 1
+        save_model_file(checkpoint, content)
         with pytest.raises(SystemExit) as stop:
             evaluate.main(["likelihood", "-c", str(checkpoint), "--path", str(path)])
         assert stop.value.code == 2

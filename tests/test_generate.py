@@ -11,12 +11,14 @@ import pytest
 from PIL import Image
 
 import generate
+from common.typed_json import to_json
 from data.midi.io import read_midi, write_midi
 from data.score import BAR, NOTE, SECONDS, canonical
+from data.style import Style
 from generation import defaults
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.serialization import ModelFileError, save_model_file
+from model.serialization import ModelFile, ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
 from tests.folders import write_tunes
 from tests.models import BAND, PIANIST, QUARTET, tune, untrained, untrained_on
@@ -454,14 +456,16 @@ def test_no_runs_of_the_training_set_are_written_and_without_it_nothing(
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
     other = vocabulary_for(tune(tmp_path / "tune.mid"))
     for text in (other.to_json(), "{}"):
-        save_model_file(tmp_path / "odd.safetensors", model.decoder, text, {})
+        content = ModelFile(model.decoder, text, to_json(Style()))
+        save_model_file(tmp_path / "odd.safetensors", content)
         with pytest.raises(ModelFileError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
 
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
     odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, side_blocks=(3,)))
-    save_model_file(tmp_path / "odd.safetensors", odd, QUARTET.to_json(), {})
+    content = ModelFile(odd, QUARTET.to_json(), to_json(Style()))
+    save_model_file(tmp_path / "odd.safetensors", content)
     with pytest.raises(ModelFileError, match=r"odd\.safetensors: its side input"):
         generate.load(tmp_path / "odd.safetensors")
 

@@ -53,10 +53,10 @@ def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder, 
     run = Path("runs/one")
     model = generate.load(run / "model.safetensors")
     assert model.decoder.config.n_layer == 2
-    assert model.summary["step"] in (10, 20)
-    assert model.summary["data"]["path"] == str(folder)
-    assert model.summary["model"]["n_layer"] == 2
-    assert model.summary["valid_nats_per_note"] > 0
+    assert model.record.step in (10, 20)
+    assert model.record.data["path"] == str(folder)
+    assert model.record.model["n_layer"] == 2
+    assert model.record.valid_nats_per_note > 0
     assert model.vocabulary.programs == (0, DRUMS)
     (piece,) = generate.compose(model, length=generate.Length(bars=2))
     assert len(piece.score.bars) == 2
@@ -80,9 +80,9 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     text = "".join(json.dumps(row.tolist()) + "\n" for row in rows)
     Path("steps.jsonl").write_text(text)
     fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0, "--monitor.times", 1)
-    decoder, _, summary = load_model_file("runs/smoke/model.safetensors")
-    assert decoder.config.vocabulary_size == 30
-    assert summary["valid_nats_per_note"] < 0.9 * math.log(30)
+    model = load_model_file("runs/smoke/model.safetensors")
+    assert model.decoder.config.vocabulary_size == 30
+    assert model.record.valid_nats_per_note < 0.9 * math.log(30)
     assert not EventAccumulator("runs/smoke").Reload().Tags()["audio"]  # there is nothing to hear
     shown = EventAccumulator("runs/smoke/valid").Reload()
     assert [event.step for event in shown.Scalars("tokens/nats_id")] == [10, 20]
@@ -97,7 +97,7 @@ def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_tunes(tmp_path / "tunes", 5)
     fit("tunes", "--trainer.max_steps", 2)
-    assert generate.load("runs/smoke/model.safetensors").summary["valid_nats_per_note"] > 0
+    assert generate.load("runs/smoke/model.safetensors").record.valid_nats_per_note > 0
     config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", "tunes")
     train.main(["test", *config, "--trainer.enable_progress_bar", "false"])
     assert "nats_per_note" in capsys.readouterr().out

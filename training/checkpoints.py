@@ -10,7 +10,6 @@ the steps made alone, and so does all that follows from it.
 """
 
 import io
-import math
 import os
 import re
 import signal
@@ -19,14 +18,12 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from lightning.fabric.plugins import TorchCheckpointIO
@@ -36,15 +33,11 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
-from data.ensembles import count_ensembles, pitches_played
-from data.extremes import Extremes
-from data.forms import form_of
-from data.keys import count_keys
-from data.score import Score
-from evaluation.metrics import has_regular_bars, polyphony, rests
-from evaluation.voice_leading import parallels, pitch_ranges
-from model.serialization import ModelFileError, load_model_file, save_model_file
+from common.typed_json import to_json
+from model.record import TrainingRecord
+from model.serialization import ModelFile, ModelFileError, load_model_file, save_model_file
 from training.checks import RunError
+from training.finish import fitted, scored
 
 MODEL_NAME = "model.safetensors"
 CHECKPOINTS = "checkpoints"  # the folder, inside the run's
@@ -163,49 +156,42 @@ class Checkpoints(Checkpoint):
         nats = float(trainer.callback_metrics.get("valid/nats_per_note", float("nan")))
         if nats < self.best:
             self.best, self.is_best = nats, True
-            self._save_model(trainer, pl_module, {"valid_nats_per_note": nats})
+            self._save_model(trainer, pl_module, nats)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the end of the run, and the last model where there was nothing to validate on."""
         if self.best == float("inf"):
-            self._save_model(trainer, pl_module, {})
+            self._save_model(trainer, pl_module, None)
         self._save(trainer)
-        self._score_all(trainer, pl_module)
+        self._finish(trainer, pl_module)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Score what is left to score of a run whose steps are made: Lightning does no more."""
+        """Finish what is left of a run whose steps are made: Lightning does no more."""
         if self.resumed_step >= trainer.max_steps > 0:
-            self._score_all(trainer, pl_module)
+            self._finish(trainer, pl_module)
 
-    def _score_all(self, trainer: Trainer, pl_module: Any) -> None:
-        """Give the model the figure and temperature of all validation pieces, not of a sample."""
+    def _finish(self, trainer: Trainer, pl_module: Any) -> None:
+        """Give the model file what is found at the end of a run (training/finish.py)."""
         path = Path(trainer.default_root_dir) / MODEL_NAME
         trainer.strategy.barrier()  # it is written
-        limit = trainer.limit_val_batches
-        if self.best == float("inf") or not path.exists() or limit != 1 or isinstance(limit, int):
-            return
-        pieces = pl_module.data.val_dataloader()
-        if pieces.count == pieces.total:
+        if not path.exists():
             return
         try:
-            decoder, vocabulary, summary = load_model_file(path)
+            content = load_model_file(path)
         except ModelFileError as error:
             raise RunError(str(error)) from None
-        if summary.get("valid_pieces") == pieces.total:
-            return
-
-        def check() -> None:
-            if self.signal_number and trainer.world_size == 1:
+        is_alone, new = trainer.world_size == 1, content
+        batches = max(trainer.global_step, self.resumed_step) * trainer.accumulate_grad_batches
+        with stopped_while("the model, which is whole, was judged") if is_alone else nullcontext():
+            if self.signal_number and is_alone:
                 raise _stop(trainer, self.signal_number)
-
-        if trainer.is_global_zero:
-            print(f"\nscoring all {pieces.total} validation pieces, not a sample", flush=True)
-        nats = pl_module.score_all(decoder.to(pl_module.device), check)
-        summary |= {"valid_nats_per_note": nats, "valid_pieces": pieces.total}
-        if trainer.is_global_zero:
+            if self.best < float("inf"):
+                new = scored(new, trainer, pl_module)
+            if trainer.is_global_zero:
+                new = fitted(new, pl_module.data, batches)
+        if new is not content and trainer.is_global_zero:
             with _explained(path):
-                save_model_file(path, decoder, vocabulary, summary)
-            print(f"all {pieces.total} validation pieces: {nats:.3f} nats per note, {path}")
+                save_model_file(path, new)
 
     def on_exception(self, trainer: Trainer, *_: Any) -> None:
         """End the workers that read batches, which Lightning leaves waiting in a validation."""
@@ -223,20 +209,20 @@ class Checkpoints(Checkpoint):
         self.is_due = self.is_best = False
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
 
-    def _save_model(self, trainer: Trainer, pl_module: Any, figures: dict[str, float]) -> None:
+    def _save_model(self, trainer: Trainer, pl_module: Any, nats: float | None) -> None:
         if not trainer.is_global_zero:
             return
-        summary = {
-            "step": trainer.global_step,
-            **figures,
-            "voices": pl_module.data.voices,
-            **summary_of(pl_module.data.some_pieces),
-            "model": public_settings(pl_module.hparams),
-            "data": public_settings(pl_module.data.hparams),
-        }
+        data = pl_module.data
+        record = TrainingRecord(
+            step=trainer.global_step,
+            valid_nats_per_note=nats,
+            model=public_settings(pl_module.hparams),
+            data=public_settings(data.hparams),
+        )
+        vocabulary, style = data.vocabulary.to_json(), to_json(data.style)
         path = Path(trainer.default_root_dir) / MODEL_NAME
         with _explained(path):
-            save_model_file(path, pl_module.decoder, pl_module.data.vocabulary.to_json(), summary)
+            save_model_file(path, ModelFile(pl_module.decoder, vocabulary, style, record))
 
     def on_load_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
@@ -279,25 +265,6 @@ class Checkpoints(Checkpoint):
 def is_stopping(trainer: Trainer) -> bool:
     """Return whether a signal has asked this run to stop."""
     return any(isinstance(c, Checkpoints) and c.signal_number > 0 for c in trainer.callbacks)  # type: ignore[attr-defined]
-
-
-def summary_of(pieces: Sequence[Score]) -> dict[str, Any]:
-    """Return what a model file says of training pieces; the names are those of its summary."""
-    with_notes = [score for score in pieces if len(score.notes)]
-    extremes = Extremes.of(with_notes)
-    at_once = [each for each in map(polyphony, with_notes) if not math.isnan(each)]  # not of drums
-    return {
-        "parallels_per_100_bars": parallels(pieces),
-        "keys": count_keys(pieces),
-        "ranges": pitch_ranges(pieces),
-        "ensembles": count_ensembles(pieces),
-        "pitches": pitches_played(pieces),
-        "forms": [form_of(score).to_json() for score in with_notes],
-        "rests": float(np.mean([rests(score) for score in pieces] or [1.0])),
-        "regular_bars": float(np.mean([has_regular_bars(score) for score in pieces] or [False])),
-        "polyphony": float(np.mean(at_once)) if at_once else None,
-        "extremes": asdict(extremes) if extremes else None,
-    }
 
 
 def _stop(trainer: Trainer, signal_number: int) -> StopError:

@@ -28,18 +28,13 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from common.files import disk_errors_name
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
-from evaluation.fit_sampling import fit_sampling
-from generation.model import load
-from model.serialization import save_model_file
 from model.threads import ThreadChooser
 from training import checkpoints, distributed
 from training.arguments import NO_CONFIG, SUBCOMMANDS, add_trainer, check_settings, in_plain_words
-from training.checkpoints import Checkpoints, StopError, stopped_while
+from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor, RunLogger
-
-FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
 
 
 class StepProgress(TQDMProgressBar):
@@ -172,28 +167,6 @@ class EtudeCLI(LightningCLI):
         else:
             self.steps_made = checkpoints.read_step(path)
             config.ckpt_path = str(path)
-
-    def after_fit(self) -> None:
-        """Find how the model samples best, and keep that with it."""
-        path, data = Path(self.config.fit.run) / checkpoints.MODEL_NAME, self.datamodule
-        if not (data.some_pieces and self.trainer.is_global_zero):
-            return
-        model = load(path)
-        if "sampling" in model.summary:
-            return
-        tokens = self.trainer.global_step * self.trainer.accumulate_grad_batches
-        tokens *= data.batch_size * data.context_length
-        with stopped_while("sampling was fitted to the model, which is whole"):
-            fitted = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
-        if fitted is None:
-            return
-        sampling = {name: getattr(fitted, name) for name in ("temperature", "top_p")}
-        summary = model.summary | {"sampling": sampling}
-        save_model_file(path, model.decoder, model.vocabulary.to_json(), summary)
-        say(
-            f"its pieces are most like the training pieces at temperature "
-            f"{sampling['temperature']:g}, top-p {sampling['top_p']:g}: it samples so by default"
-        )
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Return the trainer, with its callbacks and a logger to the run's folder."""

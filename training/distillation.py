@@ -80,11 +80,12 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
 def _read_model(option: str, path: str | Path, data: MusicDataModule) -> Decoder:
     """Read the trained decoder that an option names; it must be of the vocabulary of the data."""
     try:
-        decoder, vocabulary, _ = load_model_file(path)
+        content = load_model_file(path)
     except ModelFileError as error:
         raise RunError(f"{option}: {error}") from None
+    decoder = content.decoder
     side_shape = {name: getattr(decoder.config, name) for name in data.side_shape}
-    if vocabulary != data.vocabulary.to_json() or side_shape != data.side_shape:
+    if content.vocabulary_json != data.vocabulary.to_json() or side_shape != data.side_shape:
         raise RunError(
             f"{option}: {path} has another vocabulary than the data; have it learn data with the "
             f"same pitches, instruments and lengths, and the same data.transpose"

@@ -1,7 +1,6 @@
 """The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -315,12 +314,11 @@ class MusicModule(LightningModule):
             self.decoder.temperature.fill_(temperature)
             self.log("valid/temperature", temperature, sync_dist=True)
 
-    def score_all(self, decoder: Decoder, check: Callable[[], None]) -> float:
+    def score_all(self, decoder: Decoder) -> float:
         """Score all validation pieces; validations while fitting may have scored a sample.
 
         Args:
             decoder: in evaluation mode; it gets the temperature at which they are likeliest.
-            check: called before each batch; what it raises ends the scoring.
 
         Returns:
             Its nats per note.
@@ -329,7 +327,6 @@ class MusicModule(LightningModule):
         self._begin_tallies(decoder)
         label = f"Validating on all {pieces.total} pieces"
         for batch in tqdm(pieces, label, unit="batch", disable=None):
-            check()
             with self.trainer.precision_plugin.forward_context():
                 self._tally(decoder, batch)
         tally, _, temperature = self._totals()

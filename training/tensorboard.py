@@ -207,7 +207,7 @@ class MusicMonitor(Callback):
             if is_stopping(trainer) or self.clock() > end:
                 raise LeaveOffError
 
-        model = Model(decoder.eval(), corpus.vocabulary, {})
+        model = Model(decoder.eval(), corpus.vocabulary)
         snapshot = Snapshot(writer, corpus, model, step, check)
         once = LOGGED_ONCE if self.first_step < min(due) else {}
         pictures = {what: log for what, log in once.items() if what not in self.shown} | LOGGED

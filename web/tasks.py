@@ -222,7 +222,7 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
 
 def _trained(model: Model) -> int:
     """Return after how many steps of training a model has these weights; 0: it does not say."""
-    return int(model.summary.get("step") or 0)
+    return model.record.step
 
 
 def _said(seed: Seed) -> list[str]:

@@ -28,6 +28,7 @@ from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.batches.written import read_written
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.score import Score
+from data.style import Style
 from data.tokens.context import LEAST_CONTEXT
 from data.tokens.spans import SideArrays
 from data.tokens.vocabulary import Vocabulary
@@ -180,9 +181,9 @@ class MusicDataModule(LightningDataModule):
         return self.source.rebase(history)
 
     @property
-    def voices(self) -> int | None:
-        """How many instruments half of the pieces have, or more; other sequences have none."""
-        return self.source.voices
+    def style(self) -> Style:
+        """The style of the training pieces; of other sequences nothing is known."""
+        return self.source.style
 
     @property
     def some_pieces(self) -> Sequence[Score]:

@@ -28,6 +28,7 @@ from data.batches.windows import batches_by_tokens, sampled
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import MOST_IDS
+from data.style import Style
 
 SUFFIXES = (".npy", ".jsonl")
 MOST_LINE_BYTES = 2**25
@@ -232,7 +233,7 @@ class SequenceBatches:
     corpus: IdSequences
     context_length: int
     features = None
-    voices = None
+    style = Style()
     some_pieces = ()
 
     def training(self) -> SequenceWindows:

@@ -15,6 +15,7 @@ from data.corpus.corpus import Corpus
 from data.corpus.store import Split
 from data.keys import Key, key_followed
 from data.score import Score
+from data.style import Style
 from data.tokens.augment import (
     WAYS,
     choose_given,
@@ -401,10 +402,10 @@ class MusicBatches:
         pieces = map(split.piece, places.astype(int).tolist())
         return [decode(ids, self.corpus.vocabulary) for ids in pieces]
 
-    @property
-    def voices(self) -> int:
-        """How many instruments half of some training pieces have, or more."""
-        return int(np.median([len(np.unique(s.notes["program"])) for s in self.some_pieces]))
+    @cached_property
+    def style(self) -> Style:
+        """The style of these pieces."""
+        return Style.of(self.some_pieces)
 
     @cached_property
     def learned(self) -> Split:

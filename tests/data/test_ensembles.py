@@ -1,6 +1,6 @@
 """Who plays together in pieces, and which pitches."""
 
-from data.ensembles import count_ensembles, pitches_played
+from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
 from data.score import DRUMS
 from tests.music import EMPTY, piece
 
@@ -19,12 +19,18 @@ PIECES = [
 
 
 def test_ensembles_are_counted():
-    assert count_ensembles(PIECES) == [[2, 0, 40], [1, 0, DRUMS]]
+    assert ensembles_of(PIECES) == (Ensemble(2, (0, 40)), Ensemble(1, (0, DRUMS)))
 
 
 def test_drums_have_the_pitches_that_they_play_others_those_between_as_well():
     assert pitches_played(PIECES) == {
-        "0": [48, 49, 50, 51, 52],
-        "40": [60, 61, 62, 63, 64],
-        "128": [38, 42],
+        0: (48, 49, 50, 51, 52),
+        40: (60, 61, 62, 63, 64),
+        DRUMS: (38, 42),
     }
+
+
+def test_a_range_leaves_out_what_hardly_ever_happens():
+    assert pitch_ranges(PIECES) == {0: (48, 52), 40: (60, 64)}
+    rare = notes(*[(0, 72)] * 2000, (0, 90))
+    assert pitch_ranges([rare]) == {0: (72, 72)}

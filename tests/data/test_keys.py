@@ -90,7 +90,7 @@ def test_keys_of_pieces_are_counted_by_mode_and_tonic():
     scale = [60, 62, 64, 65, 67, 69, 71, 72, 67, 64, 60]
     in_c, in_e_flat = (piece(line([p + up for p in scale]), bars(3)) for up in (0, 3))
     counts = count_keys([in_c, in_e_flat, in_c, EMPTY])
-    assert counts == {"major": [2, 0, 0, 1, *[0] * 8], "minor": [0] * 12}
+    assert counts == {"major": (2, 0, 0, 1, *(0,) * 8), "minor": (0,) * 12}
 
 
 def test_few_notes_follow_no_key_nor_do_those_that_fit_two_as_well():

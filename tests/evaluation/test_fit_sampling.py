@@ -97,7 +97,7 @@ def test_pieces_that_do_not_end_are_given_up(model, monkeypatch):
 
 def test_a_model_samples_as_was_fitted_where_nothing_is_said(tmp_path):
     fitted = {"temperature": 0.8, "top_p": 0.9}
-    path = untrained(tmp_path / "m.safetensors", QUARTET, summary={"sampling": fitted})
+    path = untrained(tmp_path / "m.safetensors", QUARTET, **fitted)
     model, said = load(path), SamplingOptions(**fitted, rhythm_temperature=1.0)
     assert model.sampling == said
     default, same, other = (

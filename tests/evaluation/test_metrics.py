@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data import texture
 from data.corpus import bach
 from data.extremes import note_density
 from data.keys import pitched_notes
@@ -59,7 +60,7 @@ def test_what_muspy_defines_it_defines_so(score, entropy, consistency, pitch_ran
         metrics.pitch_class_entropy(score),
         metrics.scale_consistency(score),
         metrics.pitch_range(score),
-        metrics.polyphony(score),
+        texture.polyphony(score),
     )
     expected = (entropy, consistency, pitch_range, polyphony)
     assert found == pytest.approx(expected, abs=1e-9, nan_ok=True)
@@ -96,7 +97,7 @@ def test_by_hand_how_much_sounds():
     # C for four beats, E for two of them; a rest; then C alone. In unison with another program.
     notes = [(0, 48, 60, 80, 0), (12, 24, 64, 80, 0), (72, 24, 60, 80, 0), (0, 24, 60, 80, 40)]
     score = piece([*notes, (48, 12, 36, 80, DRUMS)], bars(2))
-    assert metrics.polyphony(score) == (48 + 24 + 24) / (48 + 24)
+    assert texture.polyphony(score) == (48 + 24 + 24) / (48 + 24)
     assert note_density(score) == 5 / 4.0  # two bars of 4/4 at 120 last four seconds
 
 
@@ -198,7 +199,7 @@ def test_polyphony_is_that_of_a_piano_roll(score):
         roll[onset : onset + duration, pitch] = True
     sounds = np.count_nonzero(roll.any(axis=1))
     expected = roll.sum() / sounds if sounds else float("nan")
-    assert metrics.polyphony(score) == pytest.approx(expected, nan_ok=True)
+    assert texture.polyphony(score) == pytest.approx(expected, nan_ok=True)
 
 
 @given(scores())
@@ -229,9 +230,9 @@ def test_bars_are_compared_as_one_would_by_eye(score):
 def test_rests_of_programs():
     """The first rests for a quarter of three, the second, which comes in later, for two."""
     tune = [(0, 12, 60, 80, 0), (24, 12, 62, 80, 0), (12, 12, 48, 80, 1)]
-    assert metrics.rests(piece(tune)) == pytest.approx(3 / 6)
-    assert metrics.rests(piece(tune[:1])) == 0
-    assert np.isnan(metrics.rests(EMPTY))
+    assert texture.rests(piece(tune)) == pytest.approx(3 / 6)
+    assert texture.rests(piece(tune[:1])) == 0
+    assert np.isnan(texture.rests(EMPTY))
 
 
 @pytest.mark.parametrize(
@@ -250,9 +251,9 @@ def test_rests_of_programs():
 def test_bars_are_regular_if_shortened_ones_are_made_whole(lengths, is_regular):
     in_last_bar = [(sum(lengths[:-1]), 6, 60, 80, 0)] if lengths else []  # so that all are there
     score = piece(in_last_bar, [(4, 4, length) for length in lengths])
-    assert metrics.has_regular_bars(score) == is_regular
+    assert texture.has_regular_bars(score) == is_regular
 
 
 def test_bars_of_two_meters_are_not_regular():
-    assert not metrics.has_regular_bars(piece(BEAT[:4], [(4, 4, 48), (3, 4, 36), (4, 4, 48)]))
-    assert metrics.has_regular_bars(piece(BEAT[:4], [(3, 4, 36), (6, 8, 36), (3, 4, 36)]))
+    assert not texture.has_regular_bars(piece(BEAT[:4], [(4, 4, 48), (3, 4, 36), (4, 4, 48)]))
+    assert texture.has_regular_bars(piece(BEAT[:4], [(3, 4, 36), (6, 8, 36), (3, 4, 36)]))

@@ -8,11 +8,15 @@ import pretty_midi
 import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
+from data.ensembles import Ensemble
+from data.forms import Form
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
+from data.repeats import Repeat
 from data.score import BAR, DRUMS, NOTE, UNNAMED, canonical
+from data.style import Style
+from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size
 from data.tokens.tokenizer import bar_indices, decode, encode
-from evaluation.metrics import has_regular_bars, rests
 from generation import compose as compose_module
 from generation.compose import (
     accompany,
@@ -26,7 +30,7 @@ from generation.compose import (
 )
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
-from generation.model import Model, load
+from generation.model import load
 from generation.seeds import (
     continued,
     given_from_midi,
@@ -88,7 +92,7 @@ def test_what_goes_beyond_all_training_pieces_ranks_last(model, monkeypatch):
     pieces = compose(model, None, Length(bars=2), samples=6, random_seed=4)
     ranked = rank_by_likelihood(model, pieces)
     unlike = ranked[0].score
-    monkeypatch.setattr(Model, "is_unlike_training", lambda _, score: score is unlike)
+    monkeypatch.setattr(Style, "is_exceeded_by", lambda _, score: score is unlike)
     again = rank_by_likelihood(model, pieces)
     assert [p.score for p in again] == [p.score for p in [*ranked[1:], ranked[0]]]
 
@@ -287,7 +291,7 @@ def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model)
 
 
 def test_named_parts_count_by_name_and_rest_as_they_like(model):
-    band = replace(model, vocabulary=BAND)  # its summary has four voices
+    band = replace(model, vocabulary=BAND)  # four voices, as its programs were
     rows = [(12 * k, 12, 48 + 7 * n, 80, 2) for k in range(8) for n in range(4)]
     notes = np.array([(84, 12, 72, 80, 0), *rows], NOTE)
     song = canonical(notes, np.empty(0, BAR), [], BAND.grid)[0]
@@ -297,18 +301,18 @@ def test_named_parts_count_by_name_and_rest_as_they_like(model):
 
 def test_only_those_join_that_play_together_and_with_pitches_that_they_have(model):
     """A model of a corpus in which one file in a hundred has drums, and a second bass."""
-    summary = {
-        "voices": 2,
-        "ensembles": [[99, 0, 1], [1, 0, 1, 2, DRUMS, UNNAMED + 33]],
-        "pitches": {"0": [*range(60, 72)], "1": [48, 49], str(DRUMS): [38, 42]},
-    }
-    band = replace(load(untrained(model.path.with_name("band"), BAND)), summary=summary)
+    style = Style(
+        voices=2,
+        ensembles=(Ensemble(99, (0, 1)), Ensemble(1, (0, 1, 2, DRUMS, UNNAMED + 33))),
+        pitches={0: tuple(range(60, 72)), 1: (48, 49), DRUMS: (38, 42)},
+    )
+    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
     seed = accompany(band, seed_from_notes("C4 E4 G4 C5", BAND))
     assert seed.is_open.any(axis=1).tolist() == [False, True, False, False, False]
     pieces = compose(band, seed, Length(bars=4), samples=4)
     new = np.concatenate([piece.score.notes[~piece.is_given] for piece in pieces])
     assert {*new["program"][new["onset"] < seed.end_step].tolist()} <= {1}
-    for program, pitches in band.pitches.items():
+    for program, pitches in style.pitches.items():
         its = new["pitch"][new["program"] == program]
         assert len(its)
         assert {*its.tolist()} <= {*pitches}
@@ -356,9 +360,7 @@ def test_what_is_kept_after_the_first_choice_counts_as_well(model):
 
 def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     """Untrained, it keeps them only because its training set is said to."""
-    strict = replace(model, summary={"parallels_per_100_bars": 0.5, "rests": 0.01})
-    assert (model.counterpoint, model.rests, model.has_regular_bars) == (FREE, FREE, False)
-    assert (strict.counterpoint, strict.rests) == (STRICT, NO_RESTS)
+    strict = replace(model, style=Style(parallels_per_100_bars=0.5, rests=0.01))
     (rested,) = compose(model, None, Length(bars=4))
     (full,) = compose(strict, None, Length(bars=4))
     (asked,) = compose(
@@ -367,8 +369,7 @@ def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     (freed,) = compose(strict, None, Length(bars=4), Constraints(counterpoint=FREE, rests=FREE))
     assert np.array_equal(full.ids, asked.ids)
     assert np.array_equal(freed.ids, rested.ids)
-    regular = replace(model, summary={"regular_bars": 0.96})
-    assert regular.has_regular_bars
+    regular = replace(model, style=Style(regular_bars=0.96))
     kept, left = (
         sum(
             has_regular_bars(piece.score)
@@ -417,22 +418,18 @@ def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(mod
         assert heard == new[["onset", "program", "pitch", "duration"]].tolist()
 
 
-@pytest.mark.parametrize("is_whole", [0, 1])
+@pytest.mark.parametrize("is_whole", [False, True])
 def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_whole):
-    form = [[4, 4, 48, 4, 36]]
     formed, plain = (
-        replace(model, summary={"forms": [[*form, *repeats]]})
-        for repeats in ([[48, 96, 48, is_whole]], [])
+        replace(model, style=Style(forms=(Form((4, 4), 48, 4, 36, repeats),)))
+        for repeats in ((Repeat(48, 96, 48, is_whole),), ())
     )
     how = {"samples": 8, "random_seed": 5, "constraints": Constraints(time_signature=(4, 4))}
     pieces = compose(formed, None, Length(bars=4), **how)
     before = compose(plain, None, Length(bars=4), **how)
-    one_voice = replace(formed, summary=formed.summary | {"voices": 1})  # a bar is no long repeat
-    alone = compose(one_voice, None, Length(bars=4), **how)
     repeated = 0
-    for piece, first, same in zip(pieces, before, alone, strict=True):
+    for piece, first in zip(pieces, before, strict=True):
         assert not piece.is_given.any()
-        assert np.array_equal(first.ids, same.ids)
         takes_form = first.score.bars["length"][0] == 48 and first.score.bar_starts[-2] >= 96
         if not np.array_equal(piece.ids, first.ids):  # else the melody was silent in bar 1
             assert takes_form
@@ -455,8 +452,8 @@ def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_wh
 
 
 def test_in_strict_counterpoint_no_repeat_begins_with_parallels(model, monkeypatch):
-    form = [[4, 4, 48, 3, 36], [48, 96, 48, 1]]
-    formed = replace(model, summary={"forms": [form], "voices": 4})
+    form = Form((4, 4), 48, 3, 36, (Repeat(48, 96, 48, True),))
+    formed = replace(model, style=Style(forms=(form,)))
     monkeypatch.setattr(compose_module, "has_parallels_at", lambda score, step: step == 48)
     for how in (STRICT, FREE):
         asked = Constraints(time_signature=(4, 4), counterpoint=how, rests=NO_RESTS)

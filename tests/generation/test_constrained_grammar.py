@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from data.batches.windows import TrainingWindows
 from data.keys import key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid, canonical
+from data.texture import has_regular_bars
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
-from evaluation.metrics import has_regular_bars
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length

@@ -10,7 +10,7 @@ from data.keys import Key
 from data.score import BAR, NOTE, canonical
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
-from evaluation.voice_leading import parallels
+from data.voice_leading import parallels
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.counterpoint import has_parallels_at

@@ -1,6 +1,7 @@
 """The model that is taken when none is named."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import evaluate
 import generate
 from generation import defaults
 from generation.defaults import default_model, model_path
+from model.record import TrainingRecord
 from model.serialization import load_model_file, save_model_file
 from tests.models import QUARTET, untrained
 
@@ -46,9 +48,8 @@ def test_the_newest_of_what_ships_and_what_was_trained_is_taken(project):
 def test_the_best_on_the_same_held_out_pieces_is_taken_however_old_it_is(project):
     def figures(path, nats, seconds, data="bach"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        decoder, vocabulary, summary = load_model_file(untrained(path, QUARTET))
-        summary |= {"valid_nats_per_note": nats, "data": {"path": data}}
-        save_model_file(path, decoder, vocabulary, summary)
+        record = TrainingRecord(valid_nats_per_note=nats, data={"path": data})
+        save_model_file(path, replace(load_model_file(untrained(path, QUARTET)), record=record))
         os.utime(path, (seconds, seconds))
         return path
 

@@ -6,24 +6,29 @@ import numpy as np
 import pytest
 import torch
 
+from common.typed_json import to_json
+from data.forms import Form
 from data.keys import Key
+from data.repeats import Repeat
+from data.style import Style
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Kind
 from generation.model import load
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.serialization import ModelFileError, save_model_file
+from model.serialization import ModelFile, ModelFileError, save_model_file
 from tests.music import SMALL
 
 TRUE = SMALL.to_json()
 
 
-def saved(path, summary=None, vocabulary=TRUE, context=64):
+def saved(path, style_json=None, vocabulary=TRUE, context=64, **style):
     """Write a model file that says this."""
     torch.manual_seed(0)
     sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "context_length": context}
     decoder = Decoder(DecoderConfig(SMALL.size, **sizes, **SideFeatures(SMALL).shape))
-    save_model_file(path, decoder, vocabulary, summary or {})
+    style_json = style_json or to_json(Style(**style))
+    save_model_file(path, ModelFile(decoder, vocabulary, style_json))
     return path
 
 
@@ -32,34 +37,10 @@ def test_a_context_in_which_no_music_fits_is_refused(tmp_path):
         load(saved(tmp_path / "m.safetensors", context=7))
 
 
-def test_what_a_summary_says_is_read(tmp_path):
-    model = load(saved(tmp_path / "m.safetensors", {"voices": 2, "step": None, "data": {}}))
-    assert model.voices == 2
-
-
-@pytest.mark.parametrize(
-    "summary",
-    [
-        *({"voices": "many"}, {"voices": [4]}, {"voices": -1}, {"step": {}}),
-        *({"regular_bars": "all"}, {"regular_bars": -1}),
-        *({"parallels_per_100_bars": "none"}, {"data": "bach"}, {"data": [1]}),
-        *({"forms": [24]}, {"forms": {"4/4": 24}}, {"forms": [[[4, 4, 48, 8, -1]]]}),
-        *({"forms": [[[4, 4, 48, 8, 24], 48]]}, {"forms": [[[4, 4, 48, 8, 24], ["many"] * 4]]}),
-        *({"keys": {"major": [1] * 12}}, {"keys": {"major": [0] * 12, "minor": [0] * 11}}),
-        *({"keys": {"major": [1] * 12, "minor": [-1] * 12}}, {"keys": {"major": 1, "minor": 1}}),
-        *({"ranges": {"40": [60, 128]}}, {"ranges": {"40": 60}}, {"ranges": {"violin": [60, 79]}}),
-        *({"ranges": {"40": [79, 60]}}, {"ranges": [60, 79]}),
-        *({"sampling": {"temperature": -1}}, {"sampling": {"boldness": 1}}, {"polyphony": "one"}),
-        *({"sampling": {"top_k": "all"}}, {"extremes": {"most": 1}}, {"extremes": [1, 2, 3]}),
-        *({"ensembles": [[3]]}, {"ensembles": [3, 40]}, {"ensembles": [[3, "violin"]]}),
-        *({"pitches": {"40": [128]}}, {"pitches": {"40": 60}}, {"pitches": {"violin": [60]}}),
-    ],
-)
-def test_a_summary_that_lies_is_refused(tmp_path, summary):
-    path = saved(tmp_path / "m.safetensors", summary)
-    with pytest.raises(ModelFileError, match=next(iter(summary))) as error:
+def test_a_style_that_lies_is_refused_in_one_line(tmp_path):
+    path = saved(tmp_path / "m.safetensors", style_json='{"version": 1, "voices": "many"}')
+    with pytest.raises(ModelFileError, match=r"m\.safetensors: style\.voices must not be 'many'$"):
         load(path)
-    assert "\n" not in str(error.value)
 
 
 def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
@@ -71,8 +52,8 @@ def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
 
 
 def form(final_position, *repeats, meter=(4, 4), first_bar=48, bars=8):
-    """A form as a summary has it."""
-    return [[*meter, first_bar, bars, final_position], *repeats]
+    """A form of eight bars of 4/4."""
+    return Form(meter, first_bar, bars, final_position, repeats)
 
 
 def positions(drawn):
@@ -83,8 +64,8 @@ def positions(drawn):
 
 def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp_path):
     forms = [form(24)] * 3 + [form(0)] + [form(12, meter=(3, 8))] * 4
-    keys = {"major": [0] * 7 + [3] + [0] * 4, "minor": [0] * 9 + [1] + [0] * 2}
-    model = load(saved(tmp_path / "m.safetensors", {"forms": forms, "keys": keys}))
+    keys = {"major": (*[0] * 7, 3, *[0] * 4), "minor": (*[0] * 9, 1, 0, 0)}
+    model = load(saved(tmp_path / "m.safetensors", forms=tuple(forms), keys=keys))
     generator = torch.Generator().manual_seed(0)
     drawn = positions(model.draw_forms(2000, generator))
     assert {*drawn.tolist()} == {0, 12, 24}
@@ -100,8 +81,8 @@ def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set(tmp
 
 def test_forms_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars(tmp_path):
     forms = [form(24), form(24, bars=16), form(0, bars=16), form(24, meter=(3, 8))]
-    model = load(saved(tmp_path / "m.safetensors", {"forms": forms}))
-    short, long, other, _ = model.forms
+    model = load(saved(tmp_path / "m.safetensors", forms=tuple(forms)))
+    short, long, other, _ = model.style.forms
     generator = torch.Generator().manual_seed(0)
 
     def drawn(bars):
@@ -114,10 +95,10 @@ def test_forms_are_those_of_a_training_piece_with_such_an_end_and_as_many_bars(t
 
 
 def test_a_piece_has_the_form_that_was_drawn_if_it_begins_so(tmp_path):
-    again = [96, 144, 48, 1]
+    again = Repeat(96, 144, 48, True)
     forms = [form(24, again), form(0, first_bar=12), form(36, bars=9), form(0, bars=16)]
-    model = load(saved(tmp_path / "m.safetensors", {"forms": forms}))
-    whole, upbeat, nine, long = model.forms
+    model = load(saved(tmp_path / "m.safetensors", forms=tuple(forms)))
+    whole, upbeat, nine, long = model.style.forms
     rng = np.random.default_rng(0)
 
     def chosen(drawn, first_bar, bars, meter=(4, 4)):
@@ -133,20 +114,11 @@ def test_a_piece_has_the_form_that_was_drawn_if_it_begins_so(tmp_path):
     assert chosen(whole, 36, 8) == chosen(whole, 48, 8, (3, 8)) == {None}
 
 
-def test_in_one_voice_only_long_passages_come_again(tmp_path):
-    repeats = [48, 96, 48, 1], [192, 384, 192, 1], [384, 552, 192, 0]  # 1, 4 and 3.5 bars
-    forms = [form(24, *repeats), form(6, [12, 60, 12, 1], meter=(3, 8))]
-    for voices, counts in ((1, [2, 0]), (2, [3, 1])):
-        summary = {"forms": forms, "voices": voices}
-        model = load(saved(tmp_path / f"{voices}.safetensors", summary))
-        assert [len(each.repeats) for each in model.forms] == counts
-
-
 def test_a_model_that_says_nothing_of_endings_and_keys_draws_none(tmp_path):
     generator = torch.Generator().manual_seed(0)
-    no_keys = {"keys": {"major": [0] * 12, "minor": [0] * 12}}  # no piece follows one
-    for summary in ({}, no_keys):
-        model = load(saved(tmp_path / "m.safetensors", summary))
+    no_keys = {"major": (0,) * 12, "minor": (0,) * 12}  # no piece follows one
+    for keys in ({}, no_keys):
+        model = load(saved(tmp_path / "m.safetensors", keys=keys))
         assert model.draw_forms(2, generator) == [{}, {}]
         assert model.draw_keys(2, generator) == [None, None]
 
@@ -172,32 +144,3 @@ def test_a_vocabulary_that_lies_is_refused_in_plain_words(tmp_path, old, new, re
         load(path)
     assert f"not a vocabulary: {reason}" in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("programs", "voices", "joining"),
-    [
-        ([0], 1, [2, 4]),  # the most frequent with it, not that of five
-        ([0, 2], 2, [4]),
-        ([1], 1, [0, 2, 3, 4]),
-        ([5], 1, []),  # which plays with nobody
-        ([0], 3, []),  # chords of as many notes as there are voices
-        ([0, 2, 3], 3, []),
-    ],
-)
-def test_those_join_a_seed_that_play_with_its_instruments_in_training_pieces(
-    tmp_path, programs, voices, joining
-):
-    ensembles = [[80, 0, 2, 4], [30, 0, 1, 2, 3, 4], [2, 5]]
-    summary = {"voices": 3, "ensembles": ensembles}
-    model = load(saved(tmp_path / "m.safetensors", summary))
-    assert model.joining(programs, voices) == joining
-
-
-def test_a_seed_of_as_many_voices_as_some_training_pieces_is_joined_by_nobody(tmp_path):
-    counts = {"voices": 4, "ensembles": [[90, 0, 40, 41, 128], [10, 40]]}
-    model = load(saved(tmp_path / "m.safetensors", counts))
-    assert model.joining([40], 1) == []
-    assert model.joining([40, 41], 2) == [0, 128]
-    unknown = load(saved(tmp_path / "n.safetensors", {"voices": 3}))  # as models were before
-    assert unknown.joining([40], 1) == [program for program in SMALL.programs if program != 40]

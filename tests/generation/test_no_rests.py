@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from data.texture import rests
 from data.tokens.tokenizer import decode
-from evaluation.metrics import rests
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, ConstraintError, Constraints
 from generation.length import Length

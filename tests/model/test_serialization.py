@@ -10,12 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from common.typed_json import to_json
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from model.serialization import VERSION, ModelFileError, load_model_file, save_model_file
+from model.record import TrainingRecord
+from model.serialization import (
+    VERSION,
+    ModelFile,
+    ModelFileError,
+    load_model_file,
+    save_model_file,
+)
 from tests.tensors import side_input
 
-SUMMARY = {"steps": 3, "nats_per_note": 1.25, "name": "Präludium"}
+RECORD = TrainingRecord(step=3, valid_nats_per_note=1.25, data={"path": "Präludien"})
 CONFIG = DecoderConfig(7, n_layer=1, n_head=2, n_embd=8, context_length=16, dropout=0.1)
 
 
@@ -28,42 +36,48 @@ def decoder() -> Decoder:
 
 
 @pytest.fixture
-def model_file(tmp_path, decoder):
+def content(decoder) -> ModelFile:
+    return ModelFile(decoder, '{"tokens": ["Pad"]}', "style", RECORD)
+
+
+@pytest.fixture
+def model_file(tmp_path, content):
     path = tmp_path / "model.safetensors"
-    save_model_file(path, decoder, '{"tokens": ["Pad"]}', SUMMARY)
+    save_model_file(path, content)
     return path
 
 
-def test_everything_comes_back(model_file, decoder):
-    again, vocabulary, summary = load_model_file(model_file)
-    assert (again.config, vocabulary, summary) == (CONFIG, '{"tokens": ["Pad"]}', SUMMARY)
-    assert not again.training
+def test_everything_comes_back(model_file, content):
+    again = load_model_file(model_file)
+    assert again.decoder.config == CONFIG
+    assert replace(again, decoder=content.decoder) == content
+    assert not again.decoder.training
     ids = torch.randint(7, (2, 9))
-    assert torch.equal(again(ids), decoder.eval()(ids))
+    assert torch.equal(again.decoder(ids), content.decoder.eval()(ids))
 
 
-def test_equal_models_make_equal_files(tmp_path, decoder):
+def test_equal_models_make_equal_files(tmp_path, content):
     path, files = tmp_path / "model.safetensors", set()
     for _ in range(20):  # the order of an unsorted header is another one nearly every time
-        save_model_file(path, decoder, '{"tokens": ["Pad"]}', SUMMARY)
+        save_model_file(path, content)
         files.add(path.read_bytes())
     assert len(files) == 1
 
 
-def test_saving_replaces_the_whole_file_and_leaves_nothing_beside(model_file, decoder):
-    save_model_file(model_file, decoder, "other", {})
-    assert load_model_file(model_file)[1:] == ("other", {})
+def test_saving_replaces_the_whole_file_and_leaves_nothing_beside(model_file, content):
+    save_model_file(model_file, replace(content, vocabulary_json="other"))
+    assert load_model_file(model_file).vocabulary_json == "other"
     assert [path.name for path in model_file.parent.iterdir()] == [model_file.name]
 
 
-def test_a_failed_save_leaves_the_old_file(model_file, decoder, monkeypatch):
+def test_a_failed_save_leaves_the_old_file(model_file, content, monkeypatch):
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        save_model_file(model_file, decoder, "other", {})
-    assert load_model_file(model_file)[2] == SUMMARY
+        save_model_file(model_file, replace(content, vocabulary_json="other"))
+    assert load_model_file(model_file).vocabulary_json == content.vocabulary_json
     assert [path.name for path in model_file.parent.iterdir()] == [model_file.name]
 
 
@@ -86,7 +100,7 @@ def test_what_is_not_there(tmp_path):
 @settings(max_examples=40, deadline=None)
 def test_a_truncated_file(tmp_path_factory, decoder, share):
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
-    save_model_file(path, decoder, "{}", {})
+    save_model_file(path, ModelFile(decoder, "{}", "{}"))
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     assert "damaged" in refused(path)
@@ -122,8 +136,8 @@ def test_of_a_checkpoint_the_model_beside_it_is_named(model_file, decoder):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_weights_may_be_stored_in_half_the_size(tmp_path, decoder, dtype):
     path = tmp_path / "half.safetensors"
-    save_model_file(path, decoder, "{}", {}, dtype)
-    again = load_model_file(path)[0].state_dict()
+    save_model_file(path, ModelFile(decoder, "{}", "{}"), dtype)
+    again = load_model_file(path).decoder.state_dict()
     for name, weight in decoder.state_dict().items():
         assert again[name].dtype == torch.float32
         assert torch.equal(again[name], weight.to(dtype).float())
@@ -156,14 +170,15 @@ def with_header(path, decoder, weights=None, **changes):
         "version": VERSION,
         "config": json.dumps(vars(CONFIG)),
         "vocabulary": "{}",
-        "summary": "{}",
+        "style": "{}",
+        "training": to_json(RECORD),
     }
     metadata = {k: v for k, v in (metadata | changes).items() if v is not None}
     save_file(decoder.state_dict() if weights is None else weights, path, metadata)
     return path
 
 
-@pytest.mark.parametrize("version", ["2", "6"])
+@pytest.mark.parametrize("version", ["2", "12"])
 def test_files_of_before_are_refused_with_the_command_that_makes_one_anew(
     tmp_path, decoder, version
 ):
@@ -175,8 +190,8 @@ def test_files_of_before_are_refused_with_the_command_that_makes_one_anew(
 def test_a_decoder_with_a_side_input_comes_back(tmp_path):
     torch.manual_seed(0)
     decoder = Decoder(replace(CONFIG, side_blocks=(1, 2))).eval()
-    save_model_file(tmp_path / "told.safetensors", decoder, "{}", {})
-    loaded = load_model_file(tmp_path / "told.safetensors")[0]
+    save_model_file(tmp_path / "told.safetensors", ModelFile(decoder, "{}", "{}"))
+    loaded = load_model_file(tmp_path / "told.safetensors").decoder
     assert loaded.config == decoder.config
     ids, side = torch.tensor([[1, 2]]), side_input(torch.tensor([[[True, False, True]] * 2]))
     torch.nn.init.normal_(decoder.head.weight)
@@ -193,19 +208,26 @@ def test_a_decoder_with_a_side_input_comes_back(tmp_path):
         ({"version": "99"}, "version '99'"),
         ({"config": None}, "lacks its 'config'"),
         ({"vocabulary": None}, "lacks its 'vocabulary'"),
-        ({"config": "{"}, "unreadable header"),
-        ({"config": "[1]"}, "config or summary is no JSON object"),
-        ({"config": "[" * 100_000}, "unreadable header"),
-        ({"config": '{"vocabulary_size": 7, "wings": 2}'}, "unknown in its config: wings"),
-        ({"config": "{}"}, "its config lacks vocabulary_size"),
-        ({"config": json.dumps(vars(CONFIG) | {"side_blocks": True})}, "must be a list, not True"),
+        ({"config": "{"}, "decoderconfig is not JSON"),
+        ({"config": "[1]"}, "decoderconfig must not be '[1]'"),
+        ({"config": "[" * 100_000}, "decoderconfig is not JSON"),
+        ({"config": '{"vocabulary_size": 7, "wings": 2}'}, "decoderconfig has no 'wings'"),
+        ({"config": "{}"}, "decoderconfig lacks its 'vocabulary_size'"),
+        (
+            {"config": json.dumps(vars(CONFIG) | {"side_blocks": True})},
+            "side_blocks must not",
+        ),
         ({"config": json.dumps(vars(CONFIG) | {"n_embd": -8})}, "n_embd"),
         ({"config": json.dumps(vars(CONFIG) | {"n_embd": 16})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"vocabulary_size": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2**20})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"n_layer": 2})}, "do not fit"),
         ({"config": json.dumps(vars(CONFIG) | {"side_blocks": [2**20]})}, "do not fit"),
-        ({"summary": "[]"}, "config or summary is no JSON object"),
+        ({"style": None}, "lacks its 'style'"),
+        ({"training": None}, "lacks its 'training'"),
+        ({"training": "[]"}, "trainingrecord must not be '[]'"),
+        ({"training": '{"step": -1}'}, "trainingrecord.step must not be '-1'"),
+        ({"training": '{"data": "bach"}'}, "trainingrecord.data must not be 'bach'"),
     ],
 )
 def test_headers_that_are_wrong(tmp_path, decoder, changes, words):

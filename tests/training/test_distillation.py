@@ -90,7 +90,7 @@ def distance(one, other, ids, side):
 
 def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     paths = [teacher("one"), teacher("other", seed=1)]
-    mean = Mean([load_model_file(path)[0] for path in paths]).eval()
+    mean = Mean([load_model_file(path).decoder for path in paths]).eval()
     taught = ("--data.transpose", 0, "--model.teachers", f"[{paths[0]}, {paths[1]}]")
     taught = (*taught, "--model.dropout", 0, "--trainer.val_check_interval", 20)
     for steps in (1, 60):
@@ -114,7 +114,7 @@ def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
     given = ("--data.transpose", 0, "--model.begin_with", path, *one)
     slow = ("--model.learning_rate", 1e-9, "--model.muon_learning_rate", 1e-9)
     train.main(words(*given, *slow, "--trainer.max_steps", 1, "--run", "run"))
-    (kept, _, _), (first, _, _) = load_model_file("run/model.safetensors"), load_model_file(path)
+    kept, first = (load_model_file(name).decoder for name in ("run/model.safetensors", path))
     for name, weight in first.named_parameters():
         torch.testing.assert_close(kept.get_parameter(name), weight, atol=1e-6, rtol=1e-6)
 

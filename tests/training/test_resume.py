@@ -8,6 +8,7 @@ import itertools
 import os
 import resource
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -184,8 +185,8 @@ def assert_nothing_happened(folder, whole):
             assert is_same(one[part], other[part]), (name, part)
         assert one["callbacks"]["Checkpoints"] == other["callbacks"]["Checkpoints"]
     one, other = (load_model_file(at / "run" / "model.safetensors") for at in (folder, whole))
-    assert is_same(one[0].state_dict(), other[0].state_dict())
-    assert one[1:] == other[1:]  # vocabulary and summary
+    assert is_same(one.decoder.state_dict(), other.decoder.state_dict())
+    assert replace(one, decoder=None) == replace(other, decoder=None)
     assert charts(folder) == charts(whole)
     assert [path.name for path in folder.glob("run*")] == ["run"]
     assert not list(folder.rglob("*.unfinished*"))
@@ -272,7 +273,7 @@ def test_validation_scores_a_sample_in_training_and_all_pieces_at_the_end(tmp_pa
     pieces = [valid.piece(number) for number in range(len(valid))]
     nats = sum(float(nats.sum()) for nats in model.token_nats(pieces))
     assert len(pieces) == 3
-    assert model.summary["valid_nats_per_note"] == pytest.approx(nats / valid.note_counts.sum())
+    assert model.record.valid_nats_per_note == pytest.approx(nats / valid.note_counts.sum())
 
     (tmp_path / "run").rename("undisturbed")
     scored.clear()
@@ -294,7 +295,7 @@ def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(
     tmp_path, monkeypatch, capsys
 ):
     fits = iter([lambda: os.kill(os.getpid(), signal.SIGTERM), lambda: SamplingOptions(0.8)])
-    monkeypatch.setattr("training.command.fit_sampling", lambda *_: next(fits)())
+    monkeypatch.setattr("training.finish.fit_sampling", lambda *_: next(fits)())
     write_tunes(tmp_path / "tunes", 8)
     monkeypatch.chdir(tmp_path)
     run, path = arguments("run"), Path("run", "model.safetensors")
@@ -302,10 +303,11 @@ def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(
         train.main(run)
     assert end.value.code == 128 + signal.SIGTERM
     told = capsys.readouterr().err.strip().splitlines()[-1]
-    assert told.endswith("which is whole; --ckpt_path last goes on")
-    assert "sampling" not in load(path).summary
+    assert "which is whole" in told
+    assert told.endswith("; --ckpt_path last goes on")
+    assert load(path).style.temperature is None
     train.main(run)
-    assert load(path).summary["sampling"]["temperature"] == 0.8
+    assert load(path).style.temperature == 0.8
     train.main(run)  # nothing is left to do
 
 

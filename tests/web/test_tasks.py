@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -225,8 +226,8 @@ def test_no_page_is_told_where_the_server_keeps_its_files(folder, tmp_path):
     (home / "runs/broken/model.safetensors").write_bytes(b"no model")
     (home / "runs/ids").mkdir()
     ids = QUARTET.to_json().replace("{", '{"ids": 9, ', 1)
-    decoder, _, summary = load_model_file(home / "models/quartet.safetensors")
-    save_model_file(home / "runs/ids/model.safetensors", decoder, ids, summary)
+    content = load_model_file(home / "models/quartet.safetensors")
+    save_model_file(home / "runs/ids/model.safetensors", replace(content, vocabulary_json=ids))
     for name, reason in (("runs/broken", "damaged"), ("runs/ids", "its tokens are not music")):
         with pytest.raises(ModelFileError, match=f"^{name}[ :].*{reason}") as refused:
             models.load(name)

@@ -18,7 +18,6 @@ PARTS = 4
 PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs
 UNISON, FIFTH = 0, 7  # semitones, octaves apart
 REST = -1
-RARE = 0.001  # the share of notes at either end that a range leaves out
 # The lowest and highest note of soprano, alto, tenor and bass, as in textbooks:
 # C4-G5, G3-D5, C3-G4, E2-C4.
 RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
@@ -99,23 +98,6 @@ def out_of_range(score: Score) -> float:
         return float("nan")
     is_out = (parts.pitch < RANGES[:, 0]) | (parts.pitch > RANGES[:, 1])
     return float(is_out[parts.begins].mean())
-
-
-def pitch_ranges(scores: Sequence[Score]) -> dict[str, list[int]]:
-    """Return the range of each program but drums, of which one note in 1,000 is out at either end.
-
-    Returns:
-        By the program's number, as JSON has it: the lowest and the highest MIDI pitch.
-    """
-    pitches: dict[int, list[NDArray[np.int64]]] = {}
-    for notes in map(pitched_notes, scores):
-        for program in np.unique(notes["program"]):
-            pitches.setdefault(int(program), []).append(notes["pitch"][notes["program"] == program])
-    ends = {
-        program: np.quantile(np.concatenate(each), [RARE, 1 - RARE], method="nearest")
-        for program, each in sorted(pitches.items())
-    }
-    return {str(program): each.astype(int).tolist() for program, each in ends.items()}
 
 
 def _parallels(score: Score, interval: int) -> float:

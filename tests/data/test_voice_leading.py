@@ -8,12 +8,11 @@ from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
 from data.score import DRUMS, SECONDS, canonical
-from evaluation.voice_leading import (
+from data.voice_leading import (
     Parts,
     out_of_range,
     parallel_fifths,
     parallel_octaves,
-    pitch_ranges,
     voice_crossing,
 )
 from tests.evaluation.test_metrics import chorale
@@ -135,13 +134,6 @@ def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
 def test_ranges_by_hand():
     assert out_of_range(chords((79, 74, 67, 60), (60, 55, 48, 40))) == 0.0
     assert out_of_range(chords((80, 74, 67, 60), (60, 55, 48, 39))) == 2 / 8
-
-
-def test_ranges_of_programs_by_hand():
-    pieces = [chords((79, 74, 67, 60)), chords((60, 55, 48, 40))]
-    assert list(pitch_ranges(pieces).values()) == [[60, 79], [55, 74], [48, 67], [40, 60]]
-    thousands = [chords(*[(72, 65, 60, 48)] * 2000, (90, 65, 60, 48))]
-    assert next(iter(pitch_ranges(thousands).values())) == [72, 72]
 
 
 def test_what_is_not_in_four_parts_has_no_figures():

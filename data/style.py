@@ -1,0 +1,155 @@
+"""What a model knows of its training set: who plays, what, and how pieces are built.
+
+It is taken from training pieces and kept in the model file. Where nobody says how new music shall
+be, it is as these pieces are; the thresholds that decide so stand here, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from common.interface import OCTAVE
+from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
+from data.extremes import Extremes
+from data.forms import Form, form_of
+from data.keys import PROFILES, count_keys
+from data.score import Score
+from data.texture import has_regular_bars, polyphony, rests
+from data.voice_leading import parallels
+
+VERSION = 1  # to be raised where a field changes
+HIGHEST_PITCH = 127
+
+ONE_NOTE = 1.02  # polyphony; folk tunes have 1
+FEW_RESTS = 0.03  # Bach's chorales have 0.01
+FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have 1.6
+MOSTLY_REGULAR = 0.95  # a share of pieces; Bach's chorales have 0.98
+EXCEPTIONS = 0.02  # a share of pieces: so few tell nothing of the others
+LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune: shorter ones come by themselves
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a model knows of its training set; each field's default says that it is not known.
+
+    Attributes:
+        voices: how many instruments half of the pieces have, or more.
+        ensembles: the sets of programs that play pieces, the most frequent first.
+        pitches: which pitches each program has (`pitches_played`).
+        ranges: the lowest and highest pitch of each program but drums, as a rule.
+        polyphony: how many pitches sound at once, on average; None where there are drums alone.
+        rests: the share of the time in which instruments rest, on average.
+        parallels_per_100_bars: parallel fifths, unisons and octaves; None where most pieces are
+            not in four parts.
+        regular_bars: the share of the pieces whose bars are regular (`has_regular_bars`).
+        keys: of each mode, how many pieces follow its key on each of the 12 tonics.
+        forms: of pieces; in music of one voice with long repeats alone.
+        extremes: what no piece goes beyond.
+        temperature, top_p: with these the model's pieces are most like the training set's
+            (evaluation/fit_sampling.py).
+        version: of these fields.
+
+    Raises:
+        ValueError: a value that no pieces have.
+    """
+
+    voices: int = 0
+    ensembles: tuple[Ensemble, ...] = ()
+    pitches: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
+    polyphony: float | None = None
+    rests: float | None = None
+    parallels_per_100_bars: float | None = None
+    regular_bars: float | None = None
+    keys: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    forms: tuple[Form, ...] = ()
+    extremes: Extremes | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise ValueError(f"this program reads version {VERSION}, not {self.version}")
+        pitches = [*chain(*self.pitches.values(), *self.ranges.values())]
+        if max(pitches, default=0) > HIGHEST_PITCH:
+            raise ValueError(f"pitches and ranges go beyond {HIGHEST_PITCH}: {max(pitches)}")
+        if any(low > high for low, high in self.ranges.values()):
+            raise ValueError("ranges must rise")
+        counts = {mode: len(keys) for mode, keys in self.keys.items()}
+        if counts and counts != dict.fromkeys(PROFILES, OCTAVE):
+            raise ValueError(f"keys must be {OCTAVE} of each of {', '.join(PROFILES)}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+
+    @classmethod
+    def of(cls, pieces: Sequence[Score]) -> Style:
+        """Return the style of pieces; of none, nothing is known."""
+        with_notes = [score for score in pieces if len(score.notes)]
+        if not with_notes:
+            return cls()
+        voices = int(np.median([len(np.unique(score.notes["program"])) for score in pieces]))
+        at_once = np.array([polyphony(score) for score in with_notes])
+        at_once = at_once[~np.isnan(at_once)]  # of drums
+        repeat_bars = LONG_REPEAT_BARS if voices == 1 else 0
+        return cls(
+            voices=voices,
+            ensembles=ensembles_of(pieces),
+            pitches=pitches_played(pieces),
+            ranges=pitch_ranges(pieces),
+            polyphony=float(at_once.mean()) if len(at_once) else None,
+            rests=float(np.mean([rests(score) for score in with_notes])),
+            parallels_per_100_bars=parallels(pieces),
+            regular_bars=float(np.mean([has_regular_bars(score) for score in pieces])),
+            keys=count_keys(pieces),
+            forms=tuple(form_of(score, repeat_bars) for score in with_notes),
+            extremes=Extremes.of(with_notes),
+        )
+
+    @property
+    def is_of_one_voice(self) -> bool:
+        """Whether there is one instrument, that plays a note at a time."""
+        return self.voices == 1 and self.polyphony is not None and self.polyphony <= ONE_NOTE
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether there are four parts with hardly any parallels, or one."""
+        parallels = self.parallels_per_100_bars
+        return self.is_of_one_voice or (parallels is not None and parallels < FEW_PARALLELS)
+
+    @property
+    def hardly_rests(self) -> bool:
+        """Whether instruments hardly ever rest."""
+        return self.rests is not None and self.rests < FEW_RESTS
+
+    @property
+    def has_regular_bars(self) -> bool:
+        """Whether nearly all pieces have regular bars."""
+        return self.regular_bars is not None and self.regular_bars >= MOSTLY_REGULAR
+
+    def is_exceeded_by(self, score: Score) -> bool:
+        """Return whether a piece goes beyond all training pieces."""
+        return self.extremes is not None and self.extremes.are_exceeded_by(score)
+
+    def joining(self, programs: Sequence[int], voices: int, known: Sequence[int]) -> list[int]:
+        """Return the programs that join a seed of others, as they play together in these pieces.
+
+        None join one that has as many voices as some pieces have, or as the median. Else those of
+        the most frequent ensemble that has the seed's programs.
+
+        Args:
+            programs: of the seed.
+            voices: how many they play.
+            known: all programs of the model, which join where no ensemble is known.
+        """
+        pieces = sum(each.pieces for each in self.ensembles)
+        alike = sum(each.pieces for each in self.ensembles if len(each.programs) == voices)
+        if voices >= (self.voices or len(known)) or alike > EXCEPTIONS * pieces:
+            return []
+        with_them = (each.programs for each in self.ensembles if {*programs} < {*each.programs})
+        together = next(with_them, () if self.ensembles else known)
+        return sorted({*together} - {*programs})

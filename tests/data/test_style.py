@@ -1,0 +1,112 @@
+"""What a model knows of its training set: taken from pieces, kept as JSON, and what it decides."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.typed_json import from_json, to_json
+from data.ensembles import Ensemble
+from data.score import DRUMS
+from data.style import VERSION, Style
+from tests.data.test_repeats import OTHER, TUNE, quarters
+from tests.models import four_parts
+from tests.music import EMPTY, line, piece, scores
+
+
+@given(st.lists(scores(), max_size=4))
+def test_the_style_of_any_pieces_comes_back_from_json(pieces):
+    style = replace(Style.of(pieces), temperature=0.8, top_p=0.95)
+    assert from_json(Style, to_json(style)) == style
+
+
+def test_what_decides_how_new_music_is_where_nobody_says():
+    tune, chorale = piece(line(range(60, 92))), four_parts(8)
+    of_tune, of_chorale = Style.of([tune]), Style.of([chorale])
+    assert (of_tune.voices, of_chorale.voices) == (1, 4)
+    assert of_tune.is_of_one_voice
+    assert of_tune.is_strict
+    assert not of_chorale.is_of_one_voice
+    assert not of_chorale.is_strict  # it is full of parallels
+    assert of_chorale.hardly_rests
+    assert of_chorale.has_regular_bars
+    chords = piece([(0, 48, pitch, 80, 0) for pitch in (60, 64, 67)])
+    assert not Style.of([chords]).is_of_one_voice
+    unknown = Style.of([EMPTY])
+    assert unknown == Style.of([]) == Style()
+    assert not any((unknown.is_strict, unknown.hardly_rests, unknown.has_regular_bars))
+    assert not unknown.is_exceeded_by(tune)
+    assert of_tune.is_exceeded_by(piece(line([60] * 32)))  # all its bars are one
+
+
+def test_of_one_voice_only_long_passages_come_again():
+    line_of_a_tune = [*TUNE, *OTHER]  # four bars
+    long, short = (quarters(each * 2) for each in (line_of_a_tune, TUNE))
+    (form,) = Style.of([long]).forms
+    assert len(form.repeats) == 1
+    assert Style.of([short]).forms[0].repeats == ()
+    two = quarters(TUNE * 2, [pitch - 24 for pitch in TUNE] * 2)
+    assert len(Style.of([two]).forms[0].repeats) == 1
+
+
+@pytest.mark.parametrize(
+    ("programs", "voices", "joining"),
+    [
+        ([0], 1, [2, 4]),  # the most frequent with it, not that of five
+        ([0, 2], 2, [4]),
+        ([1], 1, [0, 2, 3, 4]),
+        ([5], 1, []),  # which plays with nobody
+        ([0], 3, []),  # chords of as many notes as there are voices
+        ([0, 2, 3], 3, []),
+    ],
+)
+def test_those_join_a_seed_that_play_with_its_instruments_in_training_pieces(
+    programs, voices, joining
+):
+    ensembles = Ensemble(80, (0, 2, 4)), Ensemble(30, (0, 1, 2, 3, 4)), Ensemble(2, (5,))
+    assert Style(voices=3, ensembles=ensembles).joining(programs, voices, range(9)) == joining
+
+
+def test_a_seed_of_as_many_voices_as_some_training_pieces_is_joined_by_nobody():
+    ensembles = Ensemble(90, (0, 40, 41, DRUMS)), Ensemble(10, (40,))
+    style = Style(voices=4, ensembles=ensembles)
+    assert style.joining([40], 1, [0, 40, 41, DRUMS]) == []
+    assert style.joining([40, 41], 2, [0, 40, 41, DRUMS]) == [0, DRUMS]
+    assert Style().joining([40], 1, [0, 40, 41]) == [0, 41]  # nothing is known
+
+
+FORM = {"meter": [4, 4], "first_bar_steps": 48, "bars": 8, "final_position": 24, "repeats": []}
+REPEAT = {"begin_step": 48, "end_step": 96, "lag_steps": 48, "is_whole": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("voices", "many"), ("voices", [4]), ("voices", -1), ("voices", True), ("voices", 1e99)),
+        *(("rests", "none"), ("rests", -1), ("rests", float("nan")), ("polyphony", "one")),
+        *(("forms", 24), ("forms", [24]), ("forms", [FORM | {"bars": 0}]), ("forms", [{}])),
+        *(("forms", [FORM | {"final_position": -1}]), ("forms", [FORM | {"repeats": [48]}])),
+        *(("forms", [FORM | {"meter": [4]}]), ("forms", [FORM | {"meter": [4, 0]}])),
+        ("forms", [FORM | {"repeats": [REPEAT | {"lag_steps": 49}]}]),
+        ("forms", [FORM | {"repeats": [REPEAT | {"end_step": 48}]}]),
+        *(("keys", {"major": [1] * 12}), ("keys", {"major": [0] * 12, "minor": [0] * 11})),
+        *(("ranges", {"40": [60, 128]}), ("ranges", {"40": 60}), ("ranges", {"40": [79, 60]})),
+        *(("ranges", {"violin": [60, 79]}), ("pitches", {"40": [128]}), ("pitches", {"9" * 9: []})),
+        *(("temperature", -1), ("top_p", 0), ("top_p", 2), ("extremes", {"most": 1})),
+        *(("extremes", [1, 2, 3]), ("ensembles", [[3, 40]]), ("mood", "gay"), ("version", None)),
+        ("version", VERSION + 1),
+    ],
+)
+def test_json_that_no_pieces_give_is_refused_in_one_line(name, value):
+    text = json.dumps({"version": VERSION, name: value})
+    with pytest.raises(ValueError, match=name) as error:
+        from_json(Style, text)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "[" * 10**5, "null"])
+def test_what_is_no_json_object_is_refused(text):
+    with pytest.raises(ValueError, match=r"style (is|must) no"):
+        from_json(Style, text)

@@ -1,0 +1,59 @@
+"""What is found at the end of a run, once, and kept with the model."""
+
+from dataclasses import replace
+from typing import Any
+
+from lightning.pytorch import Trainer
+
+from common.cli import say
+from common.typed_json import from_json, to_json
+from data.style import Style
+from evaluation.fit_sampling import fit_sampling
+from generation.model import Model
+from model.serialization import ModelFile
+
+FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
+
+
+def scored(content: ModelFile, trainer: Trainer, pl_module: Any) -> ModelFile:
+    """Return a model with its figure and temperature on all validation pieces, not on a sample.
+
+    All processes of a run take part.
+    """
+    limit, pieces = trainer.limit_val_batches, pl_module.data.val_dataloader()
+    is_scored = content.record.valid_pieces == pieces.total or pieces.count == pieces.total
+    if is_scored or limit != 1 or isinstance(limit, int):
+        return content
+    if trainer.is_global_zero:
+        print()  # below the progress bar
+        say(f"scoring all {pieces.total} validation pieces, not a sample")
+    nats = pl_module.score_all(content.decoder.to(pl_module.device))
+    content.decoder.cpu()
+    if trainer.is_global_zero:
+        say(f"all {pieces.total} validation pieces: {nats:.3f} nats per note")
+    record = replace(content.record, valid_nats_per_note=nats, valid_pieces=pieces.total)
+    return replace(content, record=record)
+
+
+def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
+    """Return a model that knows how it samples best, if it writes music and that is found.
+
+    Args:
+        content: the model.
+        data: the `MusicDataModule` of the run.
+        batches: how many the model learned from.
+    """
+    style = from_json(Style, content.style_json)
+    if style.temperature is not None or not data.some_pieces:
+        return content
+    tokens = batches * data.batch_size * data.context_length
+    model = Model(content.decoder, data.vocabulary, style)
+    sampling = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
+    if sampling is None:
+        return content
+    say(
+        f"its pieces are most like the training pieces at temperature {sampling.temperature:g}, "
+        f"top-p {sampling.top_p:g}: it samples so by default"
+    )
+    style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
+    return replace(content, style_json=to_json(style))
