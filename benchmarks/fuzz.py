@@ -32,7 +32,7 @@ from benchmarks.second_reader import NotComparedError, second_reading
 from data.corpus.advice import try_options
 from data.corpus.corpus import cores
 from data.corpus.duplicates import LEAST_RUNS, find_works, sketches
-from data.corpus.survey import Survey
+from data.corpus.survey import Survey, translation
 from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, parse_events, read_midi
 from data.midi.quantize import MidiError, score_from_events
@@ -115,11 +115,16 @@ def broken_promise(score: Score) -> str | None:
         return "notes overlap"
     if not score.bar_starts[-2] <= notes["onset"].max() < score.bar_starts[-1]:
         return "the last bar does not hold the last onset"
-    survey = Survey()
-    survey.add(score)
-    vocabulary = survey.vocabulary(score.grid)
-    if decode(encode(score, vocabulary), vocabulary) != score:
+    survey = Survey(score.grid)
+    wide_ids = encode(score, survey.wide)
+    survey.add(wide_ids)
+    vocabulary = survey.vocabulary()
+    ids = encode(score, vocabulary)
+    if decode(ids, vocabulary) != score:
         return "changed by its tokens"
+    translated = translation(survey.wide, vocabulary)[wide_ids]
+    if not np.array_equal(translated[translated >= 0], ids):
+        return "of other tokens where its vocabulary comes last"
     return None
 
 

@@ -12,6 +12,7 @@ from data.corpus.survey import Survey
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score, canonical
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
 
 GRID = Grid()
@@ -85,13 +86,14 @@ def scores(*grids: Grid) -> st.SearchStrategy[Score]:
 
 def vocabulary_for(*pieces: Score, transpose: int = 0) -> Vocabulary:
     """A vocabulary that holds the pieces."""
-    survey = Survey()
+    survey = Survey(pieces[0].grid)
     for piece in pieces:
-        survey.add(piece)
-    if not survey.pitches.any():
+        survey.add(encode(piece, survey.wide))
+    try:
+        return survey.vocabulary(transpose)
+    except VocabularyError:  # without notes
         base = SMALL if pieces[0].grid.has_meter else SMALL_SECONDS
         return replace(base, grid=pieces[0].grid)
-    return survey.vocabulary(pieces[0].grid, transpose)
 
 
 def random_walks(

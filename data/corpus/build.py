@@ -1,20 +1,18 @@
-"""The two passes that turn MIDI files into token arrays.
+"""MIDI files to token arrays.
 
-The first reads every file once, learns what is in it and keeps its score on disk. Then it is
-known which pieces are copies, which split each goes to and what the vocabulary needs. The second
-encodes the pieces. Both share the work among processes and take the results in order, so that the
-same bytes come of it however many there are; and of the music never more lies in memory than
-some pieces at a time.
+Every file is read once, by several processes, and its ids are kept on disk. When all are read it
+is known which pieces are copies, which split each goes to and what the vocabulary needs; then the
+ids are brought to it and to their splits. The results are taken in order, so that the same bytes
+come of it however many processes there are; and of the music never more lies in memory than some
+pieces at a time.
 """
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,25 +21,24 @@ from tqdm import tqdm
 
 from common.files import write_json
 from common.text import printable
-from data.corpus.advice import Trial
-from data.corpus.duplicates import find_works
+from data.arrays import offsets
+from data.corpus.advice import Trial, try_options
+from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
 from data.corpus.find_files import SUFFIXES
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.reader import MidiPieces, read_pieces
+from data.corpus.reader import read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
-from data.corpus.scratch import ARRAYS, ScratchScores
-from data.corpus.store import FORMAT, MOST_IDS, ArrayWriter, Split, SplitWriter
-from data.corpus.survey import Survey
+from data.corpus.store import FORMAT, MOST_IDS, Split, SplitWriter
+from data.corpus.survey import Survey, translation
 from data.corpus.trials import grid_of, measured_options, some_of
-from data.corpus.worker_pool import Failed, guarded, guarded_batches
-from data.score import Grid, ScoreBatch
+from data.corpus.worker_pool import Failed, guarded_batches
+from data.midi.instruments import Instruments
+from data.score import Grid, GridChanges
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
 LIMIT_SECONDS = 60.0  # that a file may take to be read
-CHUNK_PIECES = 64  # that are encoded together; fewer where they hold
-CHUNK_TOKENS = 2**19  # about so many tokens, or
-CHUNK_BARS = 2**14  # so many bars, which keeps the steps of all of them within 32 bits
+CHUNK_TOKENS = 2**19  # that are brought to the vocabulary together, about
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,29 @@ class Source:
     files: Sequence[str]  # their names, relative to the folder
     left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
     ties_works: bool = True  # whether all pieces of a work go to one split
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What is known of a piece but its music."""
+
+    name: str  # of its file
+    tokens: int  # how many it takes in the widest vocabulary
+    fingerprint: bytes  # what copies in any key share; see `duplicates.fingerprints`
+    sketch: NDArray[np.uint32]  # what pieces of a work share; see `duplicates.sketches`
+    lowest_pitch: int  # of its notes but the drums'
+    grid_changes: GridChanges  # what bringing it to the grid changed
+    unkept_notes: int  # by instruments that were not asked for
+
+
+@dataclass(frozen=True)
+class FilesRead:
+    """What a worker found in some files."""
+
+    pieces: list[Piece]
+    ids: NDArray[np.uint16]  # of the pieces, of the widest vocabulary, end to end
+    trials: list[Trial]  # what other options would make of some of them
+    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
 
 def build(
@@ -68,42 +88,30 @@ def build(
         CorpusError: nothing there to train on.
         OSError: it cannot be written.
     """
-    bar = partial(tqdm, unit="file", disable=None if progress else True, leave=False)
     grid = grid_of(source.folder, source.files, options, workers)
-    scratch = ScratchScores(out / "scratch", grid)
-    first_pass = _FirstPass(source, options, grid)
-    with (
-        ArrayWriter(scratch.folder, ARRAYS) as writer,
-        bar(total=len(source.files), desc="reading") as reading,
-    ):
-        for scores in first_pass.scores(workers, reading):
-            scratch.append(scores, writer)
-    numbers = first_pass.split()
-    vocabulary = first_pass.survey.vocabulary(grid, options.transpose)
-    if vocabulary.size > MOST_IDS:
-        raise CorpusError(
-            f"{source.folder}: needs {vocabulary.size:,} kinds of token, {MOST_IDS:,} at most"
-        )
-    chunks = {
-        split: _chunks(numbers[split], first_pass.tokens, scratch.bar_offsets) for split in SPLITS
-    }
-    encoded = guarded(
-        partial(encode_pieces, scratch=scratch, names=first_pass.names, vocabulary=vocabulary),
-        (chunk for split in SPLITS for chunk in chunks[split]),
-        workers,
-        LIMIT_SECONDS * CHUNK_PIECES,
-    )
+    reading = _Reading(source, options, grid)
+    scratch = out / "ids"
+    with scratch.open("wb") as file:
+        for ids in reading.ids(workers, progress):
+            file.write(ids.tobytes())
+    numbers = reading.split()
+    vocabulary = reading.survey.vocabulary(options.transpose)
+    table = translation(reading.survey.wide, vocabulary)
+    wide_ids = np.memmap(scratch, np.uint16, "r")
+    begins = offsets([piece.tokens for piece in reading.pieces])
     writers = {}
-    with bar(total=len(first_pass.names), desc="writing") as writing:
-        for split in SPLITS:
-            with SplitWriter(out / split) as writers[split]:
-                for _, pieces in islice(encoded, len(chunks[split])):
-                    if isinstance(pieces, Failed):
-                        raise CorpusError(f"a piece could not be encoded: {pieces.reason}")
-                    writers[split].add(pieces)
-                    writing.update(len(pieces))
-    shutil.rmtree(scratch.folder)
-    report = first_pass.report(writers, vocabulary, workers)
+    for split in SPLITS:
+        with SplitWriter(out / split) as writers[split]:
+            for chunk in _chunks(numbers[split], np.diff(begins)):
+                found = [table[wide_ids[slice(*begins[n : n + 2])]] for n in chunk.tolist()]
+                # where all notes are of one velocity, there are no tokens of it
+                pieces = [ids[ids >= 0] for ids in found]
+                names = [reading.pieces[number].name for number in chunk]
+                lengths = np.array([len(ids) for ids in pieces])
+                pieces_ids = np.concatenate(pieces)
+                writers[split].add(Split.of_ids(names, pieces_ids, lengths, vocabulary))
+    scratch.unlink()
+    report = reading.report(writers, vocabulary, workers)
     corpus = {
         "format": FORMAT,
         "options": asdict(options),
@@ -116,7 +124,7 @@ def build(
     write_json(corpus, out / "corpus.json")
 
 
-class _FirstPass:
+class _Reading:
     """Reads all files, and keeps what it learns of them, some hundred bytes each."""
 
     def __init__(self, source: Source, options: CorpusOptions, grid: Grid) -> None:
@@ -126,54 +134,51 @@ class _FirstPass:
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
         self.trials: list[Trial] = []
-        self.survey = Survey()
-        # Of the pieces that are used, by number:
-        self.names: list[str] = []
-        self.fingerprints: list[bytes] = []
-        self.sketches: list[NDArray[np.uint32]] = []
-        self.tokens: list[int] = []  # at least
-        self._first_with: dict[bytes, tuple[str, int]] = {}  # fingerprint: name, lowest pitch
+        self.pieces: list[Piece] = []  # that are used
+        self.survey = Survey(grid)
+        if self.survey.wide.size > MOST_IDS:
+            raise CorpusError(f"{source.folder}: {grid.steps_per_beat} steps a beat are too many")
+        self._first_with: dict[bytes, Piece] = {}  # by its fingerprint
 
-    def scores(self, workers: int, bar: tqdm) -> Iterator[ScoreBatch]:
-        """Read the files; yield the scores that are used, some at a time."""
+    def ids(self, workers: int, progress: bool) -> Iterator[NDArray[np.uint16]]:
+        """Read the files; yield the ids of the pieces that are used, in order."""
         files = self.source.files
         if self.splits_given:
             files = [file for file in files if file.split("/")[0] in SPLITS]
             for file in sorted(set(self.source.files) - set(files)):
                 self.left_out.append(LeftOut(file, "not in train/, valid/ or test/"))
         read = partial(
-            read_pieces,
+            read_and_encode,
             folder=self.source.folder,
-            grid=self.grid,
+            wide=self.survey.wide,
             instruments=self.options.kept_instruments,
             tried=frozenset(some_of(files)),
         )
-        for batch, pieces in guarded_batches(read, files, workers, LIMIT_SECONDS):
-            bar.update(len(batch))
-            if isinstance(pieces, Failed):
-                self.left_out.append(LeftOut(batch[0], pieces.reason))
-                continue
-            self.left_out += [LeftOut(name, reason) for name, reason in pieces.left_out]
-            is_used = [self._is_used(pieces, number) for number in range(len(pieces.names))]
-            used = {name for name, used in zip(pieces.names, is_used, strict=True) if used}
-            self.trials += [trial for trial in pieces.trials if trial.name in used]
-            scores = pieces.scores.select(np.array(is_used, dtype=bool))
-            self.survey.add(scores)
-            yield scores
+        hides = None if progress else True  # None: where there is no terminal
+        with tqdm(total=len(files), desc="reading", unit="file", disable=hides, leave=False) as bar:
+            for batch, found in guarded_batches(read, files, workers, LIMIT_SECONDS):
+                bar.update(len(batch))
+                if isinstance(found, Failed):
+                    self.left_out.append(LeftOut(batch[0], found.reason))
+                    continue
+                self.left_out += [LeftOut(name, reason) for name, reason in found.left_out]
+                is_used = np.array([self._is_used(piece) for piece in found.pieces], dtype=bool)
+                used = {p.name for p, used in zip(found.pieces, is_used, strict=True) if used}
+                self.trials += [trial for trial in found.trials if trial.name in used]
+                ids = found.ids[np.repeat(is_used, [piece.tokens for piece in found.pieces])]
+                self.survey.add(ids)
+                yield ids
 
-    def _is_used(self, pieces: MidiPieces, number: int) -> bool:
-        """Count one of the pieces, unless it is a copy that is not kept."""
-        mine = name, lowest_pitch = pieces.names[number], pieces.lowest_pitches[number]
-        first, lowest = self._first_with.setdefault(pieces.fingerprints[number], mine)
-        if first != name:
-            self.copies.append(Copy(name, first, lowest_pitch - lowest))
+    def _is_used(self, piece: Piece) -> bool:
+        """Count a piece, unless it is a copy that is not kept."""
+        first = self._first_with.setdefault(piece.fingerprint, piece)
+        if first is not piece:
+            semitones = piece.lowest_pitch - first.lowest_pitch
+            self.copies.append(Copy(piece.name, first.name, semitones))
             if not self.keeps_copies:
                 return False
-        self.names.append(name)
-        self.fingerprints.append(pieces.fingerprints[number])
-        self.sketches.append(pieces.sketches[number])
-        self.tokens.append(pieces.least_tokens[number])
-        self.survey.add_changes(pieces.grid_changes[number], pieces.unkept_notes[number])
+        self.pieces.append(piece)
+        self.survey.add_changes(piece.grid_changes, piece.unkept_notes)
         return True
 
     def split(self) -> dict[str, list[int]]:
@@ -183,27 +188,26 @@ class _FirstPass:
             CorpusError: too few pieces to train on.
         """
         folder = self.source.folder
-        self.works = find_works(self.sketches, self.fingerprints)
-        if not self.names:
+        marks = [piece.fingerprint for piece in self.pieces]
+        self.works = find_works([piece.sketch for piece in self.pieces], marks)
+        if not self.pieces:
             reasons = Counter(entry.reason for entry in self.left_out)
             raise CorpusError(
                 f"{folder}: none of its {len(self.left_out)} MIDI files can be used; "
                 f"most often: {reasons.most_common(1)[0][0]}"
             )
         if self.splits_given:
-            given = [name.split("/")[0] for name in self.names]
+            given = [piece.name.split("/")[0] for piece in self.pieces]
             numbers = {s: [i for i, split in enumerate(given) if split == s] for s in SPLITS}
         else:
-            marks = list(self.fingerprints)
+            tied = [*marks]
             for work in self.works if self.source.ties_works else ():
-                mark = min(marks[number] for number in work)
                 for number in work:
-                    marks[number] = mark
-            numbers = random_splits(marks, self.options)
-            if not numbers:  # all are one work
-                numbers = random_splits(self.fingerprints, self.options)
+                    tied[number] = min(marks[number] for number in work)
+            # where all are one work, they are not tied
+            numbers = random_splits(tied, self.options) or random_splits(marks, self.options)
         if not numbers:
-            only = f"{folder}: only one piece ({printable(self.names[0])})"
+            only = f"{folder}: only one piece ({printable(self.pieces[0].name)})"
             raise CorpusError(f"{only}: training needs one, validation another")
         for name in SPLITS[:2]:
             if not numbers[name]:
@@ -222,7 +226,9 @@ class _FirstPass:
             source.folder, source.files, self.options, self.trials, vocabulary, workers
         )
         trained_on = {*writers["train"].names}
-        works = [[self.names[number] for number in work] for work in self.works if len(work) > 1]
+        works = [
+            [self.pieces[number].name for number in work] for work in self.works if len(work) > 1
+        ]
         held_out = [sum(name not in trained_on for name in work) for work in works]
         others = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
         return CorpusReport(
@@ -243,6 +249,28 @@ class _FirstPass:
             ),
             left_out=self.left_out,
         )
+
+
+def read_and_encode(
+    names: Sequence[str],
+    folder: Path,
+    wide: Vocabulary,
+    instruments: Instruments,
+    tried: frozenset[str],
+) -> FilesRead:
+    """Read MIDI files by their names in a folder; try other options on those of `tried`."""
+    read = read_pieces(names, folder, wide.grid, instruments)
+    ids = lengths = np.empty(0, dtype=np.int64)
+    if read.names:  # so few that the steps of all together fit 32 bits
+        ids, lengths = encode_batch(read.scores, wide)
+    columns = (
+        *(read.names, lengths.tolist(), fingerprints(read.scores), sketches(read.events)),
+        *(lowest_pitches(read.scores).tolist(), read.grid_changes, read.unkept_notes),
+    )
+    pieces = [Piece(*row) for row in zip(*columns, strict=True)]
+    events = zip(read.names, read.events, strict=True)
+    trials = [try_options(name, each, wide.grid) for name, each in events if name in tried]
+    return FilesRead(pieces, ids.astype(np.uint16), trials, read.left_out)
 
 
 def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict[str, list[int]]:
@@ -279,20 +307,8 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
     return numbers
 
 
-def _chunks(
-    numbers: Sequence[int], tokens: Sequence[int], bar_offsets: Sequence[int]
-) -> list[NDArray[np.int64]]:
-    """Cut the numbers of some pieces into those that are encoded together."""
-    if not numbers:
-        return []
-    share = np.maximum(np.array(tokens) / CHUNK_TOKENS, np.diff(bar_offsets) / CHUNK_BARS)
-    chunk = np.cumsum(np.maximum(share, 1 / CHUNK_PIECES)[numbers]).astype(np.int64)
-    return np.split(np.array(numbers), np.flatnonzero(np.diff(chunk)) + 1)
-
-
-def encode_pieces(
-    numbers: NDArray[np.int64], scratch: ScratchScores, names: Sequence[str], vocabulary: Vocabulary
-) -> Split:
-    """Encode the pieces with these numbers."""
-    ids, lengths = encode_batch(scratch.read(numbers), vocabulary)
-    return Split.of_ids([names[number] for number in numbers], ids, lengths, vocabulary)
+def _chunks(numbers: Sequence[int], sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Cut the numbers of some pieces into those that are brought to the vocabulary together."""
+    chunk = np.cumsum(sizes[numbers]) // CHUNK_TOKENS if numbers else np.empty(0)
+    cut = np.split(np.array(numbers, dtype=np.int64), np.flatnonzero(np.diff(chunk)) + 1)
+    return [each for each in cut if len(each)]

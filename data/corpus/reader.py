@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import reduce_segments
-from data.corpus.advice import Trial, try_options
-from data.corpus.duplicates import fingerprints, lowest_pitches, sketches
 from data.corpus.find_files import find_midi_files
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
@@ -29,12 +27,8 @@ class MidiPieces:
 
     names: list[str]  # of their files
     scores: ScoreBatch
-    least_tokens: list[int]  # that each takes
+    events: list[Events]  # what each file says of the instruments that are kept
     grid_changes: list[GridChanges]  # what bringing each to the grid changed
-    fingerprints: list[bytes]  # what copies in any key share; see `duplicates.fingerprints`
-    sketches: list[NDArray[np.uint32]]  # what pieces of a work share; see `duplicates.sketches`
-    lowest_pitches: list[int]  # of each piece's notes but the drums'
-    trials: list[Trial]  # what other options would make of some of them
     unkept_notes: list[int]  # notes of each by instruments that were not asked for
     left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
@@ -45,16 +39,9 @@ class MidiPieces:
 
 
 def read_pieces(
-    names: Sequence[str],
-    folder: Path,
-    grid: Grid,
-    instruments: Instruments,
-    tried: frozenset[str] = frozenset(),
+    names: Sequence[str], folder: Path, grid: Grid, instruments: Instruments
 ) -> MidiPieces:
-    """Read MIDI files by their names in a folder; what is no piece is left out with a reason.
-
-    Other options are tried on those of `tried`.
-    """
+    """Read MIDI files by their names in a folder; what is no piece is left out with a reason."""
     played: dict[str, Events] = {}
     reasons: dict[str, str] = {}
     for name in names:
@@ -84,12 +71,8 @@ def read_pieces(
     return MidiPieces(
         pieces,
         scores,
-        sizes[is_short].tolist(),
+        [kept[name] for name in pieces],
         [grid_changes[number] for number in np.flatnonzero(is_short)],
-        fingerprints(scores),
-        sketches([kept[name] for name in pieces]),
-        lowest_pitches(scores).tolist(),
-        [try_options(name, kept[name], grid) for name in pieces if name in tried],
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in names if name in reasons],
     )
@@ -133,7 +116,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
     for name, reason in read.left_out:
         if name in named or not read.names:
             raise MidiError(f"{name}: {reason}")
-    return replace(read, left_out=sorted(read.left_out + unread))
+    return replace(read, events=[], left_out=sorted(read.left_out + unread))
 
 
 def least_tokens(scores: ScoreBatch) -> NDArray[np.int64]:

@@ -1,13 +1,13 @@
 """Pieces as token arrays on disk, end to end: written some at a time, read memory-mapped."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from data.arrays import offsets
 from data.tokens.augment import transposition_ranges
@@ -135,21 +135,22 @@ class Split:
         return self.tokens[begin:end].astype(np.int64)
 
 
-class ArrayWriter:
-    """Writes .npy files, some rows at a time; a context manager.
+class SplitWriter:
+    """Writes a split to a new folder, some pieces at a time; a context manager.
 
-    The header, which holds the length, is written twice: NumPy pads headers so that one with a
-    larger first axis takes no more room.
+    The header of a file, which holds the length, is written twice: NumPy pads headers so that one
+    with a larger first axis takes no more room.
     """
 
-    def __init__(self, folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Begin with empty arrays, each in `folder`/NAME.npy, which must be new."""
+    def __init__(self, folder: Path) -> None:
         folder.mkdir()
-        self._arrays = arrays
-        self.lengths = dict.fromkeys(arrays, 0)
-        self._files = {name: (folder / f"{name}.npy").open("xb") for name in arrays}
-        for name in arrays:
+        self._lengths = dict.fromkeys(ARRAYS, 0)
+        self._files = {name: (folder / f"{name}.npy").open("xb") for name in ARRAYS}
+        for name in ARRAYS:
             self._write_header(name)
+        self._append("piece_offsets", np.zeros(1))
+        self.names: list[str] = []
+        self._notes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -165,40 +166,29 @@ class ArrayWriter:
                 with suppress(OSError):  # of what could not be written before either
                     file.close()
 
-    def append(self, name: str, rows: ArrayLike) -> None:
-        """Write rows at the end of an array."""
-        typed = np.ascontiguousarray(rows, dtype=self._arrays[name].dtype)
-        self.lengths[name] += len(typed)
-        self._files[name].write(typed.tobytes())
-
-    def _write_header(self, name: str) -> None:
-        header = np.lib.format.header_data_from_array_1_0(self._arrays[name])
-        header["shape"] = (self.lengths[name], *header["shape"][1:])
-        np.lib.format.write_array_header_1_0(self._files[name], header)
-
-
-class SplitWriter(ArrayWriter):
-    """Writes a split to a new folder, some pieces at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, ARRAYS)
-        self.append("piece_offsets", [0])
-        self.names: list[str] = []
-        self.notes = 0
-
     def add(self, pieces: Split) -> None:
         """Append pieces."""
-        begin = self.lengths["tokens"]
-        self.append("tokens", pieces.tokens)
-        self.append("piece_offsets", begin + pieces.piece_offsets[1:])
-        self.append("note_counts", pieces.note_counts)
-        self.append("shifts", pieces.shifts)
-        self.append("bar_offsets", begin + pieces.bar_offsets)
-        self.append("bar_tempos", pieces.bar_tempos)
+        begin = self._lengths["tokens"]
+        later = {
+            "piece_offsets": begin + pieces.piece_offsets[1:],
+            "bar_offsets": begin + pieces.bar_offsets,
+        }
+        for name in ARRAYS:
+            self._append(name, later.get(name, getattr(pieces, name)))
         self.names += pieces.names
-        self.notes += int(pieces.note_counts.sum())
+        self._notes += int(pieces.note_counts.sum())
 
     def counts(self) -> SplitCounts:
         """Return how much was written."""
-        tokens, bars = self.lengths["tokens"], self.lengths["bar_offsets"]
-        return SplitCounts(len(self.names), self.notes, tokens, bars)
+        tokens, bars = self._lengths["tokens"], self._lengths["bar_offsets"]
+        return SplitCounts(len(self.names), self._notes, tokens, bars)
+
+    def _append(self, name: str, rows: NDArray[Any]) -> None:
+        typed = np.ascontiguousarray(rows, dtype=ARRAYS[name].dtype)
+        self._lengths[name] += len(typed)
+        self._files[name].write(typed.tobytes())
+
+    def _write_header(self, name: str) -> None:
+        header = np.lib.format.header_data_from_array_1_0(ARRAYS[name])
+        header["shape"] = (self._lengths[name], *header["shape"][1:])
+        np.lib.format.write_array_header_1_0(self._files[name], header)

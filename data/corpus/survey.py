@@ -1,22 +1,35 @@
-"""Survey the pieces of a corpus: what they hold, and which vocabulary holds all of them."""
+"""What the pieces of a corpus hold, counted by their ids, and which vocabulary holds all of them.
 
-from collections import Counter
+Which tokens a corpus needs is known when all of it has been read. Until then its pieces are ids of
+the widest vocabulary, that of every piece there may be; a table leads from these to its own.
+"""
+
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from data.midi.bars import MAX_BAR_BEATS
 from data.score import (
+    DENOMINATORS,
     DRUMS,
+    MOST_NUMERATOR,
     MOST_PROGRAM,
     TEMPO_LEVELS,
     VELOCITY_LEVELS,
     Grid,
     GridChanges,
-    Score,
-    ScoreBatch,
 )
-from data.tokens.vocabulary import COMMON_METERS, Vocabulary, VocabularyError
+from data.tokens.tokenizer import bar_tempos
+from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
+
+METERS = tuple(
+    sorted(
+        (numerator, denominator)
+        for denominator in DENOMINATORS
+        for numerator in range(1, min(MAX_BAR_BEATS * denominator // 4, MOST_NUMERATOR) + 1)
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -32,51 +45,65 @@ class MusicCounts:
     unkept_notes: int  # of instruments that were not asked for
 
 
+def widest_vocabulary(grid: Grid) -> Vocabulary:
+    """Return the vocabulary of every piece on a grid."""
+    named = (*range(len(grid.parts)), *range(DRUMS, MOST_PROGRAM + 1))
+    return Vocabulary(
+        meters=METERS if grid.has_meter else (grid.default_meter,),
+        tempos=tuple(TEMPO_LEVELS.tolist()) if grid.has_meter else (grid.default_tempo_bpm,),
+        programs=named if grid.parts else tuple(range(DRUMS + 1)),
+        lowest_pitch=0,
+        highest_pitch=127,
+        velocities=tuple(VELOCITY_LEVELS.tolist()),
+        grid=grid,
+    )
+
+
 class Survey:
     """Counts what pieces hold: `add` them, then ask for `counts` or a `vocabulary`."""
 
-    def __init__(self) -> None:
-        self.programs = np.zeros(MOST_PROGRAM + 1, dtype=np.int64)  # notes of each
-        self.pitches = np.zeros(2 * 128, dtype=np.int64)  # notes of each; from 128 on the drums'
-        self.velocities = np.zeros(128, dtype=np.int64)  # notes of each
-        self.meters: Counter[tuple[int, int]] = Counter()  # bars of each
-        self.tempos: Counter[int] = Counter()  # bars of each
-        self.grid_changes = GridChanges()
-        self.unkept_notes = 0
+    def __init__(self, grid: Grid) -> None:
+        self.wide = widest_vocabulary(grid)
+        self._ids = np.zeros(self.wide.size, dtype=np.int64)  # how often each occurs
+        self._tempos = np.zeros(self.wide.size, dtype=np.int64)  # bars in which each is in force
+        self._grid_changes = GridChanges()
+        self._unkept_notes = 0
 
-    def add(self, scores: Score | ScoreBatch) -> None:
-        """Count the music of a piece or several."""
-        notes, bars = scores.notes, scores.bars
-        self.programs += np.bincount(notes["program"], minlength=len(self.programs))
-        pitch = notes["pitch"] + 128 * (notes["program"] == DRUMS)
-        self.pitches += np.bincount(pitch, minlength=len(self.pitches))
-        self.velocities += np.bincount(notes["velocity"], minlength=len(self.velocities))
-        meters = bars["numerator"].tolist(), bars["denominator"].tolist()
-        self.meters.update(zip(*meters, strict=True))
-        self.tempos.update(scores.tempo_bpm.tolist())
+    def add(self, ids: NDArray[np.integer]) -> None:
+        """Count the music of some pieces, their ids (N,) of the widest vocabulary end to end."""
+        self._ids += np.bincount(ids, minlength=self.wide.size)
+        self._tempos += np.bincount(
+            bar_tempos(ids.astype(np.int64), self.wide), minlength=self.wide.size
+        )
 
     def add_changes(self, changes: GridChanges, unkept_notes: int) -> None:
         """Count what reading a piece changed, and the notes that it left out."""
-        totals = {name: getattr(self.grid_changes, name) + n for name, n in vars(changes).items()}
-        worst = max(self.grid_changes.worst_error_steps, changes.worst_error_steps)
-        self.grid_changes = GridChanges(**totals | {"worst_error_steps": worst})
-        self.unkept_notes += unkept_notes
+        totals = {name: getattr(self._grid_changes, name) + n for name, n in vars(changes).items()}
+        worst = max(self._grid_changes.worst_error_steps, changes.worst_error_steps)
+        self._grid_changes = GridChanges(**totals | {"worst_error_steps": worst})
+        self._unkept_notes += unkept_notes
 
     def counts(self) -> MusicCounts:
         """Return the counts so far."""
-        meters = sorted(self.meters.items(), key=lambda meter: (-meter[1], meter[0]))
-        pitches = np.flatnonzero(self.pitches[:128]).tolist()
+        wide, notes = self.wide, self._notes()
+        bars = dict(zip(wide.meters, self._ids[wide.ids(Kind.BAR)].tolist(), strict=True))
+        meters = sorted(filter(bars.get, bars), key=lambda meter: (-bars[meter], meter))
+        # where bars have no tempi of their own, there is one
+        of_tempi = self._tempos[wide.ids(Kind.TEMPO)].tolist() or [sum(bars.values())]
+        tempos = zip(wide.tempos, of_tempi, strict=True)
+        programs = zip(wide.programs, notes.sum(axis=1).tolist(), strict=True)
+        pitches = np.flatnonzero(notes[np.array(wide.programs) != DRUMS].any(axis=0)).tolist()
         return MusicCounts(
-            programs={n: int(self.programs[n]) for n in np.flatnonzero(self.programs).tolist()},
+            programs={program: count for program, count in programs if count},
             pitches=[pitches[0], pitches[-1]] if pitches else [],
-            velocities=np.flatnonzero(self.velocities).tolist(),
-            meters={f"{n}/{d}": count for (n, d), count in meters},
-            tempos=dict(sorted(self.tempos.items())),
-            grid_changes=self.grid_changes,
-            unkept_notes=self.unkept_notes,
+            velocities=self._velocities(),
+            meters={f"{n}/{d}": bars[n, d] for n, d in meters},
+            tempos={tempo: count for tempo, count in tempos if count},
+            grid_changes=self._grid_changes,
+            unkept_notes=self._unkept_notes,
         )
 
-    def vocabulary(self, grid: Grid, transpose: int = 0) -> Vocabulary:
+    def vocabulary(self, transpose: int = 0) -> Vocabulary:
         """Return the vocabulary of every piece seen, moved by up to `transpose` semitones.
 
         Tempi and velocities are all levels from the lowest to the highest seen.
@@ -84,19 +111,47 @@ class Survey:
         Raises:
             VocabularyError: no notes were seen.
         """
-        pitches = np.flatnonzero(self.pitches) % 128
-        if not len(pitches):
+        wide, notes = self.wide, self._notes()
+        pitches = np.flatnonzero(notes.any(axis=0)).tolist()
+        if not pitches:
             raise VocabularyError("there are no notes to make a vocabulary of")
+        bars = self._ids[wide.ids(Kind.BAR)]
+        seen = {wide.meters[number] for number in np.flatnonzero(bars).tolist()}
+        programs = np.flatnonzero(notes.any(axis=1)).tolist()
         return Vocabulary(
-            meters=tuple(sorted({*(COMMON_METERS if grid.has_meter else ()), *self.meters})),
-            tempos=_levels_between(TEMPO_LEVELS, list(self.tempos)),
-            programs=tuple(np.flatnonzero(self.programs).tolist()),
-            lowest_pitch=max(0, int(pitches.min()) - transpose),
-            highest_pitch=min(127, int(pitches.max()) + transpose),
-            velocities=_levels_between(VELOCITY_LEVELS, np.flatnonzero(self.velocities).tolist()),
-            grid=grid,
+            meters=tuple(sorted(seen.union(COMMON_METERS if wide.grid.has_meter else ()))),
+            tempos=_levels_between(wide.tempos, [*self.counts().tempos]),
+            programs=tuple(wide.programs[number] for number in programs),
+            lowest_pitch=max(0, pitches[0] - transpose),
+            highest_pitch=min(127, pitches[-1] + transpose),
+            velocities=_levels_between(wide.velocities, self._velocities()),
+            grid=wide.grid,
         )
 
+    def _notes(self) -> NDArray[np.int64]:
+        """Return how many notes of each program and pitch there are."""
+        return self._ids[self.wide.ids(Kind.NOTE)].reshape(len(self.wide.programs), -1)
 
-def _levels_between(levels: NDArray[np.int32], seen: list[int]) -> tuple[int, ...]:
-    return tuple(level for level in levels.tolist() if min(seen) <= level <= max(seen))
+    def _velocities(self) -> list[int]:
+        counts = self._ids[self.wide.ids(Kind.VELOCITY)].tolist()
+        return [level for level, n in zip(self.wide.velocities, counts, strict=True) if n]
+
+
+def _levels_between(levels: tuple[int, ...], seen: list[int]) -> tuple[int, ...]:
+    return tuple(level for level in levels if min(seen) <= level <= max(seen))
+
+
+def translation(wide: Vocabulary, vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Return (V,) for each id of the widest vocabulary that of another; -1: it has none."""
+    numbers = {kind: np.arange(count) for kind, count in zip(Kind, vocabulary.counts, strict=True)}
+    numbers[Kind.BAR] = np.array([wide.meters.index(meter) for meter in vocabulary.meters])
+    numbers[Kind.TEMPO] = np.searchsorted(wide.tempos, vocabulary.tempos)
+    numbers[Kind.VELOCITY] = np.searchsorted(wide.velocities, vocabulary.velocities)
+    programs = np.searchsorted(wide.programs, vocabulary.programs)
+    pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+    numbers[Kind.NOTE] = np.add.outer(programs * wide.pitch_count, pitches).ravel()
+    table = np.full(wide.size, -1)
+    for kind, count in zip(Kind, vocabulary.counts, strict=True):
+        if count:
+            table[wide.first(kind) + numbers[kind]] = vocabulary.first(kind) + np.arange(count)
+    return table

@@ -19,8 +19,7 @@ import psutil
 MEMORY_BYTES = 2 * 2**30  # that a worker may ask for beyond what it began with
 TOO_SLOW, TOO_LARGE = "took more than", "needs more than"  # as such reasons begin
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
-MOST_ITEMS = 64  # a batch
-BATCH_SECONDS = 0.05  # batches grow until they take this long
+MOST_ITEMS = 16  # a batch
 
 # Forked workers start at once and need no guarded __main__. Threads of the parent (torch's, say)
 # do not come along, and are not missed: workers read files and never call torch.
@@ -81,23 +80,21 @@ def guarded_batches(
     """
     team: list[_Worker[Item, Result]] = [_Worker(work, limit_seconds) for _ in range(workers)]
     window: list[_Batch[Item, Result]] = []  # in order
-    source, batch_items = iter(items), 1
+    source = iter(items)
     try:
         while True:
             for worker in team:
                 if worker.batch is None:
-                    new = islice(source, batch_items if len(window) < LOOK_AHEAD * workers else 0)
-                    worker.take_one(window, new)
+                    has_room = len(window) < LOOK_AHEAD * workers
+                    worker.take_one(window, islice(source, MOST_ITEMS * has_room))
             if not window:
                 return
             for worker in _done_or_overdue(team, is_awaited=not window[0].is_done):
-                batch, seconds = worker.give_back()
+                batch = worker.give_back()
                 if isinstance(batch.result, Failed) and not batch.is_last_try:
                     at = window.index(batch)
                     is_alone = len(batch.items) == 1
                     window[at : at + 1] = [_Batch([item], is_alone) for item in batch.items]
-                is_quick = seconds < BATCH_SECONDS
-                batch_items = min(MOST_ITEMS, 2 * batch_items) if is_quick else -(-batch_items // 2)
             if window[0].is_done:
                 batch = window.pop(0)
                 yield batch.items, cast(Result | Failed, batch.result)
@@ -150,15 +147,15 @@ class _Worker(Generic[Item, Result]):
         self.process = process  # which there is not where the machine has no room for one more
         other.close()
 
-    def give_back(self) -> tuple[_Batch[Item, Result], float]:
-        """Return the batch with its result, and how many seconds it took."""
+    def give_back(self) -> _Batch[Item, Result]:
+        """Return the batch with its result."""
         batch, self.batch = cast(_Batch[Item, Result], self.batch), None
-        batch.is_done, seconds = True, self.limit_seconds
+        batch.is_done = True
         batch.result = Failed(f"{TOO_SLOW} {self.limit_seconds:g} seconds")
         process = self.process
         try:
             if self.pipe.poll():
-                seconds, batch.result = self.pipe.recv()
+                batch.result = self.pipe.recv()
             else:
                 self.stop()
         except (EOFError, OSError):
@@ -169,7 +166,7 @@ class _Worker(Generic[Item, Result]):
             if not self.has_begun.value:
                 raise RuntimeError(f"worker processes die as they start ({cause})") from None
             batch.result = Failed(f"the reader crashed on it ({cause})")
-        return batch, seconds
+        return batch
 
     def stop(self) -> None:
         """End the process, if there is one."""
@@ -200,13 +197,10 @@ def _serve(pipe: Connection, has_begun: Any, work: Callable[[list[Item]], Result
     while True:
         items = pipe.recv()
         has_begun.value = 1
-        began = time.perf_counter()
-        result: Result | Failed
         try:
-            result = work(items)
+            pipe.send(work(items))
         except MemoryError:
-            result = Failed(f"{TOO_LARGE} {MEMORY_BYTES >> 30} GiB of memory")
-        pipe.send((time.perf_counter() - began, result))
+            pipe.send(Failed(f"{TOO_LARGE} {MEMORY_BYTES >> 30} GiB of memory"))
 
 
 def _die_with_parent() -> None:

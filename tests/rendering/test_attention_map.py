@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from data.corpus.survey import Survey
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.tokenizer import encode
 from rendering.attention_map import draw_attention, draw_heads, token_labels
-from tests.music import GRID, piece
+from tests.music import piece, vocabulary_for
 from tests.rendering.test_piano_roll import pixels, texts
 
 
@@ -52,9 +51,7 @@ def test_the_heads_of_a_layer_stand_two_a_row_and_are_as_wide_as_a_card():
 
 def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():
     score = piece([(0, 12, 60, 80, 0), (48, 24, 64, 80, 0)], bars=((4, 4, 48), (4, 4, 48)))
-    survey = Survey()
-    survey.add(score)
-    vocabulary = survey.vocabulary(GRID)
+    vocabulary = vocabulary_for(score)
     ids = encode(score, vocabulary)
     labels = token_labels(ids, vocabulary, first_bar=15)
     assert labels == [
@@ -68,8 +65,6 @@ def test_an_upbeat_is_bar_0_and_seconds_are_counted_from_0():
     notes = np.array([(0, 50, 60, 80, 0), (150, 50, 60, 80, 0)], dtype=NOTE)
     performance = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
     for score, labels in ((upbeat, ["Bar 0", "Bar 1"]), (performance, ["0 s", "1 s"])):
-        survey = Survey()
-        survey.add(score)
-        vocabulary = survey.vocabulary(score.grid)
+        vocabulary = vocabulary_for(score)
         told = token_labels(encode(score, vocabulary), vocabulary)
         assert [label for label in told if label in labels] == labels

@@ -15,10 +15,7 @@ from data.corpus import build as build_module
 from data.corpus import store, worker_pool
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.scratch import ARRAYS, ScratchScores
-from data.score import ScoreBatch
-from tests.folders import tune, write_tunes
-from tests.music import GRID
+from tests.folders import write_tunes
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,12 +44,11 @@ def step():
 
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
-    (store.ArrayWriter, "append"), (Path, "write_text"),
+    (store.SplitWriter, "_append"), (Path, "write_text"),
     (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
 ]:
     mortal(owner, name)
-build.CHUNK_PIECES = 3
-worker_pool.MOST_ITEMS = 1  # else batches grow by the clock, and the steps are not the same twice
+build.CHUNK_TOKENS = 300
 source, out = sys.argv[1:]
 
 def build_and_die(at):
@@ -171,7 +167,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
 
         monkeypatch.setattr(owner, name, write)
 
-    places = [(store.ArrayWriter, "append"), (os, "fsync")]
+    places = [(store.SplitWriter, "_append"), (os, "fsync")]
     for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
         fills_up(owner, name)
     room = 1
@@ -212,24 +208,10 @@ main()
 @pytest.mark.parametrize("chunk", [1, 5])
 def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk):
     one = open_corpus(folder, tmp_path / "one", progress=False, workers=1)
-    monkeypatch.setattr(build_module, "CHUNK_PIECES", chunk)
+    monkeypatch.setattr(build_module, "CHUNK_TOKENS", 100 * chunk)
     monkeypatch.setattr(worker_pool, "MOST_ITEMS", chunk)
     three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
     assert content(one.folder) == content(three.folder)
-    monkeypatch.setattr(build_module, "CHUNK_TOKENS", 1)
-    notes = open_corpus(folder, tmp_path / "notes", progress=False, workers=1)
-    assert content(one.folder) == content(notes.folder)
-
-
-def test_scores_come_back_from_disk(tmp_path):
-    scores = [tune(number, bars=1 + number) for number in range(4)]
-    scratch = ScratchScores(tmp_path / "scratch", GRID)
-    with store.ArrayWriter(scratch.folder, ARRAYS) as writer:
-        scratch.append(ScoreBatch.from_scores(scores[:1]), writer)
-        scratch.append(ScoreBatch.from_scores(scores[1:]), writer)
-    order = [2, 0, 3]
-    read = scratch.read(order)
-    assert [read[index] for index in range(len(read))] == [scores[number] for number in order]
 
 
 def test_pieces_with_one_fingerprint_go_to_one_split():

@@ -141,7 +141,7 @@ def test_an_error_of_the_items_is_the_callers_and_leaves_no_worker():
 
 
 def test_closing_early_leaves_no_worker():
-    results = guarded(mishap, [0, 31], 2)
+    results = guarded(mishap, [0] * worker_pool.MOST_ITEMS + [31], 2)
     assert next(results) == (0, 0)
     assert multiprocessing.active_children()
     results.close()
@@ -155,7 +155,7 @@ from tests.data.corpus.test_worker_pool import announce
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & would have it ignored
 
-for _ in guarded(announce, range(2), 2, limit_seconds=600):
+for _ in guarded(announce, range(32), 2, limit_seconds=600):
     pass
 """
 
