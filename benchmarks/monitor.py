@@ -1,15 +1,17 @@
-"""What TensorBoard costs: its share of the time of configs/bach.yaml.
+"""What TensorBoard costs, and validation: their shares of the time of a training.
 
     python -m benchmarks.monitor
+    python -m benchmarks.monitor --config configs/folder.yaml --data.path FOLDER
 
-Trains in a temporary folder and times, within that one run, what a run without TensorBoard would
-not do: MusicMonitor at the beginning and at its four points, and what is logged of a step beside
-its loss.
+Trains in a temporary folder, with the options of train.py that are given (configs/bach.yaml where
+none is), and times within that one run what a run without TensorBoard would not do: MusicMonitor at
+the beginning and at its four points, and what is logged of a step beside its loss.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -18,9 +20,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from lightning.pytorch import Trainer
+from lightning.pytorch.loops import _EvaluationLoop
 
 import train
-from common.cli import Parser
 from training import tensorboard
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor
@@ -52,7 +54,10 @@ def timed(owner: Any, name: str, seconds: Counter[str], label: str) -> None:
 
 def main() -> None:
     """Run the command."""
-    Parser(description=(__doc__ or "").splitlines()[0]).parse_args()
+    words = sys.argv[1:] or ["--config", str(CONFIG)]
+    if {"-h", "--help"} & {*words}:
+        print(__doc__)
+        return
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     for shown in (tensorboard.LOGGED_ONCE, tensorboard.LOGGED):
@@ -64,8 +69,9 @@ def main() -> None:
         for owner, name in hooks:
             timed(owner, name, seconds, label)
     timed(Trainer, "fit", seconds, "run")
+    timed(_EvaluationLoop, "run", seconds, "validation")
     with tempfile.TemporaryDirectory() as folder:
-        train.main(["fit", "--config", str(CONFIG), "--run", f"{folder}/run"])
+        train.main(["fit", *words, "--run", f"{folder}/run"])
 
     whole, logged = seconds["run"], seconds["steps"]
     print(f"\n{'':40}{'seconds':>9}{'of the run':>12}")
@@ -73,6 +79,7 @@ def main() -> None:
     for what, taken in {
         **rows,
         "all of TensorBoard": seconds["points"] + logged,
+        "validation": seconds["validation"],
         "the run": whole,
     }.items():
         print(f"{what:40}{taken:9.2f}{taken / whole:12.2%}")

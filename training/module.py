@@ -1,5 +1,6 @@
 """The decoder as Lightning trains it: loss, validation, optimizer, and what is logged."""
 
+import math
 import time
 from typing import Any
 
@@ -393,8 +394,11 @@ class MusicModule(LightningModule):
     def _log_accuracy(self, split: str, hits: Tensor) -> None:
         """Log the accuracy of each kind that occurs; `hits`, (2, K), are of all ranks."""
         for name, (right, count) in zip(self._kind_names, hits.T.tolist(), strict=True):
+            figure = f"{split}/accuracy_{name}"
             if count:
-                self.log(f"{split}/accuracy_{name}", right / count, sync_dist=split != "train")
+                self.log(figure, right / count, sync_dist=split != "train")
+            elif split == "train" and figure in self.trainer.callback_metrics:
+                self.log(figure, math.nan)  # or Lightning would log that of an earlier step
 
     # Checkpoints
 

@@ -5,6 +5,7 @@ still seen. A picture and a sound never share a tag: TensorBoard would show only
 """
 
 import copy
+import math
 import re
 import struct
 import sys
@@ -102,9 +103,13 @@ class RunLogger(TensorBoardLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Log as Lightning does, but count steps from 1 and leave out the epoch: there is one."""
+        """Log as Lightning does, but count steps from 1.
+
+        Left out are the epoch (there is one) and NaN, the accuracy of a kind that a step lacks.
+        """
         step = None if step is None else step + 1
-        shown = {name: shown_tag(name) for name in metrics if name != "epoch"}
+        known = (name for name in metrics if name != "epoch" and not math.isnan(metrics[name]))
+        shown = {name: shown_tag(name) for name in known}
         valid = {name for name in shown if name.startswith("valid/")}
         super().log_metrics({shown[name]: metrics[name] for name in shown.keys() - valid}, step)
         if valid and self._valid is None:

@@ -17,6 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import train
+from data.tokens.vocabulary import Kind
 from tests.folders import enter_same_tunes, run_of_tunes
 from tests.models import four_parts
 from training import tensorboard
@@ -132,6 +133,19 @@ def test_figures_stand_at_the_steps_they_are_of(shown, valid):
         [e.value for e in shown.Scalars(f"optimizer/learning_rate_{n}")] for n in ("muon", "adamw")
     ]
     np.testing.assert_allclose(np.divide(*rates), 0.06 / 0.006, rtol=1e-5)
+
+
+def test_the_accuracy_of_a_kind_stands_at_the_steps_that_have_it(folder, monkeypatch):
+    def without_durations(self, split, hits):
+        if self.global_step == 3 and split == "train":
+            hits[:, Kind.DURATION] = 0
+        log_accuracy(self, split, hits)
+
+    log_accuracy = MusicModule._log_accuracy
+    monkeypatch.setattr(MusicModule, "_log_accuracy", without_durations)
+    fit("--run", "run", "--monitor.times", "0", "--trainer.log_every_n_steps", "1")
+    logged = EventAccumulator("run").Reload()
+    assert steps(logged.Scalars("tokens/accuracy_duration")) == [1, 2, 3, 5, 6, 7, 8]
 
 
 def test_settings_configuration_and_corpus_stand_there(shown, valid):
