@@ -49,7 +49,7 @@ from data.voice_leading import (
 )
 from evaluation.cadences import ends_on_tonic, sounding_notes
 from evaluation.likelihood import GIVEN, free_nats, with_gap
-from evaluation.samples import MELODIES, sample_pieces, split_scores
+from evaluation.samples import sample_pieces, split_scores
 from generation.compose import accompany, compose, rank_by_likelihood
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
@@ -59,6 +59,11 @@ from model.serialization import ModelFileError
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
+MELODIES = {  # that people type, all in C major
+    "C4 E4 G4 C5": "C4 E4 G4 C5",
+    "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
+    "Ode to Joy": "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2",
+}
 MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
 
 

@@ -5,19 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+CONFIDENCE, RESAMPLES = 0.95, 2000  # the share of the resamples that lies inside; how many
 _AT_ONCE = 100  # resamples
-
-
-@dataclass(frozen=True)
-class BootstrapSettings:
-    """How intervals are found: the share of resamples inside, how many there are, and the seed."""
-
-    confidence: float = 0.95
-    resamples: int = 2000
-    seed: int = 0
-
-
-SETTINGS = BootstrapSettings()
 
 
 @dataclass(frozen=True)
@@ -30,32 +19,24 @@ class Estimate:
 
 
 def estimate_ratios(parts: NDArray[np.float64], whole: NDArray[np.float64]) -> list[Estimate]:
-    """Estimate K ratios: each column of `parts`, (P, K), summed, over the sum of `whole`, (P,)."""
-    wholes = np.broadcast_to(whole[:, None], parts.shape)
-    values = parts.sum(axis=0) / whole.sum()
-    ends = bootstrap_intervals(parts, wholes)
-    return [Estimate(*row) for row in np.column_stack([values, ends]).tolist()]
-
-
-def bootstrap_intervals(
-    parts: NDArray[np.float64], wholes: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return percentile bootstrap intervals of K ratios of sums over the same P pieces.
+    """Estimate K ratios of sums over P pieces, with percentile bootstrap intervals.
 
     Whole pieces are drawn with replacement (Efron and Tibshirani 1993, "An introduction to the
-    bootstrap", chapter 13), the same draws for all ratios and in every run. The parts and wholes,
-    (P, K), are what each piece adds to the numerator and the denominator. The intervals, (K, 2),
-    are NaN for fewer than two pieces, and where the denominator of a resample is 0.
+    bootstrap", chapter 13), the same draws for all ratios and in every run. There is no interval
+    for fewer than two pieces, nor where the denominator of a resample is 0.
+
+    Args:
+        parts: (P, K) what each piece adds to the numerators.
+        whole: (P,) what it adds to the denominator.
     """
     pieces, ratios = parts.shape
-    if pieces < 2:
-        return np.full((ratios, 2), np.nan)
-    rng = np.random.default_rng(SETTINGS.seed)
-    drawn = np.empty((SETTINGS.resamples, ratios))
-    for begin in range(0, SETTINGS.resamples, _AT_ONCE):
+    drawn = np.full((RESAMPLES, ratios), np.nan)
+    rng = np.random.default_rng(0)
+    for begin in range(0, RESAMPLES if pieces > 1 else 0, _AT_ONCE):
         times = rng.multinomial(pieces, np.full(pieces, 1 / pieces), size=_AT_ONCE)
         with np.errstate(invalid="ignore", divide="ignore"):
-            drawn[begin : begin + _AT_ONCE] = (times @ parts) / (times @ wholes)
+            drawn[begin : begin + _AT_ONCE] = (times @ parts) / (times @ whole)[:, None]
     drawn[~np.isfinite(drawn).all(axis=1)] = np.nan
-    tail = (1 - SETTINGS.confidence) / 2
-    return np.quantile(drawn, (tail, 1 - tail), axis=0).T
+    tail = (1 - CONFIDENCE) / 2
+    values, ends = parts.sum(axis=0) / whole.sum(), np.quantile(drawn, (tail, 1 - tail), axis=0)
+    return [Estimate(*row) for row in np.column_stack([values, *ends]).tolist()]

@@ -1,6 +1,5 @@
 """How many notes and instruments sound in pieces, and how phrases and pieces end."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -59,25 +58,6 @@ def ending_figures(score: Score) -> tuple[float, float, float]:
     sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
     is_triad = root_of_triad(chord) is not None
     return float(is_triad), float(ends_on_tonic(score)), sounds / score.grid.steps_per_beat
-
-
-def phrase_regularity(ends: NDArray[np.int64], score: Score) -> float:
-    """Return the share of a piece's spans of two bars that end where a phrase does.
-
-    Args:
-        ends: (N,) steps at which phrases end, as `phrase_ends` finds them.
-        score: the piece, with one bar or more. Its spans begin where most phrases end in them, and
-            all are as long as two of its bars, which are the median of all.
-    """
-    span = two_bars(score)
-    counts = Counter((ends % span).tolist())
-    spans = max(1, round(int(score.bar_starts[-1]) / span))
-    return max(counts.values(), default=0) / spans
-
-
-def two_bars(score: Score) -> int:
-    """Return how many steps two bars of a piece have, which are the median of all."""
-    return 2 * int(np.median(score.bars["length"]))
 
 
 def ends_on_tonic(score: Score) -> bool:

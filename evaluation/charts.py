@@ -1,8 +1,7 @@
-"""Charts of results: statistics, likelihood and histograms."""
+"""A chart of musical statistics."""
 
 import io
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -10,14 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evaluation.comparison import SETS, STATISTICS, Comparison, StatisticRow
-from evaluation.likelihood import SetLikelihood
+from evaluation.comparison import SETS, Comparison, StatisticRow
 from evaluation.tables import number
 
 GROUND, INK, MUTED, FAINT, ACCENT = "#ffffff", "#1d2329", "#616b76", "#e3e7eb", "#0072b2"
 # The same on a dark screen; templates/report.css has them too.
 _DARK = {GROUND: "#14181c", INK: "#e4e7ea", MUTED: "#98a2ac", FAINT: "#2b3238", ACCENT: "#5ab4f0"}
-_MIN_SHARE = 0.004  # of a histogram's notes: bins with fewer in both sets are not drawn
 # Inches.
 _WIDTH, _ROW, _TOP, _BOTTOM = 9.6, 0.36, 0.75, 0.5
 # Where a mean is written, beside panels from 0 to 1; how far its line is from the row; its color.
@@ -33,15 +30,15 @@ def draw_statistics(comparison: Comparison) -> Figure:
     a histogram, of its notes) to the highest. On the right how much of the two distributions
     overlaps, on a band in which training pieces lie in the place of the generated ones.
     """
-    rows = comparison.rows
+    rows = [*comparison.rows.values()]
     height = _TOP + _BOTTOM + _ROW * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
     values, overlaps = (
         _panel(figure, (left, _BOTTOM / height, width, _ROW * len(rows) / height))
         for left, width in (_VALUES, _OVERLAPS)
     )
-    for place, (name, row) in enumerate(rows.items()):
-        _draw_values(values, place, row, STATISTICS[name].digits)
+    for place, row in enumerate(rows):
+        _draw_values(values, place, row)
         _draw_overlap(overlaps, place, row)
     for axes in (values, overlaps):
         axes.set(ylim=(len(rows) - 0.5, -0.5), yticks=[])
@@ -59,7 +56,7 @@ def draw_statistics(comparison: Comparison) -> Figure:
     return figure
 
 
-def _draw_values(axes: Axes, place: int, row: StatisticRow[Any], digits: int) -> None:
+def _draw_values(axes: Axes, place: int, row: StatisticRow) -> None:
     """Draw a statistic's label, its two means, and two dots with lines on a scale of their own."""
     _write(axes, -1.45, place, row.label)
     values = np.array([[*its.tenths, its.mean] for its in (row.generated, row.held_out)])
@@ -69,7 +66,7 @@ def _draw_values(axes: Axes, place: int, row: StatisticRow[Any], digits: int) ->
     for (_, _, mean), (*ends, middle), (x, shift, color) in zip(
         values, scaled, _SETS.values(), strict=True
     ):
-        _write(axes, x, place, number(mean, digits), color=color, ha="right")
+        _write(axes, x, place, number(mean, row.digits), color=color, ha="right")
         axes.plot(ends, [place + shift] * 2, color=color, lw=2, alpha=0.45)
         axes.plot(middle, place + shift, "o", color=color, ms=4.5)
     if not len(known):
@@ -77,11 +74,11 @@ def _draw_values(axes: Axes, place: int, row: StatisticRow[Any], digits: int) ->
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
 
 
-def _draw_overlap(axes: Axes, place: int, row: StatisticRow[Any]) -> None:
+def _draw_overlap(axes: Axes, place: int, row: StatisticRow) -> None:
     """Draw the band that training pieces reach with their mean, and the generated pieces."""
-    value, real = row.distance.overlap, row.real_distance.overlap
-    if np.isfinite(real.farthest):
-        axes.barh(place, 1 - real.farthest, left=real.farthest, height=0.56, color=FAINT)
+    value, real = row.overlap, row.real_overlap
+    if np.isfinite(real.least):
+        axes.barh(place, 1 - real.least, left=real.least, height=0.56, color=FAINT)
         axes.plot([real.mean] * 2, [place - 0.28, place + 0.28], color=MUTED, lw=1.2)
     if np.isfinite(value):
         face = GROUND if row.is_far else ACCENT
@@ -91,12 +88,11 @@ def _draw_overlap(axes: Axes, place: int, row: StatisticRow[Any]) -> None:
     axes.axhline(place + 0.5, color=FAINT, lw=0.6)
 
 
-def _panel(figure: Figure, box: tuple[float, float, float, float], title: str = "") -> Axes:
+def _panel(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
     """Add Axes without a frame: left, bottom, width and height in shares of the figure."""
     axes = figure.add_axes(box, facecolor="none")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=8, labelcolor=MUTED)
-    axes.set_title(title, size=9, color=INK, weight="bold", loc="left")
     return axes
 
 
@@ -110,66 +106,8 @@ def _write_undefined(axes: Axes, y: float) -> None:
     _write(axes, 0.5, y, "not defined", color=MUTED, ha="center", style="italic")
 
 
-def draw_likelihood(sets: Sequence[SetLikelihood]) -> Figure:
-    """Draw nats per note of baselines and model, and of the model by kind of token.
-
-    Each set of pieces, scored by the same baselines, is a dot, the last in color, with a line over
-    its interval.
-    """
-    panels = (
-        ("nats per note", [its.nats_per_note for its in sets], 0.12),
-        ("of the model, by kind of token", [its.nats_by_kind for its in sets], 0.62),
-    )
-    names = [list(dict.fromkeys(name for its in sets for name in its)) for _, sets, _ in panels]
-    height = _TOP + _BOTTOM + _ROW * max(map(len, names))
-    figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
-    for (title, estimates, left), labels in zip(panels, names, strict=True):
-        tall = _ROW * len(labels) / height
-        axes = _panel(figure, (left, 1 - _TOP / height - tall, 0.34, tall), title)
-        for place, name in enumerate(labels):
-            for index, each in enumerate(estimates):
-                if name not in each:
-                    continue
-                its, color = each[name], ACCENT if index == len(sets) - 1 else INK
-                y = place + 0.3 * (index - (len(sets) - 1) / 2)
-                axes.plot([its.low, its.high], [y, y], color=color, lw=2, alpha=0.45)
-                axes.plot(its.value, y, "o", color=color, ms=4.5)
-            axes.axhline(place + 0.5, color=FAINT, lw=0.6)
-        axes.set(ylim=(len(labels) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
-        axes.set_xlim(left=0)
-        axes.tick_params(axis="y", labelsize=9, labelcolor=INK)
-    return figure
-
-
-def draw_histograms(comparison: Comparison) -> Figure:
-    """Draw each histogram of generated and held-out pieces, one panel each.
-
-    Bins stand side by side, however far apart their values are; nearly empty ones are left out.
-    """
-    rows = list(comparison.histograms.values())
-    height = 2.1 * len(rows)
-    figure = Figure(figsize=(_WIDTH, height), facecolor=GROUND)
-    for index, row in enumerate(rows):
-        floor = (height - 2.1 * (index + 1) + 0.45) / height
-        axes = _panel(figure, (0.05, floor, 0.94, 1.3 / height), row.label)
-        shares = [np.array(its.shares) for its in (row.generated, row.held_out)]
-        shown = np.flatnonzero(np.maximum(*shares) >= _MIN_SHARE)
-        places = np.arange(len(shown))
-        for (_, _, color), each, at in zip(_SETS.values(), shares, (-0.2, 0.2), strict=True):
-            axes.bar(places + at, each[shown], 0.36, color=color)
-        labels = [f"{row.bins[n]:.3g}".replace("-", "\N{MINUS SIGN}") for n in shown.tolist()]
-        axes.set_xticks(places, labels)
-        axes.yaxis.set_major_formatter("{x:.0%}")
-        axes.locator_params(axis="y", nbins=3)
-        axes.set_axisbelow(True)
-        axes.grid(axis="y", color=FAINT, lw=0.6)
-        if not len(shown):
-            _write_undefined(axes, 0.5)
-    return figure
-
-
 def svg(figure: Figure) -> str:
-    """Return a chart of this module as SVG that is dark where the reader's screen is.
+    """Return the chart as SVG that is dark where the reader's screen is.
 
     Text stays text, in the reader's own font; equal charts are equal text.
     """

@@ -89,7 +89,7 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     labels = [(note.note, note.label) for note in notes]
     write_png(draw_surprise(score, total, labels, title).svg, options.out)
     _print(f"{options.piece}: {message}" for message in messages)
-    _print(tables.surprise_lines(notes))
+    _print(tables.surprise_table(notes).lines())
     surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
     return {"surprise": surprise}
 

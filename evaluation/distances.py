@@ -1,11 +1,9 @@
-"""Distances between two distributions: overlapping area and Jensen-Shannon divergence.
+"""How far two distributions overlap: the area under both, from 0 (nothing shared) to 1 (the same).
 
 Histograms are compared directly. Values are compared as Yang & Lerch 2020 do it ("On the
 evaluation of generative models in music"): the distances between pieces of two sets, beside the
 distances among the pieces of the second.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,55 +12,35 @@ POINTS = 512  # at which a density is evaluated
 WIDTHS = 4  # bandwidths beyond the last value at which a density ends
 
 
-@dataclass(frozen=True)
-class Distance:
-    """A distance between two distributions; NaN where one of them is not defined."""
+def overlap_of_histograms(first: NDArray[np.number], second: NDArray[np.number]) -> float:
+    """Return the overlap of two histograms over the same bins, (B,) counts or shares each.
 
-    overlap: float  # the area under both, from 0 (nothing shared) to 1 (the same)
-    divergence: float  # Jensen-Shannon's in bits, from 0 (the same) to 1 (nothing shared)
-
-
-UNDEFINED = Distance(float("nan"), float("nan"))
-
-
-def between_histograms(first: NDArray[np.float64], second: NDArray[np.float64]) -> Distance:
-    """Compare two histograms over the same bins, (B,) counts or shares each.
-
-    The divergence is from Lin 1991, "Divergence measures based on the Shannon entropy".
+    NaN where one of them is empty.
     """
     if not first.sum() or not second.sum():
-        return UNDEFINED
-    p, q = first / first.sum(), second / second.sum()
-    divergence = (_bits_beyond_mean(p, q) + _bits_beyond_mean(q, p)) / 2
-    return Distance(float(np.minimum(p, q).sum()), divergence)
+        return float("nan")
+    return float(np.minimum(first / first.sum(), second / second.sum()).sum())
 
 
-def between_values(values: NDArray[np.float64], reference: NDArray[np.float64]) -> Distance:
-    """Compare a measure's values over one set of pieces with those over a reference set.
+def overlap_of_values(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """Return how far a measure's values over some pieces overlap with those over a reference set.
 
     As Yang & Lerch: the distances |value - reference| of all pairs across the sets, against the
     distances of all pairs within the reference, each smoothed to a density by a Gaussian kernel.
-    They report the Kullback-Leibler divergence of the two densities; Jensen-Shannon's is symmetric
-    and always exists. Their program cuts the densities at the last value; here they are whole, so
-    that equal ones overlap by 1. Values are (N,) and (M,), none of them NaN.
+    Their program cuts the densities at the last value; here they are whole, so that equal ones
+    overlap by 1. Values are (N,) and (M,), none of them NaN; NaN where there is no spread.
     """
     across = np.abs(values[:, None] - reference).ravel()
     within = np.abs(reference[:, None] - reference)[np.triu_indices(len(reference), 1)]
     bandwidths = [scott_bandwidth(across), scott_bandwidth(within)]
     if not all(bandwidth > 0 for bandwidth in bandwidths):  # NaN is not, either
-        return UNDEFINED
+        return float("nan")
     beyond = WIDTHS * max(bandwidths)
     both = np.concatenate([across, within])
     ends = (both.min() - beyond, both.max() + beyond)
-    return between_histograms(
+    return overlap_of_histograms(
         _density(across, bandwidths[0], ends), _density(within, bandwidths[1], ends)
     )
-
-
-def _bits_beyond_mean(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """Return the Kullback-Leibler divergence of p from the mean of p and q, in bits."""
-    some = p > 0
-    return float((p[some] * np.log2(2 * p[some] / (p + q)[some])).sum())
 
 
 def scott_bandwidth(values: NDArray[np.float64]) -> float:

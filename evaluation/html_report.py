@@ -7,7 +7,6 @@ script, templates/player.js, moves a line over what is heard.
 
 import base64
 import json
-import shlex
 import struct
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,9 @@ from common.text import printable
 from data.midi.io import midi_bytes
 from data.score import Score
 from evaluation import tables
-from evaluation.charts import draw_histograms, draw_likelihood, draw_statistics, svg
+from evaluation.charts import draw_statistics, svg
 from evaluation.comparison import DRAWS
 from evaluation.originality import Originality
-from evaluation.samples import MELODIES
 from evaluation.summary import Example, Examples, ModelSummary
 from rendering.audio import has_sound, mu_law_wav
 from rendering.notation import engrave, has_notation, to_musicxml
@@ -69,13 +67,10 @@ def write_report(
         headlines=tables.headlines(summary),
         has_sound=has_sound(),
         voices_table=tables.voices_table(summary),
-        melodies=list(MELODIES),
         players=_players(summary, examples),
-        likelihood_chart=_svg_uri(svg(draw_likelihood(summary.likelihood))),
         likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
-        statistics_chart=_svg_uri(svg(draw_statistics(music))),
+        statistics_chart=_data_uri(svg(draw_statistics(music)).encode(), "image/svg+xml"),
         statistics_table=tables.statistics_table(music),
-        histograms_chart=_svg_uri(svg(draw_histograms(music))) if music.histograms else "",
         draws=DRAWS,
         originality_table=tables.originality_table(
             {
@@ -87,7 +82,6 @@ def write_report(
         surprise_picture=_data_uri(png_bytes(surprise.svg), "image/png"),
         surprise_table=tables.surprise_table(its.most),
         command=command,
-        checkpoint=shlex.quote(checkpoint),
     )
     with write_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -185,10 +179,6 @@ def _longest_runs(originality: Originality) -> list[str]:
     found = [(run, piece.name) for piece in originality.pieces for run in piece.longest_runs]
     found.sort(key=lambda each: -each[0].notes)
     return [printable(f"{name}: {run}") for run, name in found[:_MAX_RUNS]]
-
-
-def _svg_uri(text: str) -> str:
-    return _data_uri(text.encode(), "image/svg+xml")
 
 
 def _data_uri(content: bytes, kind: str) -> str:

@@ -22,7 +22,7 @@ from data.tokens.adapt import without_unknown
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
-from evaluation.bootstrap import SETTINGS, BootstrapSettings, Estimate, estimate_ratios
+from evaluation.bootstrap import Estimate, estimate_ratios
 from evaluation.ngrams import NGram
 from generation.given import GivenTokens
 from generation.model import Model
@@ -122,7 +122,6 @@ class SetLikelihood:
     tokens: int
     seconds: float
     notes_left_out: int
-    interval: BootstrapSettings  # how the intervals of all estimates were found
     nats_per_note: dict[str, Estimate]  # by the names of the baselines, and "model"
     bits_per_second: dict[str, Estimate]  # likewise
     nats_per_token: Estimate  # of the model
@@ -186,7 +185,6 @@ def measure_likelihood(
         int(tokens.sum()),
         float(np.sum(seconds)),
         sum(pieces.notes_left_out),
-        SETTINGS,
         dict(zip(who, per_note, strict=False)),
         dict(zip(who, per_second, strict=True)),
         estimate_ratios(totals[:, -1:], tokens.sum(axis=1))[0],

@@ -47,8 +47,7 @@ class SharedRun:
     """A run of notes, and where it is in the training set."""
 
     notes: int  # how many there are
-    program: int | None  # None where instruments are taken together
-    instrument: str | None
+    instrument: str  # or "texture", where they are taken together
     bar: int  # where it begins
     file: str  # where it begins in training
     file_bar: int
@@ -60,7 +59,7 @@ class SharedRun:
         moved = f", {semitones} semitone{'s' * (semitones > 1)} " if semitones else ""
         moved += ("higher" if self.semitones > 0 else "lower") * bool(semitones)
         return (
-            f"{self.notes} notes from bar {self.bar} ({self.instrument or 'texture'}) stand in "
+            f"{self.notes} notes from bar {self.bar} ({self.instrument}) stand in "
             f"{self.file} from bar {self.file_bar}{moved}"
         )
 
@@ -82,18 +81,12 @@ class PieceOriginality:
 
 @dataclass(frozen=True)
 class SetOriginality:
-    """How much of a set of `pieces` pieces the training set has."""
+    """How much of a set of pieces the training set has; they may be drawn from more."""
 
     pieces: int
+    of: int
     line: RunShares
     texture: RunShares
-
-
-@dataclass(frozen=True)
-class HeldOutOriginality(SetOriginality):
-    """The same of held-out pieces, drawn from `of` in all."""
-
-    of: int
 
 
 @dataclass(frozen=True)
@@ -112,7 +105,7 @@ class Originality:
     training: TrainingSet
     pieces: list[PieceOriginality]
     all: SetOriginality
-    held_out: HeldOutOriginality
+    held_out: SetOriginality
 
 
 def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus) -> Originality:
@@ -146,8 +139,8 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
             )
             for index, name in enumerate(names)
         ],
-        SetOriginality(len(pieces), *shares(0, len(pieces))),
-        HeldOutOriginality(len(held_out), *shares(len(pieces), len(scores)), total),
+        SetOriginality(len(pieces), len(pieces), *shares(0, len(pieces))),
+        SetOriginality(len(held_out), total, *shares(len(pieces), len(scores))),
     )
 
 
@@ -235,8 +228,7 @@ def shared_runs(
         runs.append(
             SharedRun(
                 int(matches.length[row]),
-                None if program < 0 else program,
-                None if program < 0 else instrument_name(program, grid),
+                "texture" if program < 0 else instrument_name(program, grid),
                 int(matches.notes.bar[row]),
                 names[matches.piece[row]],
                 int(matches.bar[row]),

@@ -11,19 +11,12 @@ from data.corpus.corpus import Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.comparison import Comparison, compare
-from generation.compose import accompany, compose
+from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
-from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
 from generation.model import Model
-from generation.seeds import seed_from_notes
 from model.config import SamplingOptions
 
-MELODIES = {  # that people type, all in C major
-    "C4 E4 G4 C5": "C4 E4 G4 C5",
-    "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
-    "Ode to Joy": "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2",
-}
 MAX_BATCH = 32  # pieces sampled side by side
 MAX_LENGTHS = 10  # different lengths of the pieces a model writes; those of one are one batch
 MAX_PIECES = 500  # of a split that are measured; more change no figure
@@ -84,15 +77,6 @@ def sample_like_corpus(model: Model, corpus: Corpus, count: int, seed: int) -> l
     """Sample so many pieces, about as long as those of the corpus's train split."""
     lengths = typical_lengths(split_scores(corpus, "train", MAX_PIECES, seed), count)
     return sample_pieces(model, lengths, seed, "Writing pieces")
-
-
-def sample_after_melodies(model: Model, count: int, seed: int) -> list[Score]:
-    """Sample so many pieces that begin with each of MELODIES, which other voices may join."""
-    pieces = []
-    for number, text in enumerate(MELODIES.values()):
-        melody = accompany(model, seed_from_notes(text, model.vocabulary))
-        pieces += compose(model, melody, DEFAULT_LENGTH, samples=count, random_seed=seed + number)
-    return [piece.score for piece in pieces]
 
 
 def held_out_split(corpus: Corpus) -> str:

@@ -29,7 +29,6 @@ from evaluation.samples import (
     CorpusComparison,
     compare_with_corpus,
     held_out_split,
-    sample_after_melodies,
     sample_like_corpus,
     split_scores,
 )
@@ -38,7 +37,6 @@ from model.record import TrainingRecord
 
 MAX_FILES = 4  # of the given files that are shown
 MAX_NOTES = 10  # listed as the most surprising
-PIECES_PER_MELODY = 4
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class ModelSummary:
     written: SetLikelihood
     given: GivenFiles | None  # None where there were none
     surprise: PieceSurprise  # of one held-out piece
-    voices: dict[str, VoicesAndEndings]  # of the pieces it wrote, after melodies, and held-out
+    voices: dict[str, VoicesAndEndings]  # of the pieces it wrote, and held-out ones
 
 
 def summarize_model(
@@ -144,6 +142,9 @@ def summarize_model(
         Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
     ]
     held_out, surprise = _judge_median(model, splits[-1], likelihood[-1])
+    real = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
+    sets = {"from nothing": scores, "held-out": real}
+    instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
         ModelFacts(parameters, asdict(model.decoder.config), model.record),
@@ -155,21 +156,9 @@ def summarize_model(
         written,
         given,
         surprise,
-        _voices(model, corpus, scores, seed),
+        {name: VoicesAndEndings.of(pieces, instruments) for name, pieces in sets.items()},
     )
     return summary, Examples(given_examples, written_examples, held_out)
-
-
-def _voices(
-    model: Model, corpus: Corpus, scores: Sequence[Score], seed: int
-) -> dict[str, VoicesAndEndings]:
-    """Measure how many notes and instruments sound and how pieces end."""
-    has_pitches = {*model.vocabulary.programs} != {DRUMS}
-    melodies = sample_after_melodies(model, PIECES_PER_MELODY, seed) if has_pitches else []
-    held_out = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
-    sets = {"from nothing": scores, "after typed melodies": melodies, "held-out": held_out}
-    instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)
-    return {name: VoicesAndEndings.of(its, instruments) for name, its in sets.items()}
 
 
 def _judge_median(

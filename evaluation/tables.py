@@ -4,14 +4,13 @@ evaluate.py prints the tables; evaluation/templates shows the same on a page.
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
-from evaluation.bootstrap import Estimate
-from evaluation.classifier import ToldApart
-from evaluation.comparison import DRAWS, SETS, STATISTICS, Comparison, StatisticRow
+from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
+from evaluation.comparison import DRAWS, SETS, Comparison, SetSummary, Spread, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
 from evaluation.summary import ModelSummary
@@ -40,8 +39,8 @@ _MOST_TOLD, _CLEARLY_LESS = 3, 0.8
 _FEW_PIECES = 10  # with fewer, written or held out, hardly anything can be told from real pieces
 
 LINE_WIDTH = 100  # characters
+_FIGURE = re.compile("$|\\[|NaN|\N{MINUS SIGN}?[0-9]")  # as one begins, or nothing
 _MAX_FILES = 20  # files that have a line of their own
-_FIGURE_SPACE, _PUNCTUATION_SPACE = "\N{FIGURE SPACE}", "\N{PUNCTUATION SPACE}"
 
 
 def number(value: float, digits: int) -> str:
@@ -61,13 +60,6 @@ def interval(estimate: Estimate, digits: int) -> str:
     return f"[{number(estimate.low, digits)} to {number(estimate.high, digits)}]"
 
 
-class Cell(NamedTuple):
-    """The text of a cell, and how it is shown."""
-
-    text: str
-    style: str  # "figure" (aligned right) or "text", and "nan" for what is not defined
-
-
 @dataclass(frozen=True)
 class Table:
     """A table whose first column names its rows."""
@@ -78,65 +70,35 @@ class Table:
     marked: str = ""  # the name of the row that stands out
 
     @property
-    def cells(self) -> list[list[Cell]]:
-        """The head and the rows. Figures are padded so that they align at the point."""
-        columns = []
-        for head, texts in zip(self.head, zip(*self.rows, strict=True), strict=True):
-            are_figures = _are_figures(texts)
-            style = "figure" if are_figures else "text"
-            column = [head, *(_align(texts) if are_figures else texts)]
-            columns.append([Cell(text, style + " nan" * text.startswith("NaN")) for text in column])
-        return [list(row) for row in zip(*columns, strict=True)]
+    def are_figures(self) -> list[bool]:
+        """Whether each column is of figures, which are aligned at their right."""
+        columns = zip(*self.rows, strict=True)
+        return [all(_FIGURE.match(text) for text in texts) for texts in columns]
 
     def lines(self) -> Iterator[str]:
         """Yield the table as lines of text."""
-        cells = self.cells
-        plain = str.maketrans(f"{_FIGURE_SPACE}{_PUNCTUATION_SPACE}\N{MINUS SIGN}", "  -")
-        widths = [max(len(cell.text) for cell in column) for column in zip(*cells, strict=True)]
+        cells = [self.head, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         gap = "  " if sum(widths) + 2 * len(widths) <= LINE_WIDTH else " "
         yield self.caption
         for row in cells:
-            padded = [
-                cell.text.ljust(width) if cell.style.startswith("text") else cell.text.rjust(width)
-                for cell, width in zip(row, widths, strict=True)
-            ]
-            yield gap.join(padded).translate(plain).rstrip()
-
-
-def _are_figures(texts: Sequence[str]) -> bool:
-    """Whether every text is a figure, NaN or nothing, and at least one begins with a digit."""
-    return any(text[:1].isdigit() for text in texts) and all(
-        not text or text[:3] == "NaN" or text[0].isdigit() or text[0] in "[\N{MINUS SIGN}"
-        for text in texts
-    )
-
-
-def _align(texts: Sequence[str]) -> list[str]:
-    """Pad figures to the same number of digits after the point; not what is not defined."""
-    after = [len(text.partition(".")[2]) for text in texts]
-    most = max(after)
-    spaces = [
-        _PUNCTUATION_SPACE * (own == 0 < most) + _FIGURE_SPACE * (most - own) for own in after
-    ]
-    return [
-        text if "NaN" in text[:4] else text + space
-        for text, space in zip(texts, spaces, strict=True)
-    ]
+            columns = zip(row, widths, self.are_figures, strict=True)
+            padded = [text.rjust(w) if figure else text.ljust(w) for text, w, figure in columns]
+            yield gap.join(padded).replace("\N{MINUS SIGN}", "-").rstrip()
 
 
 def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
     """Return what matters most of a model: figures that are defined, and what each of them is."""
     last = summary.likelihood[-1]
     *_, (best, baseline), (_, model) = last.nats_per_note.items()
-    rows = summary.music.rows.values()
-    known = [row for row in rows if not math.isnan(row.distance.overlap)]
-    near = f"{sum(not row.is_far for row in known)} of {len(known)}" if known else "NaN"
+    known = _known(summary.music)
+    near = f"{sum(not row.is_far for row in known.values())} of {len(known)}" if known else "NaN"
     its, counted = interval(model, 3), f"{best}: {number(baseline.value, 3)}"
     copied, of_real = (
         percent(each.line.shares[8])
         for each in (summary.originality.all, summary.originality.held_out)
     )
-    choices = number(math.exp(model.value), 1)
+    choices, told = number(math.exp(model.value), 1), summary.music.told_apart
     figures = [
         (
             f"{number(model.value, 3)} nats a note",
@@ -147,7 +109,11 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
             f"{near} statistics",
             "of the pieces that it writes are as near to held-out pieces as other real pieces are",
         ),
-        *_told_apart(summary.music.told_apart),
+        (
+            f"{percent(told.generated)} told apart",
+            "of pairs, one piece by the model and one held-out, are told apart by a classifier "
+            f"that sees all statistics, of two real pieces {percent(told.real)}; 50% is a guess",
+        ),
         (
             f"{copied} of its runs",
             f"of eight notes stand in a training piece too; of those of held-out pieces {of_real}",
@@ -156,19 +122,9 @@ def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
     return [(figure, text) for figure, text in figures if not figure.startswith("NaN")]
 
 
-def _told_apart(told: ToldApart) -> Iterator[tuple[str, str]]:
-    """Yield how well a classifier tells the model's pieces from real ones, if it was asked."""
-    if not math.isnan(told.generated):
-        yield (
-            f"{percent(told.generated)} told apart",
-            "of pairs, one piece by the model and one held-out, are told apart by a classifier "
-            f"that sees all statistics, of two real pieces {percent(told.real)}; 50% is a guess",
-        )
-
-
 def verdict(summary: ModelSummary) -> str:
     """Answer in words, without a number, how good the music is."""
-    rows = {name: row for name, row in summary.music.rows.items() if _is_known(row)}
+    rows = _known(summary.music)
     far = sorted((name for name in rows if rows[name].is_far), key=lambda n: _distance(rows[n]))
     share = 1 - len(far) / max(len(rows), 1)
     much = next(word for least, word in _MUCH if share >= least)
@@ -193,16 +149,17 @@ def verdict(summary: ModelSummary) -> str:
     return text
 
 
-def _is_known(row: StatisticRow[Any]) -> bool:
-    return not math.isnan(row.distance.overlap)
+def _known(music: Comparison) -> dict[str, StatisticRow]:
+    """Return the statistics that are defined for generated pieces."""
+    return {name: row for name, row in music.rows.items() if not math.isnan(row.overlap)}
 
 
-def _distance(row: StatisticRow[Any]) -> float:
+def _distance(row: StatisticRow) -> float:
     """Return how much of the overlap that real pieces have is left."""
-    return row.distance.overlap / (row.real_distance.overlap.mean or 1.0)
+    return row.overlap / (row.real_overlap.mean or 1.0)
 
 
-def _difference(name: str, row: StatisticRow[Any]) -> str:
+def _difference(name: str, row: StatisticRow) -> str:
     """Say in words how generated pieces differ from held-out ones."""
     more, less = DIFFERENCES[name]
     return more if row.generated.mean > row.held_out.mean else less
@@ -259,10 +216,9 @@ def likelihood_lines(sets: Sequence[SetLikelihood]) -> Iterator[str]:
     yield f"Nats per token: {', '.join(per_token)}"
     if left_out := [f"{its.name} {its.notes_left_out:,}" for its in sets if its.notes_left_out]:
         yield f"Notes left out: {', '.join(left_out)}"
-    how = sets[0].interval
     yield (
-        f"In brackets: {how.confidence:.0%} intervals, percentile bootstrap over pieces, "
-        f"{how.resamples:,} resamples, seed {how.seed}."
+        f"In brackets: {CONFIDENCE:.0%} intervals, percentile bootstrap over pieces, "
+        f"{RESAMPLES:,} resamples."
     )
 
 
@@ -278,43 +234,35 @@ def file_lines(pieces: SetLikelihood) -> Iterator[str]:
 
 
 def statistics_table(comparison: Comparison) -> Table:
-    """Return means and distances of every statistic, beside the distances of real pieces."""
-    rows = []
-    for name, row in comparison.rows.items():
-        cells = [row.label]
-        for its in (row.generated, row.held_out):
-            cells.append(_mean_and_sd(its.mean, its.sd, STATISTICS[name].digits))
-        for distance, real, is_far, digits in (
-            (row.distance.overlap, row.real_distance.overlap, row.is_far, 2),
-            (row.distance.divergence, row.real_distance.divergence, row.is_far_in_bits, 3),
-        ):
-            cells += [
-                number(distance, digits) + "*" * is_far,
-                _mean_and_sd(real.mean, real.sd, digits),
-            ]
-        rows.append([*cells, f"{row.generated.undefined or ''}"])
-    head = ("", "generated", "held-out", "overlap", "real", "JS", "real", "NaN")
-    columns = 8 if any(row[-1] for row in rows) else 7
+    """Return means and overlaps of every statistic, beside the overlaps of real pieces."""
+    rows = [
+        [
+            row.label,
+            _mean_and_sd(row.generated, row.digits),
+            _mean_and_sd(row.held_out, row.digits),
+            number(row.overlap, 2) + (" ", "*")[row.is_far],
+            _mean_and_sd(row.real_overlap, 2),
+        ]
+        for row in comparison.rows.values()
+    ]
     return Table(
         f"Means and standard deviations over {comparison.pieces['generated']:,} generated and "
         f"{comparison.pieces['held_out']:,} held-out pieces",
-        head[:columns],
-        [row[:columns] for row in rows],
+        ("", "generated", "held-out", "overlap", "of real pieces"),
+        rows,
     )
 
 
-def _mean_and_sd(mean: float, sd: float, digits: int) -> str:
-    return f"{number(mean, digits)} ±{number(sd, digits)}"
+def _mean_and_sd(summary: SetSummary | Spread, digits: int) -> str:
+    return f"{number(summary.mean, digits)} ±{number(summary.sd, digits)}"
 
 
 def statistics_lines(comparison: Comparison) -> Iterator[str]:
     """Yield the table of statistics, what its columns mean, and what is not defined."""
-    table = statistics_table(comparison)
-    rows = [row[:7] for row in table.rows]  # what is not defined is said below
-    yield from Table(table.caption, table.head[:7], rows).lines()
+    yield from statistics_table(comparison).lines()
     yield from textwrap.wrap(
-        "Overlap: 1 where the two are alike, 0 where they share nothing; JS, in bits: the other "
-        f"way round. Real: training pieces in place of the generated, {DRAWS} draws of as many. "
+        "Overlap: 1 where the two are alike, 0 where they share nothing. "
+        f"Of real pieces: training pieces in place of the generated, {DRAWS} draws of as many. "
         "*: farther from the held-out pieces than in any of these. ±: standard deviation, from "
         "intervals on over their notes.",
         LINE_WIDTH,
@@ -329,7 +277,7 @@ def statistics_lines(comparison: Comparison) -> Iterator[str]:
         )
     for which, called in SETS.items():
         labels: dict[int, list[str]] = {}
-        for row in comparison.measures.values():
+        for row in comparison.rows.values():
             undefined = getattr(row, which).undefined
             labels.setdefault(undefined, []).append(row.label.split(",")[0])
         parts = [f"{', '.join(names)} of {count}" for count, names in labels.items() if count]
@@ -368,13 +316,6 @@ def originality_lines(originality: Originality) -> Iterator[str]:
     yield from originality_table(groups).lines()
     for piece in originality.pieces[:_MAX_FILES]:
         yield from (f"{piece.name}: {run}" for run in piece.longest_runs)
-
-
-def surprise_lines(notes: Sequence[NoteSurprise]) -> Iterator[str]:
-    """Yield a line for each note, with the aspects that were surprising."""
-    for place, note in enumerate(notes, start=1):
-        aspects = [f"{name} {nats:.1f}" for name, nats in note.parts.items() if nats >= 0.05]
-        yield f"{place:2}  {note.label} ({', '.join(aspects)})"
 
 
 def surprise_table(notes: Sequence[NoteSurprise]) -> Table:

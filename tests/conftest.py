@@ -10,7 +10,7 @@ import common  # noqa: F401  # before torch: it settles how threads work
 
 import torch
 
-from evaluation import classifier, samples
+from evaluation import classifier
 from tests.ranks import Ranks
 
 torch.set_num_threads(1)  # tiny tensors: more threads cost more than they bring
@@ -18,10 +18,9 @@ torch.set_num_threads(1)  # tiny tensors: more threads cost more than they bring
 
 @pytest.fixture(scope="session", autouse=True)
 def small_judgments():
-    """Lets models be judged by fewer trees and melodies, which are as sure of what is tested."""
+    """Lets models be judged by fewer trees, which are as sure of what is tested."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "TREES", classifier.TREES // 5)
-        patch.setattr(samples, "MELODIES", {"C4 E4 G4 C5": "C4 E4 G4 C5"})
         yield
 
 

@@ -56,7 +56,7 @@ def model():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return Model(decoder.eval(), vocabulary, {})
+    return Model(decoder.eval(), vocabulary)
 
 
 def share_that_end_well(model, bars):

@@ -480,10 +480,10 @@ def log_statistics(snapshot: Snapshot) -> None:
     result = compare(snapshot.samples, held_out, train)
     figure = draw_statistics(result)  # pyplot does not know of it, so there is nothing to close
     snapshot.writer.add_figure("statistics/samples", figure, snapshot.step, close=False)
-    overlaps = {f"overlap_{name}": row.distance.overlap for name, row in result.rows.items()}
+    overlaps = {f"overlap_{name}": row.overlap for name, row in result.rows.items()}
     known = {name: value for name, value in overlaps.items() if np.isfinite(value)}
     if known:
-        real = np.nanmean([row.real_distance.overlap.mean for row in result.rows.values()])
+        real = np.nanmean([row.real_overlap.mean for row in result.rows.values()])
         scalars = {"overlap": np.mean(list(known.values())), "overlap_real": real, **known}
         for name, value in scalars.items():
             snapshot.writer.add_scalar(f"statistics/{name}", value, snapshot.step)

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from data.corpus import bach
@@ -12,9 +11,7 @@ from evaluation.cadences import (
     VoicesAndEndings,
     ending_figures,
     ends_on_tonic,
-    phrase_regularity,
     sounding_notes,
-    two_bars,
 )
 from tests.music import EMPTY, chord, line, piece
 
@@ -71,14 +68,6 @@ def test_the_figures_of_an_ending_by_hand():
     assert ending_figures(away) == (1, 0, 0.5)
     assert ending_figures(piece(chord(43, 60, 62, start=0)))[:2] == (0, 0)
     assert all(map(math.isnan, ending_figures(EMPTY)))
-
-
-def test_how_regularly_phrases_end():
-    score = piece([(383, 1, 60, 80, 0)], [(4, 4, 12)] + [(4, 4, 48)] * 8)
-    assert two_bars(score) == 96  # the upbeat does not count
-    assert phrase_regularity(np.array([60, 156, 252, 348]), score) == 1
-    assert phrase_regularity(np.array([60, 108, 252, 300]), score) == 0.5
-    assert phrase_regularity(np.array([], dtype=np.int64), score) == 0
 
 
 @pytest.mark.parametrize(

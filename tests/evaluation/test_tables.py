@@ -4,9 +4,9 @@ import pytest
 
 from evaluation.comparison import compare
 from evaluation.tables import LINE_WIDTH, Table, number, statistics_lines
+from tests.data.test_voice_leading import chords
 from tests.evaluation.test_comparison import TUNES
 from tests.evaluation.test_metrics import BEAT, bars
-from tests.evaluation.test_voice_leading import chords
 from tests.music import EMPTY, piece
 
 
@@ -15,7 +15,7 @@ def test_other_music_is_marked_and_the_same_kind_is_not():
     lines = statistics_lines(compare(TUNES[:12], TUNES[12:], TUNES[:12]))
     assert "*" not in "".join(lines).split("Overlap")[0]
     lines = statistics_lines(compare(other, TUNES[12:], TUNES[:12]))
-    assert "".join(lines).split("Overlap")[0].count("*") > 10
+    assert "".join(lines).split("Overlap")[0].count("*") > 5
 
 
 def test_the_table_tells_what_is_not_defined():
@@ -30,12 +30,12 @@ def test_the_table_tells_what_is_not_defined():
 
 def test_on_the_console_a_minus_is_a_hyphen():
     table = Table("caption", ("", "n"), [("a", number(-1.5, 1)), ("b", number(2.25, 2))])
-    assert list(table.lines()) == ["caption", "       n", "a  -1.5", "b   2.25"]
+    assert list(table.lines()) == ["caption", "      n", "a  -1.5", "b  2.25"]
 
 
 def test_lines_align_and_end_without_spaces():
-    table = Table("caption", ("", "n", "where"), [("a", "1.25", "x"), ("bb", "10", "")])
-    assert list(table.lines()) == ["caption", "        n  where", "a    1.25  x", "bb  10"]
+    table = Table("caption", ("", "n", "where"), [("a", "1.25", "x"), ("bb", "NaN", "")])
+    assert list(table.lines()) == ["caption", "       n  where", "a   1.25  x", "bb   NaN"]
 
 
 @pytest.mark.parametrize(
