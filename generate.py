@@ -51,7 +51,6 @@ from model.config import SamplingOptions
 
 if __name__ != "__main__":  # the Python API; the command imports it when its options are checked
     from generation.compose import (
-        Piece,
         accompany,
         compose,
         continue_midi,
@@ -62,6 +61,7 @@ if __name__ != "__main__":  # the Python API; the command imports it when its op
         write_piece,
     )
     from generation.model import Model, load, training_runs
+    from generation.request import Request
     from generation.seeds import (
         Seed,
         given_from_midi,
@@ -71,8 +71,9 @@ if __name__ != "__main__":  # the Python API; the command imports it when its op
         seed_from_notes,
         voices_of,
     )
+    from generation.writing import Piece
 
-__all__ = ["Constraints", "Length", "Model", "Piece", "SamplingOptions", "Seed"]
+__all__ = ["Constraints", "Length", "Model", "Piece", "Request", "SamplingOptions", "Seed"]
 __all__ += ["given_from_midi", "load", "no_seed", "rewrite_from_midi", "seed_from_midi"]
 __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]

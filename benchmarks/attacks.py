@@ -35,6 +35,7 @@ from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from generation.compose import compose
 from generation.length import Length
 from generation.model import load
+from generation.request import Request
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.folders import write_tunes
 from tests.models import QUARTET, untrained, untrained_on
@@ -99,7 +100,7 @@ def attack_model(number: int, seed: int, folder: Path) -> str:
     path = folder / f"{os.getpid()}.safetensors"
     path.write_bytes(content)
     try:
-        compose(load(path), length=Length(bars=1))
+        compose(load(path), Request(length=Length(bars=1)))
     except ModelFileError as error:
         return refusal(error, path)
     return HELD

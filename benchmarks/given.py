@@ -54,6 +54,7 @@ from generation.compose import accompany, compose, rank_by_likelihood
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
 from generation.model import Model, corpus_of, load
+from generation.request import Request
 from generation.seeds import Seed, continued, seed_from_notes, voices_of
 from model.serialization import ModelFileError
 
@@ -132,7 +133,7 @@ def closes_on_tonic(score: Score, key: Key) -> bool:
 
 def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score], list[Score]]:
     """Return a sample for each random seed, and the best of eight for each."""
-    pieces = compose(model, seed, length, samples=RANDOM_SEEDS * BEST_OF)
+    pieces = compose(model, Request(seed, length, samples=RANDOM_SEEDS * BEST_OF))
     groups = [pieces[n : n + BEST_OF] for n in range(0, len(pieces), BEST_OF)]
     best = [rank_by_likelihood(model, group)[0].score for group in groups]
     return [group[0].score for group in groups], best
@@ -198,7 +199,8 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
     total = np.zeros(len(CHORDS), dtype=int)
     for melody in typed_melodies(model)[1:] + sopranos(model, corpus, TUNES, None):
         pieces = compose(
-            model, voices_of(melody.seed.score, model.vocabulary), None, samples=RANDOM_SEEDS
+            model,
+            Request(voices_of(melody.seed.score, model.vocabulary), None, samples=RANDOM_SEEDS),
         )
         scores = [piece.score for piece in pieces]
         counts = [sum(is_so(score, melody.key) for score in scores) for is_so in CHORDS]
@@ -250,7 +252,7 @@ def rewritings(model: Model, corpus: Corpus) -> None:
         begin = seed.first_open_step
         edges = (begin, begin + int(seed.is_open.any(axis=0).sum()))
         own += [seam(score, edge) for edge in edges]
-        for piece in compose(model, seed, None, samples=REWRITINGS):
+        for piece in compose(model, Request(seed, None, samples=REWRITINGS)):
             kept &= bool(np.array_equal(piece.score.notes[piece.is_given], seed.score.notes))
             new = piece.score.notes[~piece.is_given]
             kept &= bool(((new["onset"] >= begin) & (new["onset"] < edges[1])).all())

@@ -24,6 +24,7 @@ from generation.compose import compose
 from generation.defaults import model_path
 from generation.model import Model, corpus_of, load
 from generation.note_text import SeedError
+from generation.request import Request
 from generation.seeds import program_of, voices_of
 from model.serialization import ModelFileError
 
@@ -84,7 +85,7 @@ def main() -> None:
     written = []
     for number, song in enumerate(songs, start=1):
         seed = voices_of(song, model.vocabulary, [MELODY])
-        written.append(compose(model, seed, None, random_seed=number)[0].score)
+        written.append(compose(model, Request(seed, None, random_seed=number))[0].score)
     totals = np.zeros((3, 2), dtype=int)
     head("song", "piano notes", "written", "held", "written", "belong", "written", "another's")
     for number, (song, new) in enumerate(zip(songs, written, strict=True), start=1):

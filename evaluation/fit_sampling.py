@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from data.score import Score
 from data.tokens.tokenizer import encode
 from evaluation.comparison import MEASURES
-from generation.compose import stream_pieces
 from generation.length import Length
 from generation.model import Model
+from generation.request import Request
+from generation.writing import Writing
 from model.config import SamplingOptions
 
 Values: TypeAlias = dict[str, NDArray[np.float64]]  # by the names of MEASURES
@@ -121,12 +122,9 @@ def _written(
     model: Model, sampling: SamplingOptions, pieces: int, most_tokens: int, seed: int
 ) -> list[Score] | None:
     """Return pieces that were written from nothing; None: they do not come to their end."""
-    writing = stream_pieces(
-        model, None, Length(bars=BARS), sampling=sampling, samples=pieces, random_seed=seed
-    )
-    try:
-        for _ in range(most_tokens):
-            next(writing)
-    except StopIteration as end:
-        return [piece.score for piece in end.value]
-    return None
+    request = Request(length=Length(bars=BARS), sampling=sampling, samples=pieces, random_seed=seed)
+    writing = Writing(model, request)
+    for tokens, _ in enumerate(writing, start=1):
+        if tokens == most_tokens:
+            return None
+    return [piece.score for piece in writing.pieces]

@@ -15,6 +15,7 @@ from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import Length
 from generation.model import Model
+from generation.request import Request
 from model.config import SamplingOptions
 
 MAX_BATCH = 32  # pieces sampled side by side
@@ -55,12 +56,14 @@ def sample_pieces(
     for number, (length, count) in enumerate(tqdm(batches, label, unit="batch", disable=None)):
         new = compose(
             model,
-            None,
-            Length(bars=length),
-            constraints,
-            sampling=sampling,
-            samples=count,
-            random_seed=seed + number,
+            Request(
+                None,
+                Length(bars=length),
+                constraints,
+                sampling=sampling,
+                samples=count,
+                random_seed=seed + number,
+            ),
         )
         pieces += [piece.score for piece in new]
     return pieces

@@ -13,12 +13,13 @@ from data.corpus.corpus import CorpusError
 from data.midi.quantize import MidiError
 from data.tokens.adapt import called
 from data.tokens.vocabulary import Vocabulary
-from generation.compose import Piece, accompany, compose, rank_by_likelihood, write_piece
+from generation.compose import accompany, compose, rank_by_likelihood, write_piece
 from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SEED_BARS
 from generation.given import GivenTokens
 from generation.model import Model, load, training_runs
 from generation.note_text import SeedError
+from generation.request import Request
 from generation.seeds import (
     Seed,
     given_from_midi,
@@ -28,6 +29,7 @@ from generation.seeds import (
     seed_from_notes,
     voices_of,
 )
+from generation.writing import Piece
 from model.serialization import ModelFileError
 
 
@@ -48,12 +50,14 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
         seed = _seed(model, options, constraints)
         pieces = compose(
             model,
-            seed,
-            options.length,
-            constraints,
-            sampling=dataclasses.replace(model.sampling, **options.sampling),
-            samples=options.best_of or options.num_samples,
-            random_seed=options.seed,
+            Request(
+                seed,
+                options.length,
+                constraints,
+                sampling=dataclasses.replace(model.sampling, **options.sampling),
+                samples=options.best_of or options.num_samples,
+                random_seed=options.seed,
+            ),
             progress=True,
         )
         if seed.changes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pretty_midi
+from numpy.typing import NDArray
 
+from data.score import Score
 from data.tokens.cursor import Cursor
 from data.tokens.vocabulary import Kind, Vocabulary
 
@@ -21,43 +23,54 @@ class StreamedNote(NamedTuple):
 
 
 class NoteStream:
-    """The notes of a piece whose ids come one by one.
+    """The notes of B pieces whose ids come one by one.
 
     A note's end is computed from the tempo where it begins: no later one is known yet.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, batch: int) -> None:
         self.vocabulary = vocabulary
-        self.cursor = Cursor.at_start(vocabulary, batch=1)
-        self.bar_start, self.bar_seconds = 0, 0.0  # when the bar began
+        self._last = Kind.VELOCITY if len(vocabulary.velocities) > 1 else Kind.DURATION
+        self._step_seconds = 60 / np.array(vocabulary.tempos) / vocabulary.grid.steps_per_beat
+        self._bar_start = np.zeros(batch, dtype=np.int64)
+        self._bar_seconds = np.zeros(batch)  # when the bar began
 
-    def add(self, token: int) -> StreamedNote | None:
-        """Take the next id and return the note that it completes, if it completes one."""
-        vocabulary, cursor = self.vocabulary, self.cursor
-        step_seconds = self._step_seconds()  # of the bar before, where one begins
-        cursor.advance(np.array([token]))
-        kind = cursor.kind.item()
-        if kind == Kind.BAR:
-            bar_start = cursor.bar_start.item()
-            self.bar_seconds += (bar_start - self.bar_start) * step_seconds
-            self.bar_start = bar_start
-        if kind == Kind.VELOCITY:
-            return self._note(vocabulary.velocities[token - vocabulary.first(Kind.VELOCITY)])
-        if kind == Kind.DURATION and len(vocabulary.velocities) == 1:
-            return self._note(vocabulary.velocities[0])
-        return None
+    def read(self, state: Cursor, ids: NDArray[np.integer[Any]]) -> list[tuple[int, StreamedNote]]:
+        """Return the notes that the latest ids (B,) complete, each with the number of its row.
 
-    def _note(self, velocity: int) -> StreamedNote:
-        cursor, vocabulary, step_seconds = self.cursor, self.vocabulary, self._step_seconds()
-        number, pitch = divmod(cursor.note.item(), vocabulary.pitch_count)
-        now, end = cursor.now.item(), cursor.note_end.item()
-        start = self.bar_seconds + (now - self.bar_start) * step_seconds
-        note = pretty_midi.Note(
-            velocity, pitch + vocabulary.lowest_pitch, start, start + (end - now) * step_seconds
-        )
+        Args:
+            state: after these ids.
+            ids: of each row.
+        """
+        if Kind.BAR in state.kind:
+            rows = np.flatnonzero(state.kind == Kind.BAR)
+            steps = state.bar_start[rows] - self._bar_start[rows]
+            self._bar_seconds[rows] += steps * self._step_seconds[state.tempo[rows]]  # it was
+            self._bar_start[rows] = state.bar_start[rows]
+        whole = np.flatnonzero(state.kind == self._last).tolist()
+        return [(row, self._note(state, ids, row)) for row in whole]
+
+    def _note(self, state: Cursor, ids: NDArray[np.integer[Any]], row: int) -> StreamedNote:
+        vocabulary, step_seconds = self.vocabulary, self._step_seconds[state.tempo[row]]
+        velocity = vocabulary.velocities[0]
+        if self._last == Kind.VELOCITY:
+            velocity = vocabulary.velocities[ids[row] - vocabulary.first(Kind.VELOCITY)]
+        number, pitch = divmod(int(state.note[row]), vocabulary.pitch_count)
+        now, end = int(state.now[row]), int(state.note_end[row])
+        start = float(self._bar_seconds[row] + (now - self._bar_start[row]) * step_seconds)
+        until = start + float((end - now) * step_seconds)
+        note = pretty_midi.Note(velocity, pitch + vocabulary.lowest_pitch, start, until)
         return StreamedNote(vocabulary.programs[number], note, now, end - now)
 
-    def _step_seconds(self) -> float:
-        """Seconds of a grid step at the tempo in force."""
-        tempo_bpm = self.vocabulary.tempos[max(self.cursor.tempo.item(), 0)]
-        return 60 / tempo_bpm / self.vocabulary.grid.steps_per_beat
+
+def notes_of(score: Score) -> list[StreamedNote]:
+    """Return the notes of a piece."""
+    notes = score.notes
+    starts = score.step_seconds(notes["onset"]).tolist()
+    ends = score.step_seconds(notes["onset"].astype(np.int64) + notes["duration"]).tolist()
+    return [
+        StreamedNote(program, pretty_midi.Note(velocity, pitch, start, end), onset, duration)
+        for (onset, duration, pitch, velocity, program), start, end in zip(
+            notes.tolist(), starts, ends, strict=True
+        )
+    ]

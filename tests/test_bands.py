@@ -65,7 +65,7 @@ def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatc
         assert len(unnamed) == len(BANDS[band]) - len(BY_TRACK[band])
     else:
         assert programs == {program for _, program, _ in BANDS[band]}
-    (piece,) = generate.compose(model, length=generate.Length(bars=2))
+    (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=2)))
     generate.write_piece(piece, "written")
     assert read_midi("written.mid", grid)[0] == piece.score
     names = {track.name for track in pretty_midi.PrettyMIDI("written.mid").instruments}
@@ -76,7 +76,7 @@ def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatc
     assert len(longer.get_downbeats()) >= len(whole.bars)
     if len(programs) > 1:
         seed = generate.given_from_midi("songs/0.mid", model.vocabulary)
-        (piece,) = generate.compose(model, seed, None)
+        (piece,) = generate.compose(model, generate.Request(seed, None))
         assert np.array_equal(piece.score.notes[piece.is_given], seed.score.notes)
         others = np.array(model.vocabulary.programs)[seed.is_open.any(axis=1)]
         assert {*others.tolist()} == programs - {*seed.score.notes["program"].tolist()}

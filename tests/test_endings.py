@@ -13,6 +13,7 @@ from data.tokens.tokenizer import encode
 from generation.compose import compose
 from generation.length import Length
 from generation.model import Model
+from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from tests.data.batches.test_windows import split_of
@@ -61,7 +62,9 @@ def model():
 
 def share_that_end_well(model, bars):
     """Of sampled pieces, those whose last bar is as in training, and no other bar is."""
-    pieces = compose(model, length=Length(bars=bars), samples=32, sampling=SamplingOptions())
+    pieces = compose(
+        model, Request(length=Length(bars=bars), samples=32, sampling=SamplingOptions())
+    )
     wanted = [OTHER] * (bars - 1) + [LAST]
     return np.mean([piece.score.notes["pitch"].tolist() == wanted for piece in pieces])
 

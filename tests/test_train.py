@@ -58,7 +58,7 @@ def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder, 
     assert model.record.model["n_layer"] == 2
     assert model.record.valid_nats_per_note > 0
     assert model.vocabulary.programs == (0, DRUMS)
-    (piece,) = generate.compose(model, length=generate.Length(bars=2))
+    (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=2)))
     assert len(piece.score.bars) == 2
     assert "n_layer: 2" in (run / "config.yaml").read_text()
 
@@ -184,7 +184,7 @@ def test_the_grid_and_the_instruments_that_were_asked_for(folder, capsys, option
     model = generate.load("runs/smoke/model.safetensors")
     assert model.vocabulary.programs == programs
     assert model.vocabulary.grid.kind == kind
-    (piece,) = generate.compose(model, length=generate.Length(bars=3))
+    (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=3)))
     assert set(np.unique(piece.score.notes["program"])) <= set(programs)
     evaluate.main(["likelihood", "-c", "runs/smoke/model.safetensors"])  # on the same tokens
     assert "model" in capsys.readouterr().out
@@ -221,7 +221,7 @@ def test_the_classic_decoder_trains_and_generates(folder):
     config = model.decoder.config
     assert (config.n_attention, config.positions) == (2, "sinusoidal")
     assert (config.norm, config.norm_position, config.activation) == ("layer", "post", "relu")
-    (piece,) = generate.compose(model, length=generate.Length(bars=12))
+    (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=12)))
     assert len(piece.score.bars) == 12  # longer than the context
 
 

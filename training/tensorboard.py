@@ -10,7 +10,7 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,10 +36,11 @@ from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
 from evaluation.likelihood import GIVEN, free_nats
 from evaluation.samples import split_scores
-from generation.compose import Notes, Piece, stream_pieces
 from generation.length import Length
 from generation.model import Model
+from generation.request import Request
 from generation.seeds import Seed, continued
+from generation.writing import Piece, Writing
 from model.decoding import side_tensors
 from rendering.attention_map import draw_heads, token_labels
 from rendering.audio import render_audio
@@ -340,9 +341,8 @@ class Snapshot:
     @cached_property
     def samples(self) -> list[Score]:
         """Pieces from nothing; from the same random numbers at every step."""
-        length = Length(bars=SAMPLE_BARS)
-        pieces = self._written(stream_pieces(self.model, length=length, samples=SAMPLES))
-        return [piece.score for piece in pieces]
+        request = Request(length=Length(bars=SAMPLE_BARS), samples=SAMPLES)
+        return [piece.score for piece in self._written(request)]
 
     @cached_property
     def reference(self) -> Score:
@@ -360,16 +360,14 @@ class Snapshot:
         """The prompt, and what the model writes after it."""
         given = len(self.prompt.score.bars) - self.reference.has_upbeat
         length = Length(bars=max(SAMPLE_BARS - given, 1))
-        return self._written(stream_pieces(self.model, self.prompt, length))[0]
+        return self._written(Request(self.prompt, length))[0]
 
-    def _written(self, writing: Generator[Notes, None, list[Piece]]) -> list[Piece]:
-        """Return pieces as soon as they are written."""
-        while True:
+    def _written(self, request: Request) -> list[Piece]:
+        """Return pieces that the model writes."""
+        writing = Writing(self.model, request)
+        for _ in writing:
             self.check()
-            try:
-                next(writing)
-            except StopIteration as end:
-                return list(end.value)
+        return writing.pieces
 
     def log_png(self, tag: str, png: bytes) -> None:
         """Add the content of a PNG file."""

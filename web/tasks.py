@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, Grid, Score, canonical
 from data.tokens.adapt import adapt_score
-from generation.compose import accompany, prepare, stream_pieces
-from generation.constraints import ConstraintError, Constraints
+from generation.compose import accompany
+from generation.constraints import ConstraintError
 from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
+from generation.note_stream import StreamedNote
+from generation.request import Request
 from generation.seeds import (
     Seed,
     continued_at_once,
@@ -32,6 +35,7 @@ from generation.seeds import (
     usual_tempo,
     voices_of,
 )
+from generation.writing import Writing
 from model.config import SamplingOptions
 from web.messages import (
     MOST_TEXT,
@@ -76,9 +80,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "trained": _trained(model),
         }
     }
-    writing = stream_pieces(model, samples=MOST_VARIATIONS)
-    for _ in range(WARM_UP_TOKENS):
-        next(writing)
+    for _ in islice(Writing(model, Request(samples=MOST_VARIATIONS)), WARM_UP_TOKENS):
         yield {}
 
 
@@ -101,15 +103,15 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
 
 def check(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page whether a model can do what is asked, and beside which control if not."""
-    request = write_request(message)
-    prepare(*_asked(models, request), request.settings.constraints)
+    model, request = _asked(models, write_request(message))
+    request.to(model)
     yield {"possible": True}
 
 
 def write(models: Models, message: Json) -> Iterator[Json]:
     """Write pieces, telling the page each note as soon as it is complete."""
-    request = write_request(message)
-    model, seed, length = _asked(models, request)
+    model, request = _asked(models, write_request(message))
+    seed = request.seed or no_seed(model.vocabulary)
     everything_given = np.ones(len(seed.score.notes), dtype=bool)
     yield {
         "begun": json_of(seed.score, everything_given),
@@ -117,39 +119,16 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "opens": seed.first_open_step,
         "trained": _trained(model),
     }
-    writing = stream_pieces(
-        model,
-        seed,
-        length,
-        request.settings.constraints,
-        sampling=_sampling(model, request.settings.temperature),
-        samples=request.variations,
-        random_seed=request.random_seed,
-    )
-    while True:
-        try:
-            notes = next(writing)
-        except StopIteration as end:
-            pieces = end.value
-            break
-        yield (
-            {
-                "notes": [
-                    [
-                        row,
-                        its.onset_steps,
-                        its.duration_steps,
-                        its.note.pitch,
-                        its.note.velocity,
-                        its.program,
-                    ]
-                    for row, its in notes
-                ]
-            }
-            if notes
-            else {}
-        )
-    yield {"done": [json_of(piece.score, piece.is_given) for piece in pieces]}
+    writing = Writing(model, request)
+    for notes in writing:
+        yield {"notes": [_told(row, note) for row, note in notes]} if notes else {}
+    yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
+
+
+def _told(row: int, its: StreamedNote) -> list[int]:
+    """Return a note of a piece, by the number of its row, as the page is told of it."""
+    note = its.note
+    return [row, its.onset_steps, its.duration_steps, note.pitch, note.velocity, its.program]
 
 
 def explain(models: Models, message: Json) -> Iterator[Json]:
@@ -162,16 +141,14 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
     number = note_number(message, piece)
     if written is None:
         model = models.load(text_of(message, "model"))
-        seed, length, constraints = _without(model, piece, number), None, Constraints()
+        request = Request(_without(model, piece, number), None)
     elif isinstance(written, dict):
-        request = write_request(written)
-        constraints = request.settings.constraints
-        model, seed, length = _asked(models, request)
+        model, request = _asked(models, write_request(written))
     else:
         raise MessageError("written must be what asked for the piece")
     yield {}
     score = _as_written(piece, model)
-    model, grammar = prepare(model, seed, length, constraints)
+    model, grammar = request.to(model)
     for told in explain_note(model, grammar, score, number):
         if told is None:
             yield {}
@@ -191,8 +168,10 @@ def blame(models: Models, message: Json, error: ConstraintError) -> Iterator[Jso
     for control in (each for each in CONTROLS if asked.get(each) is not None):
         yield {}
         try:
-            request = write_request(message | {"settings": asked | {control: None}})
-            prepare(*_asked(models, request), request.settings.constraints)
+            model, request = _asked(
+                models, write_request(message | {"settings": asked | {control: None}})
+            )
+            request.to(model)
         except ValueError:
             continue
         found = control
@@ -230,10 +209,15 @@ def _said(seed: Seed) -> list[str]:
     return [change.split(" (--")[0] for change in seed.changes]
 
 
-def _asked(models: Models, request: WriteRequest) -> tuple[Model, Seed, Length | None]:
-    """Return the model at the tempo asked for, what it is given, and how long it writes."""
-    model = models.load(request.model).retimed(request.settings.constraints)
-    return model, *_given(model, request)
+def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
+    """Return the model at the tempo asked for, and what is asked of it."""
+    settings = asked.settings
+    model = models.load(asked.model).retimed(settings.constraints)
+    seed, length = _given(model, asked)
+    sampling = _sampling(model, settings.temperature)
+    return model, Request(
+        seed, length, settings.constraints, sampling, asked.variations, asked.random_seed
+    )
 
 
 def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:

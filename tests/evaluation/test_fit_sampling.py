@@ -10,6 +10,7 @@ from evaluation.fit_sampling import CANDIDATES, distance, fit_sampling
 from generation.compose import compose
 from generation.length import Length
 from generation.model import load
+from generation.request import Request
 from model.config import SamplingOptions
 from tests.models import QUARTET, untrained
 from tests.music import piece
@@ -101,7 +102,7 @@ def test_a_model_samples_as_was_fitted_where_nothing_is_said(tmp_path):
     model, said = load(path), SamplingOptions(**fitted, rhythm_temperature=1.0)
     assert model.sampling == said
     default, same, other = (
-        compose(model, None, Length(bars=2), sampling=sampling)[0].ids.tolist()
+        compose(model, Request(None, Length(bars=2), sampling=sampling))[0].ids.tolist()
         for sampling in (None, said, SamplingOptions(0.1))
     )
     assert default == same != other

@@ -17,7 +17,6 @@ from data.style import Style
 from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size
 from data.tokens.tokenizer import bar_indices, decode, encode
-from generation import compose as compose_module
 from generation.compose import (
     accompany,
     compose,
@@ -26,11 +25,11 @@ from generation.compose import (
     rank_by_likelihood,
     rewrite_midi,
     stream,
-    stream_pieces,
 )
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.model import load
+from generation.request import Request
 from generation.seeds import (
     continued,
     given_from_midi,
@@ -41,6 +40,7 @@ from generation.seeds import (
     seed_from_notes,
     voices_of,
 )
+from generation.writing import Writing
 from model.config import SamplingOptions
 from model.scoring import token_nats
 from tests import music
@@ -62,7 +62,7 @@ def pianist(tmp_path_factory):
 def test_a_midi_seed_is_kept_bar_for_bar(model, tmp_path, upbeat):
     score = tune(tmp_path / "tune.mid", upbeat)
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
-    for piece in compose(model, seed, Length(bars=5), samples=3):
+    for piece in compose(model, Request(seed, Length(bars=5), samples=3)):
         assert len(piece.score.bars) == 7 + upbeat
         kept = score.notes[score.notes["onset"] < seed.end_step]
         assert np.array_equal(piece.score.notes[: len(kept)], kept)
@@ -70,16 +70,17 @@ def test_a_midi_seed_is_kept_bar_for_bar(model, tmp_path, upbeat):
 
 
 def test_without_a_seed_the_model_begins(model):
-    (piece,) = compose(model, length=Length(bars=2))
+    (piece,) = compose(model, Request(length=Length(bars=2)))
     assert len(piece.score.bars) == 2
     assert not piece.is_given.any()
     assert len(compose(model)[0].score.bars) == 8
 
 
 def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
-    monkeypatch.setattr(compose_module, "SIDE_BY_SIDE", 3)
-    first = compose(model, length=Length(bars=1), samples=3)
-    pieces = compose(model, length=Length(bars=1), samples=7)
+    monkeypatch.setattr("generation.writing.SIDE_BY_SIDE", 3)
+    monkeypatch.setattr("generation.compose.SIDE_BY_SIDE", 3)
+    first = compose(model, Request(length=Length(bars=1), samples=3))
+    pieces = compose(model, Request(length=Length(bars=1), samples=7))
     assert [piece.ids.tolist() for piece in pieces[:3]] == [piece.ids.tolist() for piece in first]
     assert len({tuple(piece.ids.tolist()) for piece in pieces}) == 7
     ranked = [piece.nats_per_note for piece in rank_by_likelihood(model, pieces)]
@@ -89,7 +90,7 @@ def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
 
 
 def test_what_goes_beyond_all_training_pieces_ranks_last(model, monkeypatch):
-    pieces = compose(model, None, Length(bars=2), samples=6, random_seed=4)
+    pieces = compose(model, Request(None, Length(bars=2), samples=6, random_seed=4))
     ranked = rank_by_likelihood(model, pieces)
     unlike = ranked[0].score
     monkeypatch.setattr(Style, "is_exceeded_by", lambda _, score: score is unlike)
@@ -100,12 +101,12 @@ def test_what_goes_beyond_all_training_pieces_ranks_last(model, monkeypatch):
 def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
     tune(tmp_path / "tune.mid")
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET)
-    (piece,) = compose(model, seed, Length(bars=30), sampling=SamplingOptions())
+    (piece,) = compose(model, Request(seed, Length(bars=30), sampling=SamplingOptions()))
     assert len(piece.score.bars) == 34
     write_midi(piece.score, tmp_path / "long.mid")
     long_seed = seed_from_midi(tmp_path / "long.mid", QUARTET, bars=30)
     assert len(encode(long_seed.score, QUARTET)) > model.decoder.config.context_length
-    (longer,) = compose(model, long_seed, Length(bars=1))
+    (longer,) = compose(model, Request(long_seed, Length(bars=1)))
     assert len(longer.score.bars) == 31
     assert decode(encode(longer.score, QUARTET), QUARTET) == longer.score
 
@@ -120,22 +121,22 @@ def test_dense_bars_longer_than_the_context_go_on(model):
         notes["pitch"] = rng.integers(50, 70, len(notes))
         notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
         score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
-        (piece,) = compose(model, continued(score, QUARTET), Length(bars=6))
+        (piece,) = compose(model, Request(continued(score, QUARTET), Length(bars=6)))
         assert len(piece.score.bars) == bars + 6
 
 
 def test_new_notes_are_never_counted_as_the_seed(model):
     for text, count in (("C4:8", 1), ("C4 E4 G4 C5:8", 4), ("C4 E4", 2)):
         seed = seed_from_notes(text, QUARTET)
-        for piece in compose(model, seed, Length(bars=3), samples=4):
+        for piece in compose(model, Request(seed, Length(bars=3), samples=4)):
             assert piece.is_given.tolist() == [True] * count + [False] * (~piece.is_given).sum()
 
 
 def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(model):
     seed = seed_from_notes("C4:2 E4:1", QUARTET)  # of the last bar 0.75 seconds are left, at 80 bpm
     with pytest.raises(ConstraintError, match=r"0\.75 seconds"):
-        compose(model, seed, Length(seconds=0.74))
-    (written,) = compose(model, seed, Length(seconds=0.8))
+        compose(model, Request(seed, Length(seconds=0.74)))
+    (written,) = compose(model, Request(seed, Length(seconds=0.8)))
     assert len(written.score.bars) == 2
 
 
@@ -158,18 +159,18 @@ def held(bars, steps, pitches=(60,)):
 def test_bars_and_notes_of_hours_are_refused_before_anything_is_written(
     model, monkeypatch, score, words
 ):
-    monkeypatch.setattr(compose_module, "MOST_GIVEN_TOKENS", 40_000)
+    monkeypatch.setattr("generation.request.MOST_GIVEN_TOKENS", 40_000)
     seeds = (voices_of(score, QUARTET), rewritten(score, QUARTET, range(1, 2)))
     for seed in (*seeds, continued(score, QUARTET)):
         with pytest.raises(ConstraintError, match=words):
-            compose(model, seed, None)
+            compose(model, Request(seed, None))
 
 
 def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
     seed = seed_from_notes("C4 E4", QUARTET)  # 24 steps, 1.5 seconds
-    (piece,) = compose(model, seed, Length(notes=9))
+    (piece,) = compose(model, Request(seed, Length(notes=9)))
     assert len(piece.score.notes) == 11
-    for piece in compose(model, seed, Length(seconds=9.5), samples=3):
+    for piece in compose(model, Request(seed, Length(seconds=9.5), samples=3)):
         # the end falls at step 176: in the bar that holds the one before it
         assert piece.score.notes["onset"].max() < 176 <= piece.score.bar_starts[-1]
         assert piece.score.bar_starts[-2] < 176
@@ -177,16 +178,16 @@ def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
 
 def test_a_model_that_knows_one_tempo_plays_at_any(model):
     seed = seed_from_notes("C4 E4", QUARTET, Constraints(tempo_bpm=160))
-    (piece,) = compose(model, seed, Length(seconds=6), Constraints(tempo_bpm=160))
+    (piece,) = compose(model, Request(seed, Length(seconds=6), Constraints(tempo_bpm=160)))
     assert set(piece.score.tempo_bpm.tolist()) == {160}
     assert piece.score.notes["onset"].max() < 24 + 6 * 32 <= piece.score.bar_starts[-1]
-    (same,) = compose(model, seed_from_notes("C4 E4", QUARTET), Length(bars=4))
-    (fast,) = compose(model, seed, Length(bars=4), Constraints(tempo_bpm=160))
+    (same,) = compose(model, Request(seed_from_notes("C4 E4", QUARTET), Length(bars=4)))
+    (fast,) = compose(model, Request(seed, Length(bars=4), Constraints(tempo_bpm=160)))
     assert np.array_equal(same.score.notes, fast.score.notes)
     figures = [rank_by_likelihood(model, [piece])[0].nats_per_note for piece in (same, fast)]
     assert figures[0] == figures[1]
     with pytest.raises(ConstraintError, match="no tempo of 9"):
-        compose(model, constraints=Constraints(tempo_bpm=9))
+        compose(model, Request(constraints=Constraints(tempo_bpm=9)))
 
 
 def test_constraints_reach_the_music(model):
@@ -198,7 +199,7 @@ def test_constraints_reach_the_music(model):
         time_signature=(3, 4),
     )
     seed = seed_from_notes("C4 E4", QUARTET, constraints)
-    for piece in compose(model, seed, Length(bars=4), constraints, samples=3):
+    for piece in compose(model, Request(seed, Length(bars=4), constraints, samples=3)):
         notes = piece.score.notes[2:]
         assert set((notes["pitch"] % 12).tolist()) <= {2, 4, 5, 7, 9, 10, 11, 0, 1}
         assert notes["pitch"].min() >= 48
@@ -214,7 +215,7 @@ def test_constraints_reach_the_music(model):
 def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
     tune(tmp_path / "tune.mid")
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
-    (piece,) = compose(model, seed, Length(bars=3))
+    (piece,) = compose(model, Request(seed, Length(bars=3)))
     alone = piece.new_notes()
     new = piece.score.notes[piece.score.notes["onset"] >= seed.end_step]
     begin = int(piece.score.bar_starts[2])
@@ -229,7 +230,7 @@ def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, 
     score = tune(tmp_path / "tune.mid", upbeat=True, program=0)
     kept = given_from_midi(tmp_path / "tune.mid", QUARTET, voices=voices)
     program = QUARTET.programs[voices[0] - 1]
-    for piece in compose(model, kept, None, Constraints(key="C"), samples=3):
+    for piece in compose(model, Request(kept, None, Constraints(key="C"), samples=3)):
         mine = piece.score.notes["program"] == program
         assert piece.is_given.tolist() == mine.tolist()
         for name in ("onset", "duration", "pitch"):
@@ -254,7 +255,7 @@ def test_some_bars_are_rewritten_and_the_rest_is_kept(model, bars, voices, expec
     notes = score.notes
     is_open = np.isin(notes["onset"], expected) & np.isin(notes["program"], programs)
     seed = rewrite_from_midi(to_pretty_midi(score), QUARTET, bars=bars, voices=voices)
-    for piece in compose(model, seed, None, samples=3):
+    for piece in compose(model, Request(seed, None, samples=3)):
         assert np.array_equal(piece.score.notes[piece.is_given], notes[~is_open])
         assert np.array_equal(piece.score.bars, score.bars)
         new = piece.score.notes[~piece.is_given]
@@ -276,7 +277,7 @@ def test_chords_of_one_instrument_are_joined_by_nobody(model):
 
 def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model):
     seed = seed_from_notes("R C4 E4 G4 C5", QUARTET)
-    for piece in compose(model, accompany(model, seed), Length(bars=2), samples=3):
+    for piece in compose(model, Request(accompany(model, seed), Length(bars=2), samples=3)):
         new = piece.score.notes[~piece.is_given]
         early = new[new["onset"] < seed.end_step]
         assert early["onset"].min() >= 12
@@ -309,14 +310,16 @@ def test_only_those_join_that_play_together_and_with_pitches_that_they_have(mode
     band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
     seed = accompany(band, seed_from_notes("C4 E4 G4 C5", BAND))
     assert seed.is_open.any(axis=1).tolist() == [False, True, False, False, False]
-    pieces = compose(band, seed, Length(bars=4), samples=4)
+    pieces = compose(band, Request(seed, Length(bars=4), samples=4))
     new = np.concatenate([piece.score.notes[~piece.is_given] for piece in pieces])
     assert {*new["program"][new["onset"] < seed.end_step].tolist()} <= {1}
     for program, pitches in style.pitches.items():
         its = new["pitch"][new["program"] == program]
         assert len(its)
         assert {*its.tolist()} <= {*pitches}
-    low = compose(band, None, Length(bars=2), Constraints(pitch_range=(40, 45), programs=(1,)))
+    low = compose(
+        band, Request(None, Length(bars=2), Constraints(pitch_range=(40, 45), programs=(1,)))
+    )
     assert low[0].score.notes["pitch"].max() <= 45  # which is asked for
 
 
@@ -329,7 +332,7 @@ def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):
 
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
-    pieces = compose(model, seed, Length(bars=2), samples=4)
+    pieces = compose(model, Request(seed, Length(bars=2), samples=4))
     judged = rank_by_likelihood(model, pieces)
     assert sorted(map(id, (p.score for p in judged))) == sorted(map(id, (p.score for p in pieces)))
     figures = [piece.nats_per_note for piece in judged]
@@ -349,7 +352,7 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
 def test_what_is_kept_after_the_first_choice_counts_as_well(model):
     """The notes after a gap have to follow from those in it."""
     seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
-    (piece,) = compose(model, seed, None)
+    (piece,) = compose(model, Request(seed, None))
     (judged,) = rank_by_likelihood(model, [piece])
     (nats,) = model.token_nats([piece.ids])
     second_bar = int(bar_indices(piece.ids, QUARTET)[1])
@@ -361,19 +364,21 @@ def test_what_is_kept_after_the_first_choice_counts_as_well(model):
 def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     """Untrained, it keeps them only because its training set is said to."""
     strict = replace(model, style=Style(parallels_per_100_bars=0.5, rests=0.01))
-    (rested,) = compose(model, None, Length(bars=4))
-    (full,) = compose(strict, None, Length(bars=4))
+    (rested,) = compose(model, Request(None, Length(bars=4)))
+    (full,) = compose(strict, Request(None, Length(bars=4)))
     (asked,) = compose(
-        model, None, Length(bars=4), Constraints(counterpoint=STRICT, rests=NO_RESTS)
+        model, Request(None, Length(bars=4), Constraints(counterpoint=STRICT, rests=NO_RESTS))
     )
-    (freed,) = compose(strict, None, Length(bars=4), Constraints(counterpoint=FREE, rests=FREE))
+    (freed,) = compose(
+        strict, Request(None, Length(bars=4), Constraints(counterpoint=FREE, rests=FREE))
+    )
     assert np.array_equal(full.ids, asked.ids)
     assert np.array_equal(freed.ids, rested.ids)
     regular = replace(model, style=Style(regular_bars=0.96))
     kept, left = (
         sum(
             has_regular_bars(piece.score)
-            for piece in compose(regular, None, Length(bars=9), asked, samples=8)
+            for piece in compose(regular, Request(None, Length(bars=9), asked, samples=8))
         )
         for asked in (Constraints(), Constraints(regular_bars=False))
     )
@@ -387,9 +392,9 @@ def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
         (pianist, seed_from_notes("C4 E4 G4", PIANIST)),
         (model, None),
     ):
-        (piece,) = compose(one, seed, Length(bars=4), random_seed=3)
+        (piece,) = compose(one, Request(seed, Length(bars=4), random_seed=3))
         given = 0 if seed is None else 3
-        heard = list(stream(one, seed, Length(bars=4), random_seed=3))
+        heard = list(stream(one, Request(seed, Length(bars=4), random_seed=3)))
         notes = piece.score.notes[given:]
         assert [live.program for live in heard] == notes["program"].tolist()
         assert [live.note.pitch for live in heard] == notes["pitch"].tolist()
@@ -402,14 +407,10 @@ def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
 
 def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(model):
     seed = accompany(model, seed_from_notes("C4 E4 G4 C5", QUARTET))
-    told, streamed = [], stream_pieces(model, seed, Length(bars=3), samples=3, random_seed=5)
-    while True:
-        try:
-            told += next(streamed)
-        except StopIteration as end:
-            pieces = end.value
-            break
-    same = compose(model, seed, Length(bars=3), samples=3, random_seed=5)
+    request = Request(seed, Length(bars=3), samples=3, random_seed=5)
+    writing = Writing(model, request)
+    told = [note for notes in writing for note in notes]
+    pieces, same = writing.pieces, compose(model, request)
     for number, (piece, other) in enumerate(zip(pieces, same, strict=True)):
         assert np.array_equal(piece.ids, other.ids)
         its = [note for row, note in told if row == number]
@@ -425,8 +426,8 @@ def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_wh
         for repeats in ((Repeat(48, 96, 48, is_whole),), ())
     )
     how = {"samples": 8, "random_seed": 5, "constraints": Constraints(time_signature=(4, 4))}
-    pieces = compose(formed, None, Length(bars=4), **how)
-    before = compose(plain, None, Length(bars=4), **how)
+    pieces = compose(formed, Request(None, Length(bars=4), **how))
+    before = compose(plain, Request(None, Length(bars=4), **how))
     repeated = 0
     for piece, first in zip(pieces, before, strict=True):
         assert not piece.is_given.any()
@@ -438,14 +439,9 @@ def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_wh
             assert passages(piece.score, 0, True) == passages(first.score, 0, True)
             repeated += 1
     assert repeated
-    streamed, told = stream_pieces(formed, None, Length(bars=4), **how), []
-    while True:
-        try:
-            told += next(streamed)
-        except StopIteration as end:
-            same = end.value
-            break
-    for number, (piece, other) in enumerate(zip(pieces, same, strict=True)):
+    writing = Writing(formed, Request(None, Length(bars=4), **how))
+    told = [note for notes in writing for note in notes]
+    for number, (piece, other) in enumerate(zip(pieces, writing.pieces, strict=True)):
         assert np.array_equal(piece.ids, other.ids)
         its = sorted((n.onset_steps, n.program, n.note.pitch) for row, n in told if row == number)
         assert its == sorted(piece.score.notes[["onset", "program", "pitch"]].tolist())
@@ -454,10 +450,10 @@ def test_a_piece_from_nothing_takes_the_repeats_of_a_training_piece(model, is_wh
 def test_in_strict_counterpoint_no_repeat_begins_with_parallels(model, monkeypatch):
     form = Form((4, 4), 48, 3, 36, (Repeat(48, 96, 48, True),))
     formed = replace(model, style=Style(forms=(form,)))
-    monkeypatch.setattr(compose_module, "has_parallels_at", lambda score, step: step == 48)
+    monkeypatch.setattr("generation.writing.has_parallels_at", lambda _, step: step == 48)
     for how in (STRICT, FREE):
         asked = Constraints(time_signature=(4, 4), counterpoint=how, rests=NO_RESTS)
-        pieces = compose(formed, None, Length(bars=3), asked, samples=3)
+        pieces = compose(formed, Request(None, Length(bars=3), asked, samples=3))
         repeats = [passages(p.score, 0, True) == passages(p.score, 48, True) for p in pieces]
         assert any(repeats) == (how == FREE)
 
@@ -472,7 +468,7 @@ def passages(score, begin, is_whole):
 
 
 def test_a_stream_without_a_length_never_ends(model):
-    heard = list(itertools.islice(stream(model), 300))
+    heard = list(itertools.islice(stream(model, Request(length=Length(endless=True))), 300))
     assert len(heard) == 300
     starts = [live.note.start for live in heard]
     assert starts == sorted(starts)
@@ -501,12 +497,12 @@ def test_pretty_midi_in_and_out(model, tmp_path):
 
 def test_the_pieces_of_a_batch_do_not_depend_on_each_other(model):
     """A piece alone, and the first of three, hear the same numbers only as far as one goes."""
-    many = compose(model, length=Length(bars=2), samples=3)
+    many = compose(model, Request(length=Length(bars=2), samples=3))
     assert len({piece.ids.tobytes() for piece in many}) == 3
-    again = compose(model, length=Length(bars=2), samples=3)
+    again = compose(model, Request(length=Length(bars=2), samples=3))
     assert [p.ids.tolist() for p in many] == [p.ids.tolist() for p in again]
     with pytest.raises(ValueError, match="samples"):
-        compose(model, samples=0)
+        Request(samples=0)
 
 
 def test_a_seed_is_retimed_whole(model):

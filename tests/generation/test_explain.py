@@ -5,11 +5,12 @@ import pytest
 
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from generation.compose import compose, prepare
+from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.explain import ALTERNATIVES, explain_note
 from generation.length import Length
 from generation.model import load
+from generation.request import Request
 from tests.models import QUARTET, untrained
 
 
@@ -19,13 +20,13 @@ def model(tmp_path_factory):
 
 
 def explained(model, score, number, constraints=UNCONSTRAINED):
-    model, grammar = prepare(model, None, Length(), constraints)
+    model, grammar = Request(None, Length(), constraints).to(model)
     *_, told = explain_note(model, grammar, score, number)
     return told
 
 
 def test_a_note_is_as_likely_as_the_definition_says(model):
-    score = compose(model, length=Length(bars=16))[0].score  # longer than the context
+    score = compose(model, Request(length=Length(bars=16)))[0].score  # longer than the context
     ids = encode(score, QUARTET)
     (nats,) = model.token_nats([ids])
     places = np.flatnonzero(QUARTET.kind_of[ids] == Kind.NOTE)
@@ -43,7 +44,7 @@ def test_a_note_is_as_likely_as_the_definition_says(model):
 
 
 def test_the_likeliest_come_first_and_all_adds_up(model):
-    score = compose(model, length=Length(bars=2))[0].score
+    score = compose(model, Request(length=Length(bars=2)))[0].score
     for number in range(len(score.notes)):
         told = explained(model, score, number)
         shares = [each.probability for each in told.alternatives]
@@ -55,7 +56,7 @@ def test_the_likeliest_come_first_and_all_adds_up(model):
 
 def test_a_constraint_leaves_only_what_it_allows(model):
     constraints = Constraints(programs=(40, 41), key="C major")
-    score = compose(model, length=Length(bars=2), constraints=constraints)[0].score
+    score = compose(model, Request(length=Length(bars=2), constraints=constraints))[0].score
     for each in explained(model, score, 3, constraints).alternatives:
         assert each.program in (40, 41)
         assert each.pitch % 12 in (0, 2, 4, 5, 7, 9, 11)

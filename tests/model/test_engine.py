@@ -16,6 +16,7 @@ from generation.compose import compose
 from generation.defaults import model_path
 from generation.length import Length
 from generation.model import load
+from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
 from model.decoding import PlainSteps, engine_of, right_aligned
 from tests.tensors import configs, opinionated, side_input
@@ -82,7 +83,9 @@ def test_the_models_that_ship_write_the_plain_pieces(name):
     pieces = []
     for steps in (model.steps, PlainSteps(model.decoder)):
         object.__setattr__(model, "steps", steps)
-        written = compose(model, length=Length(bars=2), sampling=SamplingOptions(0), samples=2)
+        written = compose(
+            model, Request(length=Length(bars=2), sampling=SamplingOptions(0), samples=2)
+        )
         pieces.append([piece.ids.tolist() for piece in written])
     assert pieces[0] == pieces[1]
 

@@ -14,7 +14,7 @@ import uvicorn
 
 from data.midi.io import midi_bytes, read_midi
 from data.score import DRUMS
-from generation.compose import stream_pieces
+from generation.writing import Writing
 from tests.folders import tune as a_tune
 from tests.models import BAND, QUARTET, untrained
 from tests.music import GRID
@@ -211,17 +211,13 @@ def test_a_person_plays_and_the_shipped_model_answers_in_four_voices(tab, tmp_pa
 
 
 def test_notes_sound_while_they_are_written_and_the_cursor_moves(tab, monkeypatch):
-    def slowly(*arguments, **options):
-        writing = stream_pieces(*arguments, **options)
-        while True:
-            try:
-                notes = next(writing)
-            except StopIteration as end:
-                return end.value
-            time.sleep(0.02)  # a slow browser sounds before all is written, too
-            yield notes
+    class Slowly(Writing):
+        def __iter__(self):
+            for notes in super().__iter__():
+                time.sleep(0.02)  # a slow browser sounds before all is written, too
+                yield notes
 
-    monkeypatch.setattr("web.tasks.stream_pieces", slowly)
+    monkeypatch.setattr("web.tasks.Writing", Slowly)
     tab.until("etude.isReady")
     type_in(tab, "C4 E4 G4")
     tab.choose("#s-bars", "32")

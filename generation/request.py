@@ -1,0 +1,102 @@
+"""What a person asks of a model, in one place, and whether it can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from data.score import Score
+from data.tokens.vocabulary import Vocabulary
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
+from generation.defaults import DEFAULT_LENGTH
+from generation.length import Length
+from generation.model import Model
+from generation.seeds import Seed, no_seed
+from model.config import SamplingOptions
+
+MOST_GIVEN_HOURS = 1
+MOST_GIVEN_TOKENS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a person asks of a model.
+
+    Attributes:
+        seed: notes that every piece keeps, and where new ones may begin (generation/seeds.py);
+            None: the model begins.
+        length: of what is written after the seed; None: the piece ends with the seed's bars.
+        constraints: key, pitch range, instruments and so on of what is written.
+        sampling: temperature and filters; None: the model's own (`Model.sampling`).
+        samples: how many pieces.
+        random_seed: the same number gives the same pieces.
+
+    Raises:
+        ValueError: fewer than one piece.
+    """
+
+    seed: Seed | None = None
+    length: Length | None = DEFAULT_LENGTH
+    constraints: Constraints = UNCONSTRAINED
+    sampling: SamplingOptions | None = None
+    samples: int = 1
+    random_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ValueError(f"samples must be 1 or more, not {self.samples}")
+
+    def to(self, model: Model) -> tuple[Model, ConstrainedGrammar]:
+        """Return the model at the tempo asked for, and the grammar of the pieces.
+
+        Raises:
+            ConstraintError: more is given than can be written in minutes, or what can never be.
+        """
+        model = model.retimed(self.constraints)
+        vocabulary, constraints = model.vocabulary, self.constraints.in_style(model.style)
+        seed = self.seed or no_seed(vocabulary)
+        tempo = constraints.tempo_number(vocabulary)
+        if tempo is not None:
+            seed = seed.at_tempo(vocabulary.tempos[tempo])
+        _check_size(seed.score, vocabulary)
+        return model, ConstrainedGrammar(vocabulary, self._whole(seed), constraints, seed)
+
+    def _whole(self, seed: Seed) -> Length:
+        """Return the length of the piece with the seed; notes are the new ones."""
+        if self.length is None:
+            return Length(bars=len(seed.score.bars))
+        bars, seconds = self.length.bars, self.length.seconds
+        if bars is not None:
+            bars += len(seed.score.bars)
+        if seconds is not None:
+            seconds = _seconds_with_seed(seconds, seed)
+        return replace(self.length, bars=bars, seconds=seconds)
+
+
+def _check_size(given: Score, vocabulary: Vocabulary) -> None:
+    """Refuse music in which bars or notes go on for hours: each of their tokens costs a step."""
+    hours = float(given.step_seconds(given.end_step)) / 3600
+    if hours > MOST_GIVEN_HOURS:
+        raise ConstraintError(f"what is given lasts {hours:.1f} hours: keep one at most")
+    extends = given.notes["duration"] // vocabulary.longest_bar
+    tokens = len(given.bars) + int((3 + extends).sum())
+    if tokens > MOST_GIVEN_TOKENS:
+        raise ConstraintError(
+            f"what is given takes {tokens:,} tokens: keep {MOST_GIVEN_TOKENS:,} at most"
+        )
+
+
+def _seconds_with_seed(seconds: float, seed: Seed) -> float:
+    """Return how long a piece is that goes on for so many seconds after a seed."""
+    score = seed.score
+    begin = float(score.step_seconds(seed.end_step))
+    if len(score.bars):
+        left = float(score.step_seconds(score.bar_starts[-1])) - begin
+        if seconds <= left:  # where End could come at once
+            raise ConstraintError(
+                f"the seed's last bar goes on for {left:.2f} seconds: ask for more than {seconds:g}"
+            )
+    return begin + seconds
+
+
+ANY_PIECE = Request()  # from nothing, as the model likes

@@ -1,0 +1,257 @@
+"""Pieces while a model writes them, a token at a time, and passages that come again in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from data.forms import Form
+from data.score import Score, canonical
+from data.tokens.spans import NEVER
+from data.tokens.tokenizer import decode
+from data.tokens.vocabulary import Kind
+from generation.constrained_grammar import ConstrainedGrammar
+from generation.constraints import STRICT, ConstraintError
+from generation.counterpoint import has_parallels_at
+from generation.given import GivenTokens
+from generation.length import Length
+from generation.model import Model
+from generation.note_stream import NoteStream, StreamedNote, notes_of
+from generation.request import Request
+from generation.seeds import repeating
+from model.config import SamplingOptions
+from model.decoding import Ids
+from model.sampling import sample
+
+Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
+
+SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128, guided twice that
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece that a model wrote, and what it was given.
+
+    Attributes:
+        ids: (T,) its tokens, from Start to End.
+        score: the music that they encode.
+        given: what was given, all of which is in it.
+        nats_per_note: how unlikely the model finds the new notes, in nats per note; nan before
+            `rank_by_likelihood`.
+    """
+
+    ids: NDArray[np.int64]
+    score: Score
+    given: GivenTokens
+    nats_per_note: float = float("nan")
+
+    @property
+    def is_given(self) -> NDArray[np.bool_]:
+        """Whether each note of the score, (N,), was given."""
+        names = ["onset", "program", "pitch"]
+        return np.isin(self.score.notes[names], self.given.seed.score.notes[names])
+
+    def new_notes(self) -> Score:
+        """Return the model's own notes alone, from the bar in which they may begin."""
+        score = self.score
+        new = dataclasses.replace(score, notes=score.notes[~self.is_given])
+        bar = np.searchsorted(score.bar_starts, self.given.seed.first_open_step, side="right") - 1
+        return new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
+
+
+class Writing:
+    """The pieces of a request while a model writes them: to iterate over it writes, token by token.
+
+    Each turn gives the new notes that it completes. What is given is read a token a turn, too: a
+    long piece has thousands. Whoever stops asking, stops it.
+
+    Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
+    is first written without them. What follows the first of them is then written anew, and its
+    notes are given at the end.
+
+    Attributes:
+        pieces: those that are written, which are all once there is no other turn.
+
+    Raises:
+        ConstraintError: something that can never be; before the first turn.
+    """
+
+    def __init__(self, model: Model, request: Request) -> None:
+        self._request, self.pieces = request, list[Piece]()
+        self._model, self._grammar = request.to(model)
+        self._sampling = request.sampling or model.sampling
+        self._is_strict = request.constraints.in_style(model.style).counterpoint == STRICT
+        self._rows: _Rows | None = None  # the pieces that are written now
+
+    @property
+    def progress(self) -> float:
+        """The share that is written, 0 to 1, without what is written anew."""
+        rows = self._rows
+        now = len(rows.forms) * self._grammar.plan.progress(rows.state) if rows else 0
+        return (len(self.pieces) + now) / self._request.samples
+
+    def __iter__(self) -> Iterator[Notes]:
+        samples, bars = self._request.samples, self._grammar.length.bars
+        generator = torch.Generator().manual_seed(self._request.random_seed)
+        for first in range(0, samples, SIDE_BY_SIDE):  # in turns, which take no more memory
+            count = min(SIDE_BY_SIDE, samples - first)
+            drawn = self._model.draw_forms(count, generator, self._grammar.meter, bars)
+            rows = _Rows(self._model, self._grammar, self._sampling, drawn, generator)
+            self._rows, chosen = rows, dict[int, _Chosen]()
+            for notes in rows.turns:
+                self._choose_forms(rows, first, chosen)
+                yield [
+                    (first + row, note)
+                    for row, note in notes
+                    if row not in chosen or note.onset_steps < chosen[row].begin_step
+                ]
+            self._rows, self.pieces = None, self.pieces + rows.pieces
+            for row, form in chosen.items():
+                yield from self._write_anew(first + row, form)
+
+    def _choose_forms(self, rows: _Rows, first: int, chosen: dict[int, _Chosen]) -> None:
+        """Choose the forms of pieces from nothing whose second bar begins, if they have repeats."""
+        bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
+        if not bars or self._grammar.given.bars:
+            return
+        begun = (state.kind == Kind.BAR) & (state.bar_count == 2)
+        for row in np.flatnonzero(begun).tolist():
+            rng = np.random.default_rng((self._request.random_seed, first + row))
+            meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
+            first_bar = int(state.bar_start[row])
+            form = self._model.form_for(rows.forms[row], meter, first_bar, bars, rng)
+            if form and form.repeats:
+                chosen[row] = _Chosen(form, rng)
+
+    def _write_anew(self, number: int, chosen: _Chosen) -> Iterator[Notes]:
+        """Write a piece anew from its first repeat on: in each stands what stood before."""
+        piece, rows, form = self.pieces[number], None, chosen.form
+        score = piece.score
+        for repeat in form.repeats:
+            if rows:
+                yield from rows.until(repeat.begin_step)
+                score = _spliced(rows.pieces[0].score, score)
+            seed = repeating(score, repeat, self._model.vocabulary)
+            if seed is None or (
+                self._is_strict and has_parallels_at(seed.score, repeat.begin_step)
+            ):
+                continue
+            length = Length(bars=len(score.bars) - len(seed.score.bars))
+            generator = torch.Generator().manual_seed(int(chosen.rng.integers(2**31)))
+            drawn = {self._model.vocabulary.grid.bar_steps(*form.meter): form}
+            with suppress(ConstraintError):  # what is asked for leaves no way to go on
+                request = dataclasses.replace(self._request, seed=seed, length=length)
+                model, grammar = request.to(self._model)
+                rows = _Rows(model, grammar, self._sampling, [drawn], generator)
+        if rows:
+            yield from rows.until(NEVER)
+            self.pieces[number] = dataclasses.replace(rows.pieces[0], given=piece.given)
+        notes = notes_of(self.pieces[number].score)
+        yield [(number, note) for note in notes if note.onset_steps >= chosen.begin_step]
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The form, with repeats, that was chosen for a piece, and the random numbers to take it."""
+
+    form: Form
+    rng: np.random.Generator
+
+    @property
+    def begin_step(self) -> int:
+        """When the first repeat begins."""
+        return self.form.repeats[0].begin_step
+
+
+class _Rows:
+    """Pieces of one grammar that are written side by side.
+
+    Args:
+        model, grammar: from `Request.to`.
+        sampling: temperature and filters.
+        forms: of each piece, as `Model.draw_forms` gives them.
+        generator: of the random choices.
+
+    Attributes:
+        forms: of each piece.
+        state: where each piece stands.
+        ids: (B,) the latest id of each piece.
+        turns: reads what is given, then writes, a token a turn; gives the new notes of each.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        grammar: ConstrainedGrammar,
+        sampling: SamplingOptions,
+        forms: Sequence[dict[int, Form]],
+        generator: torch.Generator,
+    ) -> None:
+        self.forms, self._grammar, self._columns = forms, grammar, list[Ids]()
+        finals = [next((form.final_position for form in its.values()), -1) for its in forms]
+        keys = [] if grammar.given.bars else model.draw_keys(len(forms), generator)
+        self.state = grammar.begin(len(forms), np.array(finals), keys)
+        self.ids = np.full(len(forms), grammar.given.prompt[0])
+        self.turns = self._write(model, sampling, generator)
+
+    def _write(
+        self, model: Model, sampling: SamplingOptions, generator: torch.Generator
+    ) -> Iterator[Notes]:
+        grammar, state, given = self._grammar, self.state, self._grammar.given
+        kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
+        stream = NoteStream(model.vocabulary, len(self.forms))
+        for token, _ in zip(given.prompt[1:], grammar.read(state, given.prompt[1:]), strict=True):
+            self.ids = np.full(len(self.forms), token)
+            stream.read(state, self.ids)
+            yield []
+        for ids in sample(
+            model.steps,
+            [given.prompt] * len(self.forms),
+            grammar,
+            state,
+            generator=generator,
+            sampling=sampling,
+            rebase=model.rebase,
+            group=model.choices,
+        ):
+            self.ids = ids
+            if not grammar.length.endless:
+                self._columns.append(ids)
+            yield [
+                (row, note)
+                for row, note in stream.read(state, ids)
+                if (note.onset_steps, note.program, note.note.pitch) not in kept
+            ]
+
+    def until(self, step: int) -> Iterator[Notes]:
+        """Write one piece to the end of the bar of a step, or of the piece, and give no notes."""
+        while self.state.bar_start[0] <= step and next(self.turns, None) is not None:
+            yield []
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The pieces as far as they are written."""
+        pieces = []
+        for row in np.stack(self._columns, axis=1):  # (B, T)
+            ids = self._grammar.whole(np.concatenate([self._grammar.given.prompt, row]))
+            pieces.append(Piece(ids, decode(ids, self._grammar.vocabulary), self._grammar.given))
+        return pieces
+
+
+def _spliced(new: Score, old: Score) -> Score:
+    """Return a piece that has the bars of one, and then those of another."""
+    count = len(new.bars)
+    begin = old.bar_starts[count]
+    after = old.notes[old.notes["onset"] >= begin].copy()
+    after["onset"] += new.bar_starts[-1] - begin
+    notes = np.concatenate([new.notes, after])
+    bars = np.concatenate([new.bars, old.bars[count:]])
+    tempo_bpm = np.concatenate([new.tempo_bpm, old.tempo_bpm[count:]])
+    return canonical(notes, bars, tempo_bpm, old.grid)[0]
