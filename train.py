@@ -1,4 +1,4 @@
-"""Train a model: a LightningCLI over configs/*.yaml.
+"""Train a model: as configs/*.yaml say.
 
     python train.py fit --config configs/bach.yaml
     python train.py fit --config configs/bach.yaml --model.n_layer 6 --run runs/six-layers
@@ -26,7 +26,7 @@ import sys
 from collections.abc import Sequence
 
 from common.cli import ended_by_ctrl_c, quick_imports, with_command_first
-from training.arguments import SUBCOMMANDS, check
+from training.arguments import SUBCOMMANDS, read
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -41,12 +41,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if words[:1] not in ([name] for name in SUBCOMMANDS):
         words = ["fit", *words]
-    check(words)
+    subcommand, options = read(words)
 
     with quick_imports():
         from training.command import run
     with ended_by_ctrl_c():
-        run(words)
+        run(subcommand, options)
 
 
 if __name__ == "__main__":

@@ -208,7 +208,8 @@ def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model
     seconds = time.perf_counter() - began
     model = load(run / MODEL_NAME)
     data = model.record.data
-    tokens = model.record.step * data["batch_size"] * data["context_length"]
+    context_length = model.decoder.config.context_length
+    tokens = model.record.step * data["batch_size"] * context_length
     print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
     return model
 

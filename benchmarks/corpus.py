@@ -33,13 +33,13 @@ from data.corpus.find_files import find_midi_files
 ROUNDS = 3
 
 
-def etude(folder: Path, _: list[str], workers: int, options: dict[str, Any]) -> dict[str, Any]:
+def etude(folder: Path, _: list[str], workers: int) -> dict[str, Any]:
     """Build the corpus."""
-    from data.corpus.corpus import CorpusOptions, open_corpus
+    from data.corpus.corpus import open_corpus
 
     with tempfile.TemporaryDirectory() as datasets:
         began = time.perf_counter()
-        corpus = open_corpus(folder, datasets, CorpusOptions(**options), False, workers)
+        corpus = open_corpus(folder, datasets, progress=False, workers=workers)
         seconds = time.perf_counter() - began
         splits = corpus.splits.values()
         used = {what: sum(getattr(split, what) for split in splits) for what in ("notes", "tokens")}
@@ -75,7 +75,7 @@ def pretty_midi(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
 PARTS = {"etude": etude, "miditok": miditok, "pretty_midi": pretty_midi}
 
 
-def in_this_process(part: str, folder: Path, workers: int, options: dict[str, Any]) -> None:
+def in_this_process(part: str, folder: Path, workers: int) -> None:
     """Print one part's figures as JSON, after a few files by which everything is imported."""
     warnings.filterwarnings("ignore")
     if hasattr(os, "sched_setaffinity"):
@@ -83,9 +83,9 @@ def in_this_process(part: str, folder: Path, workers: int, options: dict[str, An
     names = find_midi_files(folder)[0]
     with tempfile.TemporaryDirectory() as few:
         repeat(folder, names[:8], Path(few, "files"), 1)
-        PARTS[part](Path(few, "files"), names[:8], workers, options)
+        PARTS[part](Path(few, "files"), names[:8], workers)
     before = processor_seconds()
-    result = PARTS[part](folder, names, workers, options)
+    result = PARTS[part](folder, names, workers)
     result["processor_seconds"] = processor_seconds() - before
     own, largest_child = (
         resource.getrusage(who).ru_maxrss / 1024
@@ -101,10 +101,11 @@ def processor_seconds() -> float:
 
 
 def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
-    """Link the files again and again, under other names."""
+    """Link the files again and again, under other names; so that copies are kept, in splits."""
     for number in range(copies):
+        split = {0: "valid", 1: "test"}.get(number, "train")
         for name in names:
-            link = into / f"{number:04}" / name if copies > 1 else into / name
+            link = into / split / f"{number:04}" / name if copies > 1 else into / name
             link.parent.mkdir(parents=True, exist_ok=True)
             try:
                 link.hardlink_to(folder / name)
@@ -112,10 +113,10 @@ def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
                 shutil.copyfile(folder / name, link)
 
 
-def round_of(part: str, folder: Path, workers: int, options: dict[str, Any]) -> dict[str, Any]:
+def round_of(part: str, folder: Path, workers: int) -> dict[str, Any]:
     """Run one round of one part, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.corpus", str(folder), "--part", part]
-    command += ["--workers", str(workers), "--options", json.dumps(options)]
+    command += ["--workers", str(workers)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -165,7 +166,7 @@ def compare(folder: Path, workers: int) -> None:
         print("MidiTok is not here to compare with: pip install miditok")
     parts["pretty_midi, reads"] = ("pretty_midi", 1)
     rounds = [
-        {label: round_of(part, folder, count, {}) for label, (part, count) in parts.items()}
+        {label: round_of(part, folder, count) for label, (part, count) in parts.items()}
         for _ in range(ROUNDS)
     ]
     best = {
@@ -184,10 +185,9 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=positive_integer, default=cores())
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.part:
-        in_this_process(given.part, given.folder, given.workers, given.options)
+        in_this_process(given.part, given.folder, given.workers)
         return
     try:
         found = find_midi_files(given.folder)[0]
@@ -200,7 +200,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             files = Path(folder, "files")
             repeat(given.folder, found, files, given.copies)
-            row = round_of("etude", files, given.workers, {"deduplicate": False})
+            row = round_of("etude", files, given.workers)
         print_row(f"etude, {given.copies} times, workers: {given.workers}", row, None)
         return
     compare(given.folder, given.workers)

@@ -45,6 +45,7 @@ from model.decoder import Decoder
 from training.command import StepProgress, retain_freed_memory
 from training.module import MusicModule, cross_entropy
 from training.optimizer import MuonAdamW
+from training.options import ModelOptions
 from training.tensorboard import RunLogger
 
 PRODUCT = 2048  # rows and columns of the matrices whose product is the machine's peak
@@ -262,7 +263,9 @@ def through_lightning(shape: Shape, dropout: float, steps: int) -> float:
             ],
             enable_model_summary=False,
         )
-        trainer.fit(MusicModule(n_embd=shape.width, dropout=dropout), datamodule=_Same(shape))
+        trainer.fit(
+            MusicModule(ModelOptions(n_embd=shape.width, dropout=dropout)), datamodule=_Same(shape)
+        )
     return (clock.ends[-1] - clock.ends[1]) / steps
 
 

@@ -225,51 +225,24 @@ def test_the_classic_decoder_trains_and_generates(folder):
     assert len(piece.score.bars) == 12  # longer than the context
 
 
-@pytest.mark.parametrize("config", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
-def test_every_shipped_config_is_read(config, capsys):
-    with pytest.raises(SystemExit) as stop:
-        train.main(["fit", "--config", str(config), "--print_config"])
-    assert stop.value.code in (0, None)
-    printed = capsys.readouterr().out
-    for line in config.read_text().splitlines():
-        setting = line.split("#")[0].strip()
-        assert setting in printed
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--model.n_layers", "3"], ["n_layers"]),
-        (["--trainer.maxsteps", "3"], ["maxsteps"]),
-        (["--model.n_layer", "three"], ["n_layer", "three"]),
-        (["--model.n_embd", "33"], ["n_embd", "33"]),
         (["--model.context_length", "4"], ["context_length"]),
+        (["--model.n_layers", "3"], ["n_layers"]),
+        (["--model.positions", "rotary_time", "--model.n_embd", "36"], ["a multiple of 4"]),
         (["--data.path", "nowhere"], ["nowhere", "no such folder"]),
         (["--data.path", "empty"], ["empty", "no .mid"]),
         (["--data.path", "noise"], ["noise", "none of its 1", "not a MIDI file"]),
-        (["--data.batch_size", "0"], ["batch_size"]),
-        (["--trainer.max_steps", "-1"], ["max_steps"]),
         (["--ckpt_path", "none.ckpt"], ["none.ckpt", "no such"]),
         (["--ckpt_path", "noise/a.mid"], ["noise/a.mid", "not a checkpoint"]),
         (["--ckpt_path", "best"], ["best.ckpt"]),
-        (["--model.learning_rate", "-1"], ["-1"]),
-        (["--monitor.times", "-1"], ["monitor.times must be 0 or more"]),
-        (["--monitor.share", "2"], ["monitor.share must be from 0 to 1"]),
-        (["--max_steps", "3"], ["is --trainer.max_steps meant?"]),
-        (["train"], ["fit, validate and test are the subcommands"]),
-        (["--config", "noise.bin"], ["--config takes a .yaml"]),
-        (["--checkpoint", "noise.bin"], ["--ckpt_path a checkpoint"]),
-        (["--trainer.precision", "fast"], ["--trainer.precision: must be one of", "'bf16-mixed'"]),
-        (["--run", ""], ["--run needs the name of a folder"]),
-        (["--run", "caf\udce9"], ["--run caf\\xe9: TensorBoard needs a name in UTF-8"]),
-        (["--run", "noise/a.mid"], ["noise/a.mid is not a folder"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
     Path("empty").mkdir()
     Path("noise").mkdir()
     Path("noise/a.mid").write_bytes(b"noise")
-    Path("noise.bin").write_bytes(b"\xe0")  # no text
     config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
     code, lines = error_lines(
         capsys, "fit", *config, "--trainer.enable_progress_bar", "false", *options

@@ -18,8 +18,9 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -94,9 +95,7 @@ class Checkpoints(Checkpoint):
         minutes: a checkpoint is saved at the latest so long after the one before.
     """
 
-    def __init__(self, minutes: float = 5.0) -> None:
-        if not minutes >= 0:
-            raise RunError(f"checkpoint.minutes must be 0 or more, not {minutes}")
+    def __init__(self, minutes: float) -> None:
         self.minutes = minutes
         self.best = float("inf")  # nats per note, on the validation pieces
         self.is_due = self.is_best = self.is_validating = False
@@ -216,8 +215,8 @@ class Checkpoints(Checkpoint):
         record = TrainingRecord(
             step=trainer.global_step,
             valid_nats_per_note=nats,
-            model=public_settings(pl_module.hparams),
-            data=public_settings(data.hparams),
+            model=asdict(pl_module.options),
+            data=asdict(data.options),
         )
         vocabulary, style = data.vocabulary.to_json(), to_json(data.style)
         path = Path(trainer.default_root_dir) / MODEL_NAME
@@ -292,11 +291,6 @@ def _explained(path: str | Path) -> Iterator[None]:
             f"{path} cannot be written ({error.strerror}), and what was there is untouched: "
             f"make room, then --ckpt_path last goes on"
         ) from None
-
-
-def public_settings(hyper_parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hyper-parameters without those that Lightning adds for itself."""
-    return {name: value for name, value in hyper_parameters.items() if not name.startswith("_")}
 
 
 # What a checkpoint must have for a run to go on.

@@ -1,4 +1,4 @@
-"""train.py from its checked options on: a LightningCLI with a folder for each run."""
+"""train.py from its checked options on: a folder for each run, and Lightning's trainer."""
 
 import ctypes
 import logging
@@ -7,33 +7,32 @@ import signal
 import sys
 import threading
 import warnings
-from argparse import ArgumentTypeError
-from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from common.cli import print_error, say  # first: it settles how torch's threads work
 
 # isort: split
 
 import torch
+import yaml  # type: ignore[import-untyped]
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from lightning.pytorch.callbacks import TQDMProgressBar
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from common.files import disk_errors_name
+from common.files import disk_errors_name, write_atomically
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from model.threads import ThreadChooser
 from training import checkpoints, distributed
-from training.arguments import NO_CONFIG, SUBCOMMANDS, add_trainer, check_settings, in_plain_words
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
+from training.options import Precision, RunOptions
 from training.tensorboard import MusicMonitor, RunLogger
 
 
@@ -67,9 +66,9 @@ class StepProgress(TQDMProgressBar):
 class Threads(Callback):
     """As many threads as help, on a CPU."""
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Take the threads that there are."""
-        self.chooser = ThreadChooser(pl_module.hparams["n_embd"])
+        self.chooser = ThreadChooser(pl_module.options.n_embd)
 
     def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
         """Give the step its threads."""
@@ -86,111 +85,80 @@ class Threads(Callback):
         self.chooser.stop()
 
 
-class SaveRunConfig(SaveConfigCallback):
-    """The saving of a training run's resolved settings; to validate it later leaves them alone."""
+class SettingsKeeper(Callback):
+    """The keeping of a training run's settings; to validate it later leaves them alone."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self.options = options
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Save config.yaml of a run that begins, or that goes on in another folder."""
-        is_there = (Path(trainer.default_root_dir) / self.config_filename).exists()
-        if stage == "fit" and (self.config.ckpt_path is None or not is_there):
-            super().setup(trainer, pl_module, stage)
+        """Write config.yaml of a run that begins, or that goes on in another folder."""
+        path = Path(self.options.run) / "config.yaml"
+        is_new = self.options.ckpt_path is None or not path.exists()
+        if stage == "fit" and is_new and trainer.is_global_zero:
+            with write_atomically(path) as temporary:
+                text = yaml.safe_dump(asdict(self.options), sort_keys=False, allow_unicode=True)
+                temporary.write_text(text, encoding="utf-8")
 
 
-class Parser(LightningArgumentParser):
-    """A parser whose errors are one line, and to which no class can be named."""
+def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunOptions, int]:
+    """Settle what options leave open: the precision, the run's folder, the checkpoint to read.
 
-    def add_lightning_class_args(
-        self, lightning_class: Any, nested_key: str, *args: Any, **kwargs: Any
-    ) -> list[str]:
-        """Add the options of one of Lightning's classes, and return their names."""
-        if nested_key == "trainer":
-            return add_trainer(self, lightning_class)
-        return super().add_lightning_class_args(lightning_class, nested_key, *args, **kwargs)
-
-    def error(self, message: str, *_: Any, **__: Any) -> NoReturn:
-        """Report what is wrong and exit with code 2."""
-        fail(in_plain_words(message, self))
-
-
-class EtudeCLI(LightningCLI):
-    """LightningCLI with a folder a run and a precision that suits the machine."""
-
-    QUIET: ClassVar = {"trainer.num_sanity_val_steps": 0, "trainer.enable_model_summary": False}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        with ExitStack() as self.held:  # the run's folder, until the command ends
-            super().__init__(*args, **kwargs)
-
-    def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
-        """Return a parser whose options are written out, as those of the other commands are."""
-        return super().init_parser(allow_abbrev=False, **kwargs)
-
-    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Add the options that Lightning does not have, and our defaults for its own."""
-        parser.add_argument("--run", type=str, default="runs/music", help="the folder of this run")
-        parser.link_arguments("model.context_length", "data.context_length")
-        parser.add_lightning_class_args(MusicMonitor, "monitor")
-        parser.add_lightning_class_args(Checkpoints, "checkpoint")
-        parser.set_defaults(self.QUIET)
-
-    @staticmethod
-    def subcommands() -> dict[str, set[str]]:
-        """Return Lightning's subcommands without predict: generate.py does that."""
-        commands = LightningCLI.subcommands()
-        return {name: commands[name] for name in SUBCOMMANDS}
-
-    def _parse_ckpt_path(self) -> None:
-        """Do nothing: Lightning's would override the given settings by those of a checkpoint."""
-
-    def before_instantiate_classes(self) -> None:
-        """Settle what was left open: the precision, the run's folder, the checkpoint to read."""
-        config = self.config[self.subcommand]
-        check_settings(config)
-        if config.trainer.precision is None:
-            config.trainer.precision = fast_precision(config.trainer.accelerator)
-        if self.subcommand == "fit":
-            folder = checkpoints.run_folder(Path(config.run), config.ckpt_path, self.held)
-            if folder != Path(config.run):
-                rank_zero_only(say)(f"{config.run} holds another run, so this one goes to {folder}")
-            config.run = str(folder)
-        self.held.enter_context(disk_errors_name(config.run))  # of what Lightning writes there
-        config.trainer.default_root_dir = config.run
-        self.steps_made = 0
-        if self.subcommand == "fit" and config.ckpt_path is None:
-            return
-        name = config.ckpt_path or "last"
-        path = Path(name)
-        if name in ("last", "best"):
-            path = Path(config.run) / checkpoints.CHECKPOINTS / f"{name}.ckpt"
-        if self.subcommand == "fit" and name == "last" and not path.exists():
-            config.ckpt_path = None  # nothing to resume: the run begins
-        else:
-            self.steps_made = checkpoints.read_step(path)
-            config.ckpt_path = str(path)
-
-    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
-        """Return the trainer, with its callbacks and a logger to the run's folder."""
-        config = self.config[self.subcommand]
-        distributed.check_strategy(config.trainer.strategy)
-        callbacks: list[Callback] = [distributed.ProcessGroupGuard(), Threads()]
-        if config.trainer.enable_progress_bar is not False:
-            callbacks.append(StepProgress(refresh_rate=10))
-        if self.subcommand != "fit":  # to validate or test a run leaves its folder alone
-            kwargs["logger"] = False
-        elif config.trainer.logger is None:
-            kwargs["logger"] = RunLogger(Path(config.run), self.steps_made)
-        try:
-            trainer = super().instantiate_trainer(callbacks=callbacks, **kwargs)
-        except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
-            raise RunError(str(error)) from None
-        distributed.check_nodes(trainer)
-        trainer.strategy.checkpoint_io = checkpoints.AtomicCheckpointIO()
-        if isinstance(trainer.val_check_interval, int):  # steps, where Lightning counts batches
-            trainer.val_check_interval *= trainer.accumulate_grad_batches
-        return trainer
+    Returns:
+        The options, and after how many steps the run goes on.
+    """
+    trainer, run, name, steps_made = options.trainer, options.run, options.ckpt_path, 0
+    if trainer.precision is None:
+        trainer = replace(trainer, precision=fast_precision(trainer.accelerator))
+    if subcommand == "fit":
+        run = str(checkpoints.run_folder(Path(run), name, held))
+        if run != options.run:
+            rank_zero_only(say)(f"{options.run} holds another run, so this one goes to {run}")
+    else:
+        name = name or "last"
+    path = Path(name) if name else None
+    if name in ("last", "best"):
+        path = Path(run) / checkpoints.CHECKPOINTS / f"{name}.ckpt"
+    if path is not None and (subcommand != "fit" or name != "last" or path.exists()):
+        steps_made = checkpoints.read_step(path)
+    else:
+        path = None  # nothing to resume: the run begins
+    checkpoint = None if path is None else str(path)
+    return replace(options, run=run, trainer=trainer, ckpt_path=checkpoint), steps_made
 
 
-def fast_precision(accelerator: str) -> str:
+def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Trainer:
+    """Return the trainer, with its callbacks and a logger to the run's folder."""
+    distributed.check_environment()
+    settings = asdict(options.trainer)
+    callbacks = [
+        *(distributed.ProcessGroupGuard(), Threads(), SettingsKeeper(options)),
+        *(MusicMonitor(options.monitor), Checkpoints(options.checkpoint.minutes)),
+    ]
+    if settings["enable_progress_bar"] is not False:
+        callbacks.append(StepProgress(refresh_rate=10))
+    if subcommand != "fit" or settings["logger"] is False:
+        settings["logger"] = False  # to validate or test a run leaves its folder alone
+    else:
+        settings["logger"] = RunLogger(Path(options.run), steps_made)
+    if settings["val_check_interval"] is not None:  # steps, where Lightning counts batches
+        settings["val_check_interval"] *= settings["accumulate_grad_batches"]
+    try:
+        trainer = Trainer(
+            **settings,
+            callbacks=callbacks,
+            plugins=[checkpoints.AtomicCheckpointIO()],
+            default_root_dir=options.run,
+            num_sanity_val_steps=0,
+            enable_model_summary=False,
+        )
+    except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
+        raise RunError(str(error)) from None
+    distributed.check_nodes(trainer)
+    return trainer
+
+
+def fast_precision(accelerator: str) -> Precision:
     """Return bf16 where the processor, or the GPU that is to be used, is fast in it; else fp32."""
     if torch.cuda.is_available() and accelerator != "cpu":
         is_fast = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -224,29 +192,27 @@ def fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def run(words: Sequence[str]) -> None:
-    """Train a model or judge it, or fail with one line.
+def make_run(subcommand: str, options: RunOptions) -> None:
+    """Train a model or judge it."""
+    seed_everything(options.seed_everything, workers=True)
+    with ExitStack() as held:  # the run's folder, until the command ends
+        options, steps_made = settled(subcommand, options, held)
+        held.enter_context(disk_errors_name(options.run))  # of what Lightning writes there
+        module = MusicModule(options.model)
+        data = MusicDataModule(options.data, options.model.context_length)
+        trainer = make_trainer(subcommand, options, steps_made)
+        getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
 
-    Args:
-        words: of train.py's command line, a subcommand first.
-    """
+
+def run(subcommand: str, options: RunOptions) -> None:
+    """Train a model or judge it, or fail with one line."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     retain_freed_memory()
     threading.excepthook = on_thread_error
     try:
-        EtudeCLI(
-            MusicModule,
-            MusicDataModule,
-            parser_class=Parser,
-            save_config_callback=SaveRunConfig,
-            save_config_kwargs={"overwrite": True},
-            seed_everything_default=0,
-            auto_configure_optimizers=False,
-            parser_kwargs={"description": "Train a model, or judge it on held-out pieces."},
-            args=list(words),
-        )
+        make_run(subcommand, options)
     except StopError as stop:
         fail(f"{stop}; --ckpt_path last goes on", stop.exit_code)
     except SystemExit as stop:
@@ -256,10 +222,8 @@ def run(words: Sequence[str]) -> None:
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
         print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
         sys.exit(128 + signal.SIGTERM)
-    except (ArgumentTypeError, CorpusError, RunError, MisconfigurationException, OSError) as error:
+    except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
-    except UnicodeDecodeError:  # jsonargparse reads a file as text, and as YAML
-        fail(NO_CONFIG)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and distributed.is_lost_process(error):
             fail("another process of the run is gone; --ckpt_path last goes on")

@@ -16,21 +16,11 @@ from training.checks import RunError
 
 GRACE_SECONDS = 3.0  # in which all processes meet an error that is everybody's
 REPORTS = "etude/reports"  # the counter that processes share
-SHARDING = ("fsdp", "deepspeed", "modelparallel")  # in the names of Lightning's strategies
 NODE_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
 
 
-def check_strategy(strategy: object) -> None:
-    """Refuse strategies that shard matrices, and numbers of nodes that are none, by a RunError.
-
-    The strategy is as it is given to the trainer: a name, or what names a class.
-    """
-    name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", "")
-    if any(word in name.lower() for word in SHARDING):
-        raise RunError(
-            f"trainer.strategy {name} shards matrices, which Muon needs whole: ddp is the "
-            f"strategy for several devices"
-        )
+def check_environment() -> None:
+    """Refuse numbers of nodes that are none, by a RunError."""
     for name in ("MASTER_PORT", "NODE_RANK"):
         if not (value := os.environ.get(name, "0")).isdecimal():
             raise RunError(f"{name} must be a whole number, not {value!r}")

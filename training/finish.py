@@ -46,7 +46,7 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
     style = from_json(Style, content.style_json)
     if style.temperature is not None or not data.some_pieces:
         return content
-    tokens = batches * data.batch_size * data.context_length
+    tokens = batches * data.options.batch_size * data.context_length
     model = Model(content.decoder, data.vocabulary, style)
     sampling = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
     if sampling is None:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tqdm import tqdm
 from common.interface import NOT_SCORED, SideInput
 from data.batches.datamodule import MusicDataModule
 from data.batches.interface import PieceBatch, TrainingBatch
-from model.config import DROPOUTS, SHAPE, Activation, DecoderConfig, Norm, NormPosition, Positions
+from model.config import SHAPE, DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.scoring import Tally, hits_by_kind, tally_pieces
@@ -27,80 +28,23 @@ from training.checks import RunError, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
+from training.options import ModelOptions
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 MOST_WINDOWS = 8  # of a batch that a message lists
 
 
 class MusicModule(LightningModule):
-    """A decoder in training; it is built in `configure_model`, from the data's vocabulary.
-
-    Args:
-        n_layer: number of blocks.
-        n_head: attention heads in each block.
-        n_embd: width of the residual stream; n_head times an even number.
-        context_length: the most tokens that the model sees at once.
-        dropout: share of activations zeroed in training, after the embedding and each sub-layer.
-        side_dropout: share of the side input's blocks zeroed in training, for each token.
-        n_attention: attention sub-layers a block, 1 or 2. The second stands where the 2017 paper
-            looks at its encoder.
-        positions: sinusoidal or learned, added to the embeddings; rotary; or rotary_time, which
-            rotates by place and by musical time.
-        norm: layer or rms.
-        norm_position: pre, before each sub-layer, or post, after each residual sum.
-        activation: relu, gelu or squared_relu, inside the feed-forward layer.
-        qk_norm: whether queries and keys are scaled to a root mean square of 1.
-        bias: whether the feed-forward layer has biases.
-        interval_head: whether a note's logit also depends on its intervals from notes heard.
-        learning_rate: the highest rate of AdamW (embedding, head and gains).
-        muon_learning_rate: the highest rate of Muon (the matrices inside the blocks).
-        weight_decay: decoupled, times the rate; gains have none.
-        warm_up: share of the run in which the rates rise from 0.
-        cool_down: share of the run, at its end, in which the rates fall to 0.
-        teachers: paths of trained models, a model.safetensors each. The targets are then the
-            mean of their probabilities, and not the tokens that follow.
-        begin_with: path of a trained model of this shape, whose weights the run begins with;
-            None: random weights.
-    """
+    """A decoder in training; it is built in `configure_model`, from the data's vocabulary."""
 
     decoder: Decoder
     kind_of: Tensor  # int64 (V,), the kind of each id
     tallies: list[Tally]  # of the pieces scored so far, one for each temperature
     hits: Tensor  # int64 (2, K), of the same pieces, as `hits_by_kind` counts them
 
-    def __init__(
-        self,
-        n_layer: int = 4,
-        n_head: int = 4,
-        n_embd: int = 128,
-        context_length: int = 512,
-        dropout: float = 0.1,
-        side_dropout: float = 0.0,
-        n_attention: int = 1,
-        positions: Positions = "rotary",
-        norm: Norm = "rms",
-        norm_position: NormPosition = "pre",
-        activation: Activation = "squared_relu",
-        qk_norm: bool = True,
-        bias: bool = False,
-        interval_head: bool = True,
-        learning_rate: float = 0.006,
-        muon_learning_rate: float = 0.06,
-        weight_decay: float = 0.1,
-        warm_up: float = 0.02,
-        cool_down: float = 0.7,
-        teachers: list[str] | None = None,
-        begin_with: str | None = None,
-    ) -> None:
+    def __init__(self, options: ModelOptions) -> None:
         super().__init__()
-        self.save_hyperparameters()
-        # A mistake is reported before the data is read.
-        self._config(vocabulary_size=1, side_shape={"side_blocks": (1,)})
-        for name in ("learning_rate", "muon_learning_rate", "weight_decay", "warm_up", "cool_down"):
-            least = 1e-12 if name.endswith("rate") else 0
-            # A rate above 1 would take a weight further than it is large; NaN is in no range.
-            if not least <= self.hparams[name] <= 1:
-                raise RunError(f"model.{name} must be from {least} to 1, not {self.hparams[name]}")
+        self.options = options
         self.seed: int | None = None
         self.teachers: list[Teachers] = []  # one at most; in a list, its weights are not ours
         # Trained on since `clock_start`: for the rates that are logged.
@@ -118,22 +62,22 @@ class MusicModule(LightningModule):
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return step % interval == 0
 
-    def _config(self, vocabulary_size: int, side_shape: dict[str, Any]) -> DecoderConfig:
-        shape = {name: self.hparams[name] for name in (*SHAPE, *DROPOUTS)}
-        try:
-            return DecoderConfig(vocabulary_size, **side_shape, **shape)
-        except ValueError as error:
-            raise RunError(str(error)) from None
-
     def configure_model(self) -> None:
-        """Build the decoder, now that the datamodule knows the vocabulary; only once."""
+        """Build the decoder, now that the datamodule knows the vocabulary; only once.
+
+        A decoder that needs another side input than the data have is refused by a RunError.
+        """
         if hasattr(self, "decoder"):
             return
         vocabulary = self.data.vocabulary
-        self.decoder = Decoder(self._config(vocabulary.size, self.data.side_shape))
+        shape = vars(self.options) | self.data.side_shape | {"vocabulary_size": vocabulary.size}
+        try:
+            self.decoder = Decoder(DecoderConfig.from_settings(shape))
+        except ValueError as error:
+            raise RunError(str(error)) from None
         speed_up(self.decoder)
-        if path := self.hparams["begin_with"]:
-            begin_with(self.decoder, path, self.data)
+        if self.options.begin_with:
+            begin_with(self.decoder, self.options.begin_with, self.data)
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
         self.register_buffer("kind_of", kind_of, persistent=False)
 
@@ -148,8 +92,9 @@ class MusicModule(LightningModule):
         """Keep the run's seed, from which each step's is derived, and read the teachers."""
         if self.seed is None:  # a run that goes on has it from its checkpoint
             self.seed = torch.initial_seed()
-        if paths := self.hparams["teachers"]:
-            teachers = read_teachers(paths, self.data, self.hparams["context_length"])
+        if self.options.teachers:
+            context_length = self.options.context_length
+            teachers = read_teachers(self.options.teachers, self.data, context_length)
             self.teachers = [teachers.to(self.device)]
 
     def on_train_start(self) -> None:
@@ -251,17 +196,17 @@ class MusicModule(LightningModule):
 
         A run that has no end is refused by a RunError.
         """
-        settings, total = self.hparams, self.trainer.max_steps
+        options, total = self.options, self.trainer.max_steps
         if total < 1:
             raise RunError(NO_END)
         optimizer = MuonAdamW(
             self.decoder,
-            settings["learning_rate"],
-            settings["muon_learning_rate"],
-            settings["weight_decay"],
+            options.learning_rate,
+            options.muon_learning_rate,
+            options.weight_decay,
             torch.bfloat16 if "mixed" in str(self.trainer.precision) else torch.float32,
         )
-        shares = settings["warm_up"], settings["cool_down"]
+        shares = options.warm_up, options.cool_down
         schedule = LambdaLR(optimizer, lambda step: trapezoid(step, total, *shares))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -403,7 +348,7 @@ class MusicModule(LightningModule):
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the seed, and the vocabulary and side input that the weights are for.
+        """Add options and seed, and the vocabulary and side input that the weights are for.
 
         Weights that are not finite are refused by a RunError, so the checkpoint before stays.
         """
@@ -412,6 +357,7 @@ class MusicModule(LightningModule):
                 f"step {self.global_step} made {name} no longer finite: the checkpoint before is "
                 f"untouched; train afresh with lower rates"
             )
+        checkpoint["hyper_parameters"] = asdict(self.options)
         checkpoint["seed"] = self.seed
         checkpoint["vocabulary"] = self.data.vocabulary.to_json()
         checkpoint["side_shape"] = self.data.side_shape
@@ -424,11 +370,11 @@ class MusicModule(LightningModule):
         """
         if "vocabulary" not in checkpoint:
             raise RunError("the checkpoint is not one that train.py wrote")
-        saved = checkpoint["hyper_parameters"]
+        saved, ours = checkpoint["hyper_parameters"], asdict(self.options)
         if changed := [
-            f"{name} {saved.get(name)}, not {self.hparams[name]}"
-            for name in (self.hparams if self.trainer.training else SHAPE)
-            if saved.get(name) != self.hparams[name]
+            f"{name} {saved.get(name)}, not {ours[name]}"
+            for name in (ours if self.trainer.training else SHAPE)
+            if saved.get(name) != ours[name]
         ]:
             raise RunError(
                 f"the checkpoint was trained with {', '.join(changed)}: "

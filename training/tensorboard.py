@@ -6,13 +6,12 @@ still seen. A picture and a sound never share a tag: TensorBoard would show only
 
 import copy
 import math
-import re
 import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,8 +46,8 @@ from rendering.audio import render_audio
 from rendering.notation import has_notation, notation_png
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import png_bytes
-from training.checkpoints import is_stopping, public_settings
-from training.checks import RunError
+from training.checkpoints import is_stopping
+from training.options import MonitorOptions
 
 # What a sound font, a full disk, little memory or an odd corpus may raise where samples are shown.
 PASSED_OVER = (
@@ -121,7 +120,7 @@ class RunLogger(TensorBoardLogger):
     @rank_zero_only
     def save(self) -> None:
         """Write what was logged so far."""
-        super().save()
+        self.experiment.flush()  # and no hparams.yaml, as Lightning's would write
         if self._valid is not None:
             self._valid.flush()
 
@@ -150,21 +149,12 @@ class MusicMonitor(Callback):
     statistics; for sequences that are no music, none of these. What cannot be shown, or what there
     is no time for, is reported once in a line. Training goes on to the same weights as if nothing
     were shown.
-
-    Args:
-        times: how many times a run, evenly spaced, the last at the end; 0: never.
-        share: of the run's time that this may take; what was too long is tried again when so much
-            time has been saved.
     """
 
     clock = staticmethod(time.perf_counter)  # seconds
 
-    def __init__(self, times: int = 4, share: float = 0.022) -> None:
-        if times < 0:
-            raise RunError(f"monitor.times must be 0 or more, not {times}")
-        if not 0 <= share <= 1:
-            raise RunError(f"monitor.share must be from 0 to 1, not {share}")
-        self.times, self.share = times, share
+    def __init__(self, options: MonitorOptions) -> None:
+        self.times, self.share = options.times, options.share
         self.latest_step = 0  # at which samples were logged
         self.first_step, self.started = 0, 0.0  # of this process, and when it came to it
         self.taken, self.left = 0.0, 0.0  # seconds that pictures took, and may still take
@@ -184,7 +174,7 @@ class MusicMonitor(Callback):
             log_settings(writer, trainer, pl_module)
         with self._guarded("the configuration", pl_module.device):
             config = (Path(trainer.default_root_dir) / "config.yaml").read_text(encoding="utf-8")
-            writer.add_text("run/settings", f"```\n{own_settings(config)}\n```")
+            writer.add_text("run/settings", f"```\n{config}\n```")
         with self._guarded("the corpus", pl_module.device):
             writer.add_text("run/corpus", f"```\n{corpus.full_report()}\n```")
 
@@ -290,24 +280,11 @@ def _writer(trainer: Trainer) -> SummaryWriter | None:
 # At the beginning of a run
 
 
-def own_settings(config: str) -> str:
-    """Return config.yaml with what is this project's first, and without what Lightning leaves open.
-
-    Of a trainer's settings only those that are set are kept.
-    """
-    parts = [part for part in re.split(r"^(?=[a-z])", config, flags=re.MULTILINE) if part.strip()]
-    order = ("run:", "data:", "model:", "monitor:", "checkpoint:", "seed_everything:")
-    ours = [part for name in order for part in parts if part.startswith(name)]
-    trainer = [part for part in parts if part.startswith("trainer:")]
-    set_there = [line for line in "".join(trainer).splitlines() if not line.endswith(": null")]
-    return "".join([*ours, "\n".join(set_there)])
-
-
-def log_settings(writer: SummaryWriter, trainer: Trainer, pl_module: LightningModule) -> None:
+def log_settings(writer: SummaryWriter, trainer: Trainer, pl_module: Any) -> None:
     """Add the run to the table of runs, with what people vary and its latest validation figures."""
     data = trainer.datamodule  # type: ignore[attr-defined]
     run = {"max_steps": trainer.max_steps, "precision": trainer.precision}
-    settings = public_settings({**data.hparams, **pl_module.hparams, **run})
+    settings = asdict(data.options) | asdict(pl_module.options) | run
     plain = {
         name: value if isinstance(value, bool | int | float) else printable(str(value))
         for name in VARIED

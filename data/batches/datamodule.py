@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +20,13 @@ from data.batches.id_sequences import (
     SequenceBatches,
     SequenceWindows,
     WholeSequences,
-    is_id_file,
     open_id_sequences,
 )
 from data.batches.interface import TrainingBatch
+from data.batches.options import DataOptions
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.batches.written import read_written
-from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from data.score import Score
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT
@@ -40,79 +40,17 @@ Batches = MusicBatches | SequenceBatches
 
 
 class MusicDataModule(LightningDataModule):
-    """Music to train on, or sequences of another kind.
-
-    Args:
-        path: a folder of MIDI files; or "bach" or "folk", the embedded corpora; or a .npy or
-            .jsonl file of other sequences (see data/batches/id_sequences.py).
-        datasets: the folder in which tokenized corpora are kept.
-        context_length: tokens in a training window; the model's own.
-        batch_size: training windows a step and device.
-        transpose: training windows are moved by up to so many semitones, up or down.
-        silence: share of the training windows in which some instruments are silent, but not all.
-        misreading: share of the notes that are moved by a few semitones in training windows.
-        given: share of the training windows in which some notes are given: known in advance.
-        written: a folder of MIDI files that trained models wrote, to be learned from as well.
-        seed: of the choice of training windows.
-        num_workers: processes that prepare training windows; 0 means none beside training.
-        vocabulary_size: how many ids there are in other sequences; music knows by itself.
-        grid: beats, or seconds for performances that keep to none.
-        steps_per_beat: of a grid of beats: how finely a quarter note is divided.
-        instruments: original, family (16 of General MIDI, and drums) or piano.
-        programs: keep only these, 128 for drums.
-        tracks: keep only these, by name, or by number from 1 among the tracks with notes.
-        parts: who plays is a program, or a track with its name.
-        time_signature: such as 4/4, for files whose own is wrong.
+    """Music to train on, or sequences of another kind, in windows of `context_length` tokens.
 
     Raises:
-        CorpusError: a value out of range.
+        CorpusError: no note fits in such a window.
     """
 
-    def __init__(
-        self,
-        path: str = "bach",
-        datasets: str = "datasets",
-        context_length: int = 512,
-        batch_size: int = 8,
-        transpose: int = 6,
-        silence: float = 0.0,
-        misreading: float = 0.0,
-        given: float = 0.0,
-        written: str | None = None,
-        seed: int = 0,
-        num_workers: int = 0,
-        vocabulary_size: int | None = None,
-        grid: Literal["beats", "seconds"] = "beats",
-        steps_per_beat: int = 12,
-        instruments: Literal["original", "family", "piano"] = "original",
-        programs: list[int] | None = None,
-        tracks: list[int | str] | None = None,
-        parts: Literal["program", "track"] = "program",
-        time_signature: str | None = None,
-    ) -> None:
+    def __init__(self, options: DataOptions, context_length: int = 512) -> None:
         super().__init__()
-        for name, value, least in (
-            ("context_length", context_length, LEAST_CONTEXT),
-            ("batch_size", batch_size, 1),
-            ("seed", seed, 0),
-            ("num_workers", num_workers, 0),
-        ):
-            if value < least:
-                raise CorpusError(f"{name} must be {least} or more, not {value}")
-        for name, share in (("silence", silence), ("misreading", misreading), ("given", given)):
-            if not 0 <= share <= 1:
-                raise CorpusError(f"{name} must be from 0 to 1, not {share}")
-        if vocabulary_size is not None and not is_id_file(path):
-            raise CorpusError(f"{path}: vocabulary_size is for .npy and .jsonl files alone")
-        self.save_hyperparameters()
-        if written is not None and is_id_file(path):
-            raise CorpusError(f"{path}: written pieces are learned from beside MIDI files alone")
-        self.vocabulary_size, self.written = vocabulary_size, written
-        self.path, self.datasets = path, datasets
-        self.context_length, self.batch_size = context_length, batch_size
-        self.seed, self.num_workers = seed, num_workers
-        self.silence, self.misreading, self.given = silence, misreading, given
-        self.options = CorpusOptions.from_settings(self.hparams)
+        if context_length < LEAST_CONTEXT:
+            raise CorpusError(f"context_length must be {LEAST_CONTEXT} or more")
+        self.options, self.context_length = options, context_length
         self._source: Batches | None = None
         self.prepare_data_per_node = False  # nodes that share a disk would all build it
 
@@ -133,20 +71,22 @@ class MusicDataModule(LightningDataModule):
         if mine != first:
             raise CorpusError(
                 f"this process found {mine}, the first one {first}: "
-                f"all have to see the same {self.path}"
+                f"all have to see the same {self.options.path}"
             )
 
     def _open(self, progress: bool) -> Batches:
-        if is_id_file(self.path):
-            sequences = open_id_sequences(self.path, self.vocabulary_size or 0, self.options)
+        options = self.options
+        if options.is_ids:
+            sequences = open_id_sequences(options.path, options.vocabulary_size or 0)
             return SequenceBatches(sequences, self.context_length)
-        corpus = open_corpus(self.path, self.datasets, self.options, progress)
-        reach = self.options.transpose
-        shares = self.silence, self.misreading, self.given
-        written = self.written and partial(
-            read_written, self.written, corpus.vocabulary, self.options.kept_instruments
+        corpus = open_corpus(options.path, options.datasets, options.corpus, progress)
+        shares = options.silence, options.misreading, options.given
+        written = options.written and partial(
+            read_written, options.written, corpus.vocabulary, options.kept_instruments
         )
-        return MusicBatches(corpus, self.context_length, reach, *shares, written or None)
+        return MusicBatches(
+            corpus, self.context_length, options.transpose, *shares, written or None
+        )
 
     @property
     def source(self) -> Batches:
@@ -196,7 +136,9 @@ class MusicDataModule(LightningDataModule):
 
     def describe(self, step: int) -> list[str]:
         """Describe each window of a training batch, by its number, in a line for people."""
-        return self.source.training().describe(self.seed, step, self.batch_size, *self.rank)
+        return self.source.training().describe(
+            self.options.seed, step, self.options.batch_size, *self.rank
+        )
 
     def val_dataloader(self) -> WholePieces | WholeSequences:
         """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
@@ -216,7 +158,9 @@ class MusicDataModule(LightningDataModule):
 
     def _whole_pieces(self, split: str, is_sample: bool = False) -> WholePieces | WholeSequences:
         if not self.corpus.piece_count(split):
-            raise CorpusError(f"{self.path}: the {split} split is empty, there is nothing to score")
+            raise CorpusError(
+                f"{self.options.path}: the {split} split is empty, there is nothing to score"
+            )
         return self.source.whole_pieces(split, *self.rank, is_sample)
 
     @property
@@ -233,14 +177,15 @@ class _TrainingBatches:
     source: TrainingWindows | SequenceWindows
 
     def __iter__(self) -> Iterator[TrainingBatch]:
-        data, trainer = self.data, self.data.trainer
-        rank, ranks = data.rank
-        draw = partial(self.source.batch, data.seed, size=data.batch_size, rank=rank, ranks=ranks)
+        options, trainer = self.data.options, self.data.trainer
+        rank, ranks = self.data.rank
+        shape = {"size": options.batch_size, "rank": rank, "ranks": ranks}
+        draw = partial(self.source.batch, options.seed, **shape)
         first = trainer.global_step * trainer.accumulate_grad_batches if trainer else 0
         loader = DataLoader(
             _EndlessBatches(draw, first),
             batch_size=None,
-            num_workers=data.num_workers,
+            num_workers=options.num_workers,
             worker_init_fn=_leave_signals_to_training,
         )
         return iter(loader)

@@ -26,11 +26,10 @@ from data.arrays import offsets
 from data.batches.interface import PieceBatch
 from data.batches.windows import batches_by_tokens, sampled
 from data.corpus.build import random_splits
-from data.corpus.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.options import SPLITS, CorpusError
 from data.corpus.store import MOST_IDS
 from data.style import Style
 
-SUFFIXES = (".npy", ".jsonl")
 MOST_LINE_BYTES = 2**25
 
 
@@ -78,15 +77,8 @@ class IdSequences:
     full_report = summary
 
 
-def is_id_file(path: str | Path) -> bool:
-    """Return whether a path is that of sequences, by the ending of its name."""
-    return Path(path).suffix in SUFFIXES
-
-
-def open_id_sequences(
-    path: str | Path, vocabulary_size: int, options: CorpusOptions
-) -> IdSequences:
-    """Read the sequences in a file as described above; `options` say how they are split.
+def open_id_sequences(path: str | Path, vocabulary_size: int) -> IdSequences:
+    """Read the sequences in a file as described above.
 
     Raises:
         FileNotFoundError: no such file.
@@ -110,7 +102,7 @@ def open_id_sequences(
         hashlib.blake2b(short[begin:end].tobytes(), digest_size=16).digest()
         for begin, end in pairwise(begins.tolist())
     ]
-    members = random_splits(marks, options)
+    members = random_splits(marks)
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
     return IdSequences(str(path), IdVocabulary(vocabulary_size), short, begins, members)

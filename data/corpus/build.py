@@ -38,6 +38,7 @@ from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
 LIMIT_SECONDS = 60.0  # that a file may take to be read
+HELD_OUT = 0.1  # share of the pieces that validate, and of those that test; one at least
 CHUNK_TOKENS = 2**19  # that are brought to the vocabulary together, about
 
 
@@ -130,7 +131,6 @@ class _Reading:
     def __init__(self, source: Source, options: CorpusOptions, grid: Grid) -> None:
         self.source, self.options, self.grid = source, options, grid
         self.splits_given = any(file.split("/")[0] in SPLITS for file in source.files)
-        self.keeps_copies = self.splits_given or not options.deduplicate
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
         self.trials: list[Trial] = []
@@ -175,7 +175,7 @@ class _Reading:
         if first is not piece:
             semitones = piece.lowest_pitch - first.lowest_pitch
             self.copies.append(Copy(piece.name, first.name, semitones))
-            if not self.keeps_copies:
+            if not self.splits_given:
                 return False
         self.pieces.append(piece)
         self.survey.add_changes(piece.grid_changes, piece.unkept_notes)
@@ -205,7 +205,7 @@ class _Reading:
                 for number in work:
                     tied[number] = min(marks[number] for number in work)
             # where all are one work, they are not tied
-            numbers = random_splits(tied, self.options) or random_splits(marks, self.options)
+            numbers = random_splits(tied) or random_splits(marks)
         if not numbers:
             only = f"{folder}: only one piece ({printable(self.pieces[0].name)})"
             raise CorpusError(f"{only}: training needs one, validation another")
@@ -235,7 +235,6 @@ class _Reading:
             name=source.name,
             files=len(source.files) + others,
             splits_given=self.splits_given,
-            copies_kept=self.keeps_copies,
             grid=self.grid,
             vocabulary_size=vocabulary.size,
             splits={split: writer.counts() for split, writer in writers.items()},
@@ -273,7 +272,7 @@ def read_and_encode(
     return FilesRead(pieces, ids.astype(np.uint16), trials, read.left_out)
 
 
-def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict[str, list[int]]:
+def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
     """Return the numbers of each split's pieces, drawn and ordered by what is in them.
 
     Pieces with one fingerprint go to one split: to training, where they are more than twice what
@@ -287,13 +286,11 @@ def random_splits(fingerprints: Sequence[bytes], options: CorpusOptions) -> dict
         return {}
 
     def rank(fingerprint: bytes) -> bytes:
-        return hashlib.blake2b(f"{options.seed} {fingerprint.hex()}".encode()).digest()
+        return hashlib.blake2b(f"0 {fingerprint.hex()}".encode()).digest()
 
     shuffled = sorted(groups, key=rank)
-    test = round(len(fingerprints) * options.test)
-    if options.test > 0 and len(groups) >= 3:
-        test = max(1, test)
-    sizes = {"valid": max(1, round(len(fingerprints) * options.valid)), "test": test}
+    held_out = max(1, round(len(fingerprints) * HELD_OUT))
+    sizes = {"valid": held_out, "test": held_out if len(groups) >= 3 else 0}
     numbers: dict[str, list[int]] = {name: [] for name in SPLITS}
     for name, size in sizes.items():
         least = min(len(groups[mark]) for mark in shuffled)

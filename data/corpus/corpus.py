@@ -108,7 +108,7 @@ class Corpus:
         path = self.folder / "report.json"
         try:
             report = json.loads(path.read_text(encoding="utf-8"))
-            fate = "kept" if report["copies_kept"] else "left out"
+            fate = "kept" if report["splits_given"] else "left out"
             copies, left_out = len(report["copies"]), len(report["left_out"])
         except (OSError, ValueError, KeyError, TypeError):
             raise _damaged(path) from None

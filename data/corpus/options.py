@@ -1,10 +1,10 @@
 """The options of a corpus: how it is built from MIDI files."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from common.options import Options, Positive, Range
 from data.midi.bars import MAX_BAR_BEATS
 from data.midi.instruments import Instruments
 from data.score import SECONDS, Grid
@@ -17,56 +17,36 @@ class CorpusError(ValueError):
 
 
 @dataclass(frozen=True)
-class CorpusOptions:
-    """The options of a corpus.
+class CorpusOptions(Options):
+    """How music is read.
 
     Raises:
         CorpusError: a value out of range.
     """
 
-    grid: Literal["beats", "seconds"] = "beats"  # seconds: for performances that keep to no beat
-    steps_per_beat: int = 12  # of a grid of beats; that of seconds is `SECONDS`
-    instruments: Literal["original", "family", "piano"] = "original"  # see data.midi.instruments
-    programs: tuple[int, ...] | None = None  # to keep; None: all
-    tracks: tuple[int | str, ...] | None = None  # likewise
-    parts: Literal["program", "track"] = "program"  # who plays: programs, or tracks by their names
-    time_signature: str | None = None  # such as 4/4, of files whose own is wrong (data.midi.bars)
-    transpose: int = 6  # semitones, up and down, by which the vocabulary lets every piece move
-    valid: float = 0.1  # share of the pieces that is held out; one at least
-    test: float = 0.1  # likewise
-    seed: int = 0  # another seed, other pieces are held out
-    deduplicate: bool = True  # use one of several copies, in any key; else all, in one split
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the options among the settings of a run, as they are kept with a model.
-
-        Raises:
-            CorpusError: a value out of range.
-        """
-        # a run's seed says which windows it draws, not which pieces are held out
-        names = {field.name for field in fields(cls)} & settings.keys() - {"seed"}
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value := settings[name], list) else value
-            for name in names
-        }
-        return cls(**values)
+    grid: Literal["beats", "seconds"] = "beats"
+    """Beats, or seconds for performances that keep to none."""
+    steps_per_beat: Positive = 12
+    """Of a grid of beats: how finely a quarter note is divided."""
+    instruments: Literal["original", "family", "piano"] = "original"
+    """As they are, or the first of each family of General MIDI's, or all a piano."""
+    programs: tuple[int, ...] | None = None
+    """Keep only these, 128 for drums; null: all."""
+    tracks: tuple[int | str, ...] | None = None
+    """Keep only these, by name, or by number from 1 among the tracks with notes; null: all."""
+    parts: Literal["program", "track"] = "program"
+    """Who plays: a program, or a track with its name."""
+    time_signature: str | None = None
+    """Such as 4/4, for files whose own is wrong."""
+    transpose: Annotated[int, Range(0, 127)] = 6
+    """Training windows are moved by up to so many semitones, up or down."""
 
     def __post_init__(self) -> None:
         try:
+            super().__post_init__()
             self.time_grid, self.kept_instruments  # noqa: B018  # they check their values
-            if self.parts not in ("program", "track"):
-                raise ValueError(f"parts must be program or track, not {self.parts!r}")
-            self.transpose + self.valid + self.test
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise CorpusError(str(error)) from None
-        if not 0 <= self.transpose <= 127:
-            raise CorpusError(f"transpose must be 0 to 127 semitones, not {self.transpose}")
-        if self.valid < 0 or self.test < 0 or not self.valid + self.test < 1:
-            raise CorpusError(
-                f"the shares of valid and test must leave something to train on, "
-                f"not be {self.valid} and {self.test}"
-            )
 
     @property
     def time_grid(self) -> Grid:

@@ -49,7 +49,6 @@ class CorpusReport:
     name: str
     files: int  # MIDI files that there were
     splits_given: bool  # whether folders said which piece is in which split
-    copies_kept: bool
     grid: Grid
     vocabulary_size: int
     splits: dict[str, SplitCounts]
@@ -163,7 +162,7 @@ def _copies_lines(report: CorpusReport) -> list[str]:
         return ["Copies: none"]
     exact = sum(not copy.semitones for copy in copies)
     fate = "kept where they are" if report.splits_given else "kept on one side of the split"
-    fate = fate if report.copies_kept else "left out"
+    fate = fate if report.splits_given else "left out"
     head = f"Copies: {len(copies):,}, {fate}; {exact:,} exact, {len(copies) - exact:,} transposed"
     lines = [
         f"  {printable(copy.file)} is {printable(copy.of)}"

@@ -197,7 +197,7 @@ def test_too_long_a_sequence_says_so():
         ({"activation": "tanh"}, "activation must be one of relu, gelu, squared_relu"),
         ({"n_attention": 3}, "n_attention must be one of 1, 2, not 3"),
         ({"n_attention": True}, "n_attention must be one of 1, 2, not True"),
-        ({"qk_norm": 1}, "qk_norm must be one of False, True, not 1"),
+        ({"qk_norm": 1}, "qk_norm must be true or false, not 1"),
     ],
 )
 def test_impossible_configs_are_refused_by_name(changes, words):

@@ -1,45 +1,27 @@
-"""The options of train.py before torch is imported: what is refused, and that nothing else is."""
+"""The options of train.py, read before torch is imported: what is taken, and what is refused."""
 
-import argparse
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import yaml
+from lightning.pytorch import Trainer
 
 import train
+from common.options import hints_of
 from tests.test_docs import PYTHON, all_commands
 from training import arguments
-from training.command import EtudeCLI, MusicDataModule, MusicModule, Parser
+from training.options import RunOptions, TrainerOptions
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
 SMOKE = str(ROOT / "configs" / "smoke.yaml")
-
-
-@pytest.fixture(scope="module")
-def full_parsers():
-    """LightningCLI's own parser of each subcommand."""
-    parsers = {}
-
-    class Unparsed(EtudeCLI):
-        def parse_arguments(self, parser, args):
-            actions = parser._actions
-            (found,) = (a for a in actions if isinstance(a, argparse._SubParsersAction))
-            parsers.update(found.choices)
-            raise SystemExit
-
-    with pytest.raises(SystemExit):
-        Unparsed(
-            *(MusicModule, MusicDataModule),
-            parser_class=Parser,
-            seed_everything_default=0,
-            auto_configure_optimizers=False,
-        )
-    return parsers
 
 
 @pytest.fixture(autouse=True)
@@ -47,11 +29,9 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     for name, text in {
-        "model.yaml": "n_layer: 3\n",
-        "nested.yaml": "model: model.yaml\ntrainer: {profiler: simple}\n",
+        "class.yaml": "model: {class_path: os.abort}\n",
         "callback.yaml": "trainer: {callbacks: [{class_path: LambdaCallback, init_args: {setup: "
         "os.abort}}]}\n",
-        "named.yaml": "trainer: {callbacks: LambdaCallback}\n",
         "dotted.yaml": "trainer.strategy.class_path: os.abort\n",
         "laughs.yaml": "a0: &a0 x\n"
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
@@ -72,7 +52,7 @@ def refusal(capsys, *words):
     """The one line on stderr with which a command line is refused, or None."""
     code = 0
     try:
-        arguments.check(words)
+        arguments.read(words)
     except SystemExit as stop:
         code = stop.code
     lines = capsys.readouterr().err.splitlines()
@@ -81,66 +61,55 @@ def refusal(capsys, *words):
     return lines[0] if lines else None
 
 
-@pytest.mark.parametrize("subcommand", arguments.SUBCOMMANDS)
-def test_the_options_and_their_defaults_are_those_of_the_full_parser(full_parsers, subcommand):
-    full, ours = full_parsers[subcommand], arguments._parser(subcommand)
-    options = {name for name in full._option_string_actions if not name.endswith(".help")}
-    options -= {"--print_shtab"}  # there where shtab is installed, and of no use for a run
-    assert (
-        {*ours._option_string_actions} - {"--print_shtab"}
-        == options
-        >= {*re.findall(r"--[\w.]+", train.__doc__)}
-    )
-    defaults, quiet = full.get_defaults(), EtudeCLI.QUIET
-    assert {**vars(ours.get_defaults().as_flat()), **quiet} == vars(defaults.as_flat())
+def test_the_options_of_the_trainer_are_those_of_lightnings():
+    theirs = inspect.signature(Trainer).parameters
+    for name, default in vars(TrainerOptions()).items():
+        assert theirs[name].default == default, name
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--model.n_layer=3 --model.dropout 1 --model.learning_rate 1e-3 --model.bias yes",
-        "--model.teachers+=a.safetensors --model.teachers+ b --model.begin_with null",
-        "--model '{\"n_layer\": 3}' --checkpoint {} --monitor '{\"times\": 0}'",
-        "--model model.yaml --data.programs [0,24] --data.tracks '[A, 1]'",
-        "--trainer.accelerator cpu --trainer.devices 2 --trainer.devices+ 3 --trainer.strategy ddp",
-        "--trainer.precision 16 --trainer.deterministic warn --trainer.profiler simple",
-        "--trainer.limit_val_batches 0.5 --trainer.val_check_interval 3 --trainer.max_time 0:01",
-        "--trainer.max_time '{\"hours\": 1}' --trainer.check_val_every_n_epoch null",
-        "--trainer.logger false --trainer.accumulate_grad_batches 2 --trainer.devices auto",
-        "--config nested.yaml -c nested.yaml --trainer.max_steps=5",
-        '--config \'{"model": {"n_layer": 3}}\' --seed_everything true --ckpt_path last',
-        "--run 5 --data.path ~ --ckpt_path= --trainer.default_root_dir=",
-    ],
-)
-def test_what_the_full_parser_takes_is_not_refused(full_parsers, capsys, line):
-    words = ["--config", SMOKE, *shlex.split(line)]
-    full_parsers["fit"].parse_args(words)
-    assert refusal(capsys, "fit", *words) is None
+def test_words_and_files_are_read_in_their_order():
+    Path("a.yaml").write_text("model: {n_layer: 3, learning_rate: 1e-3}\ndata.tracks: [A, 1]\n")
+    line = "--model.n_layer 2 --model.n_head=1 --config a.yaml --config b.yaml --data.path ~"
+    line += " --run 5 --trainer.devices [0,1] --trainer.precision 16 --model.teachers '[a, b]'"
+    Path("b.yaml").write_text("trainer: {max_steps: 7}\nmodel: {n_embd: 32}\n")
+    subcommand, options = arguments.read(["fit", *shlex.split(line)])
+    assert (subcommand, options.trainer.max_steps) == ("fit", 7)
+    assert (options.model.n_layer, options.model.n_head, options.model.n_embd) == (3, 1, 32)
+    assert (options.model.learning_rate, options.model.teachers) == (0.001, ("a", "b"))
+    assert (options.data.path, options.data.tracks) == (str(Path.home()), ("A", 1))
+    assert (options.run, options.trainer.devices) == ("5", (0, 1))
+    assert str(options.trainer.precision) == "16"
 
 
-@pytest.mark.parametrize("option", ["n_layer", "dropout", "bias", "norm", "teachers"])
-def test_a_value_is_refused_only_where_the_full_parser_refuses_it(full_parsers, capsys, option):
-    values = ("3", "-1", "1.0", "1e3", "true", "null", "x", "[1]", "{}", "", "1_0", "rms", "nan")
-    refused = 0
-    for value in values:
-        words = ["--config", SMOKE, f"--model.{option}={value}"]
-        if refusal(capsys, "fit", *words):
-            refused += 1
-            with pytest.raises(SystemExit):
-                full_parsers["fit"].parse_args(words)
-            capsys.readouterr()  # the same in other words
-    assert refused
+def test_what_is_written_of_a_run_is_read_as_the_same_options():
+    line = "--data.programs [0,24] --trainer.max_time 00:00:01:00 --run é --model.teachers [x]"
+    _, options = arguments.read(["fit", "--config", SMOKE, *line.split()])
+    assert options != RunOptions()
+    Path("config.yaml").write_text(yaml.safe_dump(asdict(options), allow_unicode=True), "utf-8")
+    assert arguments.read(["fit", "--config", "config.yaml"]) == ("fit", options)
+
+
+def test_every_option_has_its_comment(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        arguments.read(["fit", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    kinds = {"": RunOptions, **arguments._groups()}
+    names = {f"{group}.{name}".strip(".") for group in kinds for name in hints_of(kinds[group])}
+    assert len(names) > 60
+    for name in names - kinds.keys():
+        assert re.search(rf"--{name} \S+ [A-Z]", said), name
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("tset", "unrecognized arguments: tset; is test meant?"),
+        ("train", "fit, validate and test are the subcommands"),
         ("--rnu x", "--rnu x; is --run meant?"),
         ("--model.n_layers 4", "--model.n_layers 4; is --model.n_layer meant?"),
+        ("--max_steps 4", "is --trainer.max_steps meant?"),
         ("--trainer.max_step=5", "is --trainer.max_steps meant?"),  # not cut short
         ("--data.pth x", "is --data.path meant?"),
-        ("--monitor.tims 3", "is --monitor.times meant?"),
         ("--checkpoint.minuets 3", "is --checkpoint.minutes meant?"),
         ("--modle.n_layer 4", "is --model.n_layer meant?"),
         ("--config none.yaml", "none.yaml'"),
@@ -149,30 +118,49 @@ def test_a_value_is_refused_only_where_the_full_parser_refuses_it(full_parsers, 
         ("--config wrong.yaml", "setting: model.n_layers; is --model.n_layer meant?"),
         ("--config misspelt.yaml", "setting: modle.n_layer; is --model.n_layer meant?"),
         ("--config broken.yaml", "line 1, column 8"),
-        ("--config number.yaml", "--run: Expected a str. Got value: 5"),
-        ("--config noise.bin", "--config takes a .yaml"),
+        ("--config number.yaml", "--run must be text, not 5"),
+        ("--config noise.bin", "--config takes a .yaml, --ckpt_path a checkpoint"),
         ("--model.n_layer --run x", "argument --model.n_layer: expected one argument"),
-        ("--model.n_layer four", "--model.n_layer: Expected a int. Got value: four"),
-        ("--model.norm batch", "--model.norm: Expected a ['layer', 'rms']. Got value: batch"),
-        ("--config callback.yaml", "no class is taken from a configuration"),
-        ("--config named.yaml", "setting: trainer.callbacks"),
-        ("--config dotted.yaml", "no class is taken from a configuration"),
+        ("--model.n_layer four", "--model.n_layer must be a whole number from 1 to 1,048,576"),
+        ("--model.norm batch", "--model.norm must be one of layer, rms, not batch"),
+        ("--config class.yaml", "setting: model.class_path"),
+        ("--config callback.yaml", "setting: trainer.callbacks"),
+        ("--config dotted.yaml", "os.abort"),
         ("--trainer.callbacks+=LambdaCallback", "unrecognized arguments: --trainer.callbacks+"),
-        ("--trainer.profiler.class_path=os.abort", "--trainer.profiler: "),
-        ('--trainer \'{"plugins": "x"}\'', "trainer.plugins"),
+        ("--trainer.profiler.class_path=os.abort", "--trainer.profiler must be one of simple"),
+        ('--trainer \'{"plugins": "x"}\'', "unrecognized arguments: --trainer"),
         ("--config laughs.yaml", "no aliases"),
         ("--config deep.yaml", "no long chains of lists"),
-        ("--config list.yaml --data.tracks+=1", "another form than that of configs/"),
-        ("--config itself.yaml", "another form than that of configs/"),
+        ("--config list.yaml", "data is no group of settings"),
+        ("--config itself.yaml", "another form than those in configs/"),
         ("--config huge.yaml", "a value that cannot be read"),
-        ("--seed_everything -5", "--seed_everything -5: must be from 0 to 2^32 - 1"),
-        ("--trainer.val_check_interval 0", "--trainer.val_check_interval 0: must be above 0"),
-        ("--trainer.accumulate_grad_batches 0", "must be above 0"),
-        ("--trainer.devices 99999", "--trainer.devices 99999: must be from 1 to "),
-        ("--trainer.max_steps -1", "the run has no end"),
+        (
+            "--seed_everything -5",
+            "must be a whole number from 0 to 4,294,967,295",
+        ),
+        ("--trainer.val_check_interval 0", "--trainer.val_check_interval must be a whole number"),
+        ("--trainer.accumulate_grad_batches 0", "from 1 up, not 0"),
+        ("--trainer.devices 99999", "--trainer.devices must be from 1 to "),
+        ("--trainer.devices 0", "--trainer.devices must be from 1 to "),
+        ("--trainer.precision fast", "bf16-mixed"),
+        ("--trainer.max_time 5", "--trainer.max_time must be such as 00:12:00:00, not '5'"),
+        ("--trainer.strategy deepspeed_stage_2", "ddp is the strategy for several devices"),
+        ("--trainer.strategy x.FSDPStrategy", "shards matrices, which Muon needs whole"),
+        ("--trainer.max_steps -1", "the run has no end: give --config FILE.yaml"),
+        ("--model.learning_rate .nan", "--model.learning_rate must be a number from 1e-12 to 1"),
+        ("--model.muon_learning_rate 1e9", "--model.muon_learning_rate must be a number"),
+        ("--model.cool_down 7", "--model.cool_down must be a number from 0 to 1, not 7.0"),
+        ("--model.n_embd 33", "--model.n_embd must be n_head times an even number"),
+        ("--data.batch_size 0", "--data.batch_size must be"),
+        ("--data.time_signature 4/3", "a time signature must be such as 4/4"),
+        ("--monitor.times -1", "--monitor.times must be a whole number from 0 up, not -1"),
+        ("--monitor.share 2", "--monitor.share must be a number from 0 to 1, not 2.0"),
+        ("--checkpoint.minutes -1", "--checkpoint.minutes must be a number from 0 up"),
+        ("--run ''", "--run needs the name of a folder"),
+        ("--run caf\udce9", "--run caf\\xe9: TensorBoard needs a name in UTF-8"),
         ("--run noise.bin", "noise.bin is not a folder"),
         ("--data.path nowhere", "nowhere: no such folder"),
-        ("--data.path noise", "noise: no such folder"),
+        ("--data.path nowhere.npy --data.vocabulary_size 5", "nowhere.npy: no such file"),
     ],
 )
 def test_a_mistake_is_told_with_what_may_be_meant(capsys, line, words):
@@ -180,15 +168,21 @@ def test_a_mistake_is_told_with_what_may_be_meant(capsys, line, words):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.name)
-def test_every_shipped_config_passes(capsys, monkeypatch, config):
+def test_every_shipped_config_is_read(capsys, monkeypatch, config):
     monkeypatch.setattr(arguments, "check_folder", lambda _: None)  # of which not all are here
     assert refusal(capsys, "fit", "--config", str(config)) is None
+    with pytest.raises(SystemExit, match="0"):
+        arguments.read(["fit", "--config", str(config), "--print_config"])
+    printed = capsys.readouterr().out
+    for line in config.read_text().splitlines():
+        assert line.split("#")[0].strip() in printed
 
 
-def test_every_command_of_the_pages_passes(capsys):
+def test_every_command_of_the_pages_is_read(capsys):
     Path("configs").symlink_to(ROOT / "configs")
     for folder in ("my_midi_files", "datasets/written"):
         Path(folder).mkdir(parents=True)
+    Path("steps.jsonl").touch()
     lines = [param.values[0] for param in all_commands() if "train.py" in param.values[0]]
     assert len(lines) > 10
     for line in lines:
@@ -196,38 +190,25 @@ def test_every_command_of_the_pages_passes(capsys):
         assert refusal(capsys, *shlex.split(found[1])) is None, line
 
 
-def test_what_can_be_read_only_once_is_left_to_the_full_parser(capsys):
-    os.mkfifo("pipe")  # to open it would wait for a writer
-    assert refusal(capsys, "fit", "--config=pipe", "--no-such-option") is None
-    assert refusal(capsys, "fit", "--config", "memory://a/b.yaml") is None
-
-
 def test_one_process_of_a_machine_tells_why(capsys, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(SystemExit, match="2"):
-        arguments.check(["fit", "--no-such-option"])
+        arguments.read(["fit", "--no-such-option"])
     assert capsys.readouterr().err == ""
 
 
 def test_help_and_mistakes_wait_for_no_large_library():
-    lines = (
-        "--help",
-        "",
-        "tset",
-        "--model.n_layers 4",
-        "--config none.yaml",
-        "--config wrong.yaml",
-    )
+    lines = ("--help", "fit --help", "", "--model.n_layers 4", "--config none.yaml")
     code = (
         "import sys, train\n"
         f"for line in {lines!r}:\n"
         "    try: train.main(line.split())\n"
         "    except SystemExit as stop: print(stop.code)\n"
-        "print(sorted({'torch', 'lightning', 'numpy'} & {*sys.modules}))"
+        "print(sorted({'torch', 'lightning', 'numba'} & {*sys.modules}))"
     )
     words = [sys.executable, "-c", code]
     here = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, env=here, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("\n2\n2\n2\n2\n2\n[]\n")
+    assert done.stdout.endswith("\n0\n2\n2\n2\n[]\n")
     assert train.__doc__.strip() in done.stdout
-    assert len(done.stderr.splitlines()) == 5
+    assert len(done.stderr.splitlines()) == 3

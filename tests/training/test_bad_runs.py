@@ -12,6 +12,7 @@ import torch
 
 import train
 from data.batches.datamodule import MusicDataModule
+from data.batches.options import DataOptions
 from data.tokens.vocabulary import Kind
 from tests.folders import write_tunes
 from tests.processes import run_apart
@@ -48,34 +49,6 @@ def error_line(capsys, *options):
     return line
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("learning_rate", 0.0),
-        ("learning_rate", -0.001),
-        ("learning_rate", math.nan),
-        ("learning_rate", math.inf),
-        ("learning_rate", 60.0),
-        ("muon_learning_rate", 0.0),
-        ("muon_learning_rate", 1e9),
-        ("weight_decay", -1.0),
-        ("warm_up", math.nan),
-        ("cool_down", 7.0),
-    ],
-)
-def test_a_rate_out_of_range_is_refused(name, value):
-    with pytest.raises(checks.RunError, match=rf"^model\.{name} must be from .* not {value}$"):
-        MusicModule(**{name: value})
-
-
-@pytest.mark.parametrize(("name", "value"), [("learning_rate", ".nan"), ("cool_down", "7")])
-def test_a_rate_out_of_range_is_refused_in_one_line(folder, capsys, name, value):
-    line = error_line(capsys, f"--model.{name}", value)
-    assert f"model.{name} must be from" in line
-    assert str(float(value.strip("."))) in line
-    assert not Path("run").exists()
-
-
 @pytest.mark.parametrize("each", [1, 2])
 def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
     folder, capsys, monkeypatch, each
@@ -105,7 +78,7 @@ def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
 
 
 def test_a_window_is_described_by_where_its_tokens_stand(folder):
-    data = MusicDataModule("tunes", context_length=64, batch_size=4, transpose=0)
+    data = MusicDataModule(DataOptions(path="tunes", batch_size=4, transpose=0), context_length=64)
     data.prepare_data()
     data.setup()
     split, kind_of = data.corpus.split("train"), data.vocabulary.kind_of
@@ -129,7 +102,9 @@ def test_a_window_of_a_sequence_is_described_by_where_its_ids_stand(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     rows = np.arange(600).reshape(20, 30)  # every id once, so that it tells its place
     np.save("rows.npy", rows)
-    data = MusicDataModule("rows.npy", context_length=8, batch_size=4, vocabulary_size=600)
+    data = MusicDataModule(
+        DataOptions(path="rows.npy", batch_size=4, vocabulary_size=600), context_length=8
+    )
     data.setup()
     for step, batch in enumerate(itertools.islice(data.train_dataloader(), 5)):
         places = [

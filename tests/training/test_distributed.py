@@ -223,24 +223,3 @@ def test_the_variables_of_nodes_are_numbers(tmp_path, monkeypatch, capsys, name)
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{name} must be a whole number, not '295oo'" in line
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fsdp",
-        "deepspeed",
-        "deepspeed_stage_2",
-        "fsdp_cpu_offload",
-        "lightning.pytorch.strategies.FSDPStrategy",
-        "lightning.pytorch.strategies.ModelParallelStrategy",
-    ],
-)
-def test_strategies_that_shard_are_refused(tmp_path, monkeypatch, capsys, name):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, (*UNREAD, "--trainer.strategy", name))))
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert all(word in line for word in (name, "Muon", "ddp"))
-    assert not list(tmp_path.iterdir())

@@ -21,6 +21,7 @@ from model.scoring import score_tokens, token_nats
 from tests.tensors import last_half, side_input
 from training.checks import RunError
 from training.module import TEMPERATURES, MusicModule
+from training.options import ModelOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")
 
@@ -99,7 +100,7 @@ class Toy(LightningDataModule):
 
 def module(**changes: float) -> MusicModule:
     small = {"n_layer": 1, "n_head": 2, "n_embd": 8, "context_length": C, "dropout": 0.2}
-    return MusicModule(**(small | changes))
+    return MusicModule(ModelOptions(**(small | changes)))
 
 
 def trainer(path, max_steps: int, **options: object) -> Trainer:
@@ -214,7 +215,7 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
             self.trainer.should_stop = self.global_step == 7
 
     seed_everything(7)
-    first = Stop(**whole.hparams)
+    first = Stop(whole.options)
     half = trainer(tmp_path, 12)
     half.fit(first, datamodule=Toy())
     assert half.global_step == 7
@@ -276,7 +277,7 @@ def test_a_side_input_is_learned_where_the_data_have_one(tmp_path):
             super().on_train_start()
             seen.append(self.decoder.side.weight.detach().clone())
 
-    fresh = Keep(**student.hparams)
+    fresh = Keep(student.options)
     trainer(tmp_path, 3).fit(fresh, datamodule=data)
     is_learned = (fresh.decoder.side.weight.detach() != seen[0]).any(dim=0)
     assert is_learned.tolist() == [True, True, False]
@@ -323,7 +324,8 @@ class TooSure(MusicModule):
 
 def test_validation_finds_the_temperature_that_is_used_outside_of_training(run, tmp_path):
     small = {"n_layer": 1, "n_head": 2, "n_embd": 8, "context_length": C, "dropout": 0.0}
-    student, data = TooSure(**small, learning_rate=1e-9, muon_learning_rate=1e-9), Toy()
+    options = ModelOptions(**small, learning_rate=1e-9, muon_learning_rate=1e-9)
+    student, data = TooSure(options), Toy()
     object.__setattr__(student, "teacher", run[0])  # no part of the student
     seed_everything(0)
     logger = CSVLogger(tmp_path, name="", version="")

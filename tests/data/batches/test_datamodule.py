@@ -1,6 +1,7 @@
 """Windows and whole pieces: what a model reads, and in which order."""
 
 import itertools
+from dataclasses import replace
 from operator import itemgetter
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ from lightning.pytorch import LightningModule, Trainer
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
+from data.batches.options import DataOptions
 from data.batches.windows import (
     EVALUATION_TOKENS,
     SAMPLE_TOKENS,
@@ -256,9 +258,8 @@ def test_masks_side_by_side_are_those_one_by_one():
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     path = write_tunes(folder / "tunes", 12)
-    made = MusicDataModule(
-        path=str(path), datasets=str(folder / "out"), context_length=32, batch_size=4, seed=1
-    )
+    options = DataOptions(path=str(path), datasets=str(folder / "out"), batch_size=4, seed=1)
+    made = MusicDataModule(options, context_length=32)
     made.prepare_data()
     made.setup()
     return made
@@ -295,7 +296,7 @@ def test_training_batches_go_on_where_training_is(data, monkeypatch):
 
 def test_workers_change_nothing(data, monkeypatch):
     batches = first_batches(data, 5)
-    monkeypatch.setattr(data, "num_workers", 2)
+    monkeypatch.setattr(data, "options", replace(data.options, num_workers=2))
     assert torch.equal(torch.stack(first_batches(data, 5)), torch.stack(batches))
 
 
@@ -335,17 +336,17 @@ def test_a_trainer_meets_every_batch_once_over_epochs_and_a_resumed_run(data, tm
     wanted = first_batches(data, 6)
     whole = Recorder()
     first = trainer(max_steps=4)
-    first.fit(whole, datamodule=MusicDataModule(**data.hparams))
+    first.fit(whole, datamodule=MusicDataModule(data.options, data.context_length))
     assert torch.equal(torch.stack(whole.seen), torch.stack(wanted[:4]))
     first.save_checkpoint(tmp_path / "last.ckpt")
-    valid = MusicDataModule(**data.hparams)
+    valid = MusicDataModule(data.options, data.context_length)
     valid.setup()
     split = valid.corpus.split("valid")
     assert whole.scored[-len(split) :] == [split.piece(i).tolist() for i in range(len(split))]
     resumed = Recorder()
     trainer(max_steps=6).fit(
         resumed,
-        datamodule=MusicDataModule(**data.hparams),
+        datamodule=MusicDataModule(data.options, data.context_length),
         ckpt_path=tmp_path / "last.ckpt",
         weights_only=True,
     )
@@ -409,7 +410,10 @@ def test_ranks_score_each_piece_once(data, monkeypatch):
 
 def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
     path = write_tunes(tmp_path / "tunes", 2)
-    data = MusicDataModule(path=str(path), datasets=str(tmp_path / "out"))
+    options = DataOptions(path=str(path), datasets=str(tmp_path / "out"))
+    with pytest.raises(CorpusError, match="context_length"):
+        MusicDataModule(options, context_length=4)
+    data = MusicDataModule(options)
     with pytest.raises(RuntimeError, match="not set up"):
         _ = data.vocabulary
     data.setup()
@@ -417,11 +421,10 @@ def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
         data.test_dataloader()
     for wrong in (
         {"batch_size": 0},
-        {"context_length": 4},
         {"seed": -1},
         {"transpose": -1},
         {"silence": 1.5},
         {"misreading": -0.1},
     ):
         with pytest.raises(CorpusError, match=next(iter(wrong))):
-            MusicDataModule(**wrong)
+            DataOptions(**wrong)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.batches.id_sequences import SequenceBatches, SequenceWindows, open_id_sequences
-from data.corpus.corpus import SPLITS, CorpusError, CorpusOptions
+from data.batches.options import DataOptions
+from data.corpus.corpus import SPLITS, CorpusError
 
 SIZE = 50
 CONTEXT = 8
@@ -29,12 +30,12 @@ def write_jsonl(path, rows):
 
 @pytest.fixture
 def stream(tmp_path):
-    return open_id_sequences(write_jsonl(tmp_path / "s.jsonl", sequences()), SIZE, CorpusOptions())
+    return open_id_sequences(write_jsonl(tmp_path / "s.jsonl", sequences()), SIZE)
 
 
 def test_every_sequence_is_in_one_split_and_equal_ones_in_the_same(tmp_path):
     rows = sequences() + sequences()[:15]
-    stream = open_id_sequences(write_jsonl(tmp_path / "s.jsonl", rows), SIZE, CorpusOptions())
+    stream = open_id_sequences(write_jsonl(tmp_path / "s.jsonl", rows), SIZE)
     dealt = {
         split: [stream.sequence(number).tolist() for number in stream.members[split]]
         for split in SPLITS
@@ -51,14 +52,14 @@ def test_a_sparse_file_is_not_read_to_its_end(tmp_path):
     with path.open("r+b") as file:
         file.truncate(2**40)  # of which all that is written is three lines
     with pytest.raises(CorpusError, match=r"s\.jsonl, line 4: longer than 32 MiB, not read"):
-        open_id_sequences(path, SIZE, CorpusOptions())
+        open_id_sequences(path, SIZE)
 
 
 def test_an_array_is_read_as_its_rows(tmp_path):
     array = np.random.default_rng(0).integers(0, SIZE, size=(12, 9)).astype(np.uint8)
     np.save(tmp_path / "s.npy", array)
     rows = write_jsonl(tmp_path / "s.jsonl", array.tolist())
-    one, other = (open_id_sequences(p, SIZE, CorpusOptions()) for p in (tmp_path / "s.npy", rows))
+    one, other = (open_id_sequences(p, SIZE) for p in (tmp_path / "s.npy", rows))
     assert one.members == other.members
     np.testing.assert_array_equal(one.ids, other.ids)
 
@@ -66,7 +67,7 @@ def test_an_array_is_read_as_its_rows(tmp_path):
 @given(step=st.integers(0, 2**40), size=st.integers(1, 9))
 def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
-    stream = open_id_sequences(write_jsonl(path, sequences()), SIZE, CorpusOptions())
+    stream = open_id_sequences(write_jsonl(path, sequences()), SIZE)
     ids, targets, side = SequenceWindows(stream, CONTEXT).batch(0, step, size)
     assert side is None
     train = [stream.sequence(number).tolist() for number in stream.members["train"]]
@@ -98,7 +99,7 @@ def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
 
 def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     path = write_jsonl(tmp_path / "s.jsonl", sequences())
-    data = MusicDataModule(path=str(path), vocabulary_size=SIZE)
+    data = MusicDataModule(DataOptions(path=str(path), vocabulary_size=SIZE))
     data.prepare_data()
     data.setup()
     (batch,) = data.val_dataloader()
@@ -147,7 +148,7 @@ def test_a_mistake_is_one_line(tmp_path, name, content, size, words):
     elif content is not None:
         np.save(path, content)
     with pytest.raises((CorpusError, FileNotFoundError)) as caught:
-        MusicDataModule(path=str(path), vocabulary_size=size).prepare_data()
+        MusicDataModule(DataOptions(path=str(path), vocabulary_size=size)).prepare_data()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -164,4 +165,4 @@ def test_a_header_that_lies_is_one_line(tmp_path, header):
     content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(80)
     (tmp_path / "s.npy").write_bytes(content)
     with pytest.raises(CorpusError, match=r"not a whole \.npy file"):
-        MusicDataModule(path=str(tmp_path / "s.npy"), vocabulary_size=5).prepare_data()
+        MusicDataModule(DataOptions(path=str(tmp_path / "s.npy"), vocabulary_size=5)).prepare_data()

@@ -8,6 +8,7 @@ import pytest
 import train
 from benchmarks import written as benchmark
 from data.batches.datamodule import MusicDataModule
+from data.batches.options import DataOptions
 from data.corpus.corpus import CorpusError
 from data.corpus.options import CorpusOptions
 from data.midi.io import read_midi, write_midi
@@ -28,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def opened(**settings):
-    data = MusicDataModule("tunes", context_length=64, batch_size=8, **settings)
+    data = MusicDataModule(DataOptions(path="tunes", batch_size=8, **settings), context_length=64)
     data.setup()
     return data
 
@@ -81,7 +82,7 @@ def test_a_folder_that_is_not_there_is_refused_before_anything(capsys, folder):
         (line,) = capsys.readouterr().err.splitlines()
         assert f"{option}: {word}" in line
     with pytest.raises(CorpusError, match=r"x\.npy: written pieces"):
-        MusicDataModule("x.npy", vocabulary_size=5, written="more")
+        DataOptions(path="x.npy", vocabulary_size=5, written="more")
 
 
 def test_a_model_writes_pieces_like_those_that_it_learned(folder, monkeypatch, capsys):

@@ -14,7 +14,7 @@ from common import files
 from data.corpus import build as build_module
 from data.corpus import store, worker_pool
 from data.corpus.build import random_splits
-from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from tests.folders import write_tunes
 
 ROOT = Path(__file__).parents[3]
@@ -218,7 +218,7 @@ def test_pieces_with_one_fingerprint_go_to_one_split():
     rng = np.random.default_rng(0)
     for count in range(2, 40):
         marks = [bytes([mark]) * 16 for mark in rng.integers(0, max(2, count // 2), size=count)]
-        members = random_splits(marks, CorpusOptions())
+        members = random_splits(marks)
         if len(set(marks)) == 1:
             assert members == {}
             continue

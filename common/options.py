@@ -1,0 +1,92 @@
+"""Options said once: frozen dataclasses whose annotations say what each field takes, and check it.
+
+Under each field stands what it means, as help shows it. Nothing large is imported here or where
+options stand, so that a mistake is told at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+LARGEST = 2**31 - 1  # of what is counted
+
+_KINDS: dict[Any, str] = {
+    **{int: "a whole number", float: "a number", str: "text"},
+    **{bool: "true or false", NoneType: "null"},
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the most that a number may be; it stands in an `Annotated` type."""
+
+    least: float
+    most: float = LARGEST
+
+    def __repr__(self) -> str:
+        return f"from {self.least:,} " + ("up" if self.most == LARGEST else f"to {self.most:,}")
+
+
+Share = Annotated[float, Range(0, 1)]
+Count = Annotated[int, Range(0)]
+Positive = Annotated[int, Range(1)]
+
+
+@dataclass(frozen=True)
+class Options:
+    """A base of frozen dataclasses; it checks their fields by the annotations.
+
+    Raises:
+        ValueError: a field has a value that it does not take; the message is one line.
+    """
+
+    def __post_init__(self) -> None:
+        for name, hint in hints_of(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, list):  # JSON and YAML have no tuples
+                value = tuple(value)
+                object.__setattr__(self, name, value)
+            if not _takes(hint, value):
+                raise ValueError(f"{name} must be {described(hint)}, not {value!r}")
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the options that are among some settings.
+
+        Raises:
+            ValueError: a field has a value that it does not take.
+        """
+        names = {field.name for field in fields(cls)} & settings.keys()
+        return cls(**{name: settings[name] for name in names})
+
+
+def hints_of(options: type[Options]) -> dict[str, Any]:
+    """Return the annotation of each field, by name."""
+    return get_type_hints(options, include_extras=True)
+
+
+def described(hint: Any) -> str:
+    """Say in words which values an annotation takes."""
+    parts = get_args(hint)
+    if get_origin(hint) is Annotated:
+        return f"{described(parts[0])} {parts[1]}"
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(dict.fromkeys(map(str, parts)))}"
+    if get_origin(hint) is tuple:
+        return f"a list, each {described(parts[0])}"
+    return _KINDS.get(hint) or " or ".join(map(described, parts))
+
+
+def _takes(hint: Any, value: Any) -> bool:
+    """Return whether an annotation takes a value; bools are no numbers, ints are floats."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _takes(parts[0], value) and parts[1].least <= value <= parts[1].most
+    if origin in (Union, UnionType):
+        return any(_takes(part, value) for part in parts)
+    if origin is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in parts)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_takes(parts[0], each) for each in value)
+    return type(value) is hint or (hint is float and type(value) is int)
