@@ -26,7 +26,7 @@ COMMANDS = {
     "generate.py --seed-notes H": ["generate.py", "--seed-notes", "H"],
     "generate.py, 8 bars": ["generate.py", *MODEL, "--out", "piece"],
     "evaluate.py --help": ["evaluate.py", "--help"],
-    "train.py --help": ["train.py", "--help"],
+    "train.py fit --help": ["train.py", "fit", "--help"],
     "train.py --model.n_layers 4": ["train.py", "--model.n_layers", "4"],
 }
 

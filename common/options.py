@@ -1,7 +1,7 @@
 """Options said once: frozen dataclasses whose annotations say what each field takes, and check it.
 
-Under each field stands what it means, as help shows it. Nothing large is imported here or where
-options stand, so that a mistake is told at once.
+The comment beside a field is what help shows of it. Nothing large is imported here or where options
+stand, so that a mistake is told at once.
 """
 
 from collections.abc import Mapping

@@ -12,40 +12,27 @@ LONGEST = 512.0  # steps, the longest period of rotary_time
 Size = Annotated[int, Range(1, 2**20)]
 SizeOrNone = Annotated[int, Range(0, 2**20)]
 Dropout = Annotated[float, Range(0, 0.99)]  # of all, nothing would be left to scale up
+Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
 
 
 @dataclass(frozen=True)
 class DecoderOptions(Options):
     """What people choose of a decoder."""
 
-    n_layer: Size = 4
-    """Blocks, one after the other."""
-    n_head: Size = 4
-    """H, attention heads in each attention sub-layer."""
-    n_embd: Size = 128
-    """D, width of the residual stream; n_head times an even number."""
-    context_length: Size = 512
-    """C, the most tokens that are seen at once."""
-    dropout: Dropout = 0.0
-    """Share of numbers zeroed, while training, after the embedding and each sub-layer."""
-    side_dropout: Dropout = 0.0
-    """Share of the side input's blocks zeroed, token by token, while training."""
-    n_attention: Literal[1, 2] = 1
-    """Attention sub-layers a block; the second stands where the 2017 paper looks at its encoder."""
-    positions: Literal["sinusoidal", "learned", "rotary", "rotary_time"] = "rotary"
-    """Added to the embeddings; or turning queries and keys, by place or by place and time."""
-    norm: Literal["layer", "rms"] = "rms"
-    """LayerNorm (mean 0, variance 1, bias) or RMSNorm."""
-    norm_position: Literal["post", "pre"] = "pre"
-    """Before each sub-layer, or after each residual sum."""
-    activation: Literal["relu", "gelu", "squared_relu"] = "squared_relu"
-    """Inside the feed-forward layer."""
-    qk_norm: bool = True
-    """Whether queries and keys are brought to a root mean square of 1."""
-    bias: bool = False
-    """Whether the feed-forward layer has biases, b_1 and b_2."""
-    interval_head: bool = True
-    """Whether a note's logit also depends on its intervals from notes heard."""
+    n_layer: Size = 4  # blocks, one after the other
+    n_head: Size = 4  # H, attention heads in each attention sub-layer
+    n_embd: Size = 128  # D, width of the residual stream; n_head times an even number
+    context_length: Size = 512  # C, the most tokens that are seen at once
+    dropout: Dropout = 0.0  # share of numbers zeroed, in training, after embedding and sub-layers
+    side_dropout: Dropout = 0.0  # share of the side input's blocks zeroed, token by token, likewise
+    n_attention: Literal[1, 2] = 1  # attention sub-layers a block; 2: one in an encoder's place
+    positions: Positions = "rotary"  # added to embeddings, or (rotary) turning queries and keys
+    norm: Literal["layer", "rms"] = "rms"  # LayerNorm (mean 0, variance 1, bias) or RMSNorm
+    norm_position: Literal["post", "pre"] = "pre"  # after each residual sum, or before sub-layers
+    activation: Literal["relu", "gelu", "squared_relu"] = "squared_relu"  # feed-forward
+    qk_norm: bool = True  # queries and keys are brought to a root mean square of 1
+    bias: bool = False  # the feed-forward layer's b_1 and b_2
+    interval_head: bool = True  # logits of notes by interval, too, where the side input has them
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,16 +49,11 @@ class DecoderOptions(Options):
 class DataShape(Options):
     """What the data decide of a decoder: the vocabulary and the side input."""
 
-    vocabulary_size: Size
-    """V, how many different token ids there are."""
-    side_blocks: tuple[SizeOrNone, ...] = ()
-    """Widths of the side input's blocks of bits; (): it has none."""
-    n_programs: SizeOrNone = 0
-    """P, programs with references in the side input (`IntervalHead`)."""
-    n_pitches: SizeOrNone = 0
-    """N, pitches a program."""
-    first_note: SizeOrNone = 0
-    """Id of the first of these P N notes."""
+    vocabulary_size: Size  # V, how many different token ids there are
+    side_blocks: tuple[SizeOrNone, ...] = ()  # widths of the side input's blocks of bits; (): none
+    n_programs: SizeOrNone = 0  # P, programs with references in the side input (`IntervalHead`)
+    n_pitches: SizeOrNone = 0  # N, pitches a program
+    first_note: SizeOrNone = 0  # id of the first of these P N notes
 
 
 @dataclass(frozen=True)

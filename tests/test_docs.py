@@ -180,7 +180,7 @@ def run_python(words: list[str], only_parse: bool = False) -> None:
     elif program == "play.py":  # it would not end
         play.command_line().parse_args(arguments)
     elif program == "train.py":
-        if only_parse or "--print_config" in arguments or "--trainer.devices" in arguments:
+        if only_parse or {"--print_config", "--help", "--trainer.devices"} & {*arguments}:
             parse_training([word for word in arguments if word != "--print_config"])
         else:
             train.main([*arguments, *SOME_STEPS, "--trainer.max_steps", "8"])

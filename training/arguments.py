@@ -6,11 +6,11 @@ import sys
 from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import getsource
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml  # type: ignore[import-untyped]
-from docstring_parser import parse_from_object
 from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader
 
 from common.cli import explained, file_name, print_error
@@ -56,7 +56,7 @@ set_loader("yaml", load_yaml, (yaml.YAMLError,))
 def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     """Read a subcommand and its options; a mistake is one line and exit code 2."""
     subcommand, *rest = words
-    parser = command_line(subcommand, with_help=bool({"-h", "--help"} & {*rest}))
+    parser = command_line(subcommand)
     try:
         config = parser.parse_args(rest)
     except ArgumentError as error:
@@ -75,7 +75,7 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     return subcommand, options
 
 
-def command_line(subcommand: str, with_help: bool = False) -> ArgumentParser:
+def command_line(subcommand: str) -> ArgumentParser:
     """Return a parser of a subcommand's options; it raises ArgumentError."""
     parser = ArgumentParser(
         prog=f"train.py {subcommand}",
@@ -87,9 +87,9 @@ def command_line(subcommand: str, with_help: bool = False) -> ArgumentParser:
     groups = _groups()
     kinds: dict[str, type[Options]] = {"": RunOptions, **groups}
     for group, kind in kinds.items():
-        prefix, defaults = f"--{group}." if group else "--", vars(kind())
-        comments = _comments(kind) if with_help else {}
-        section = parser.add_argument_group((kind.__doc__ or "").splitlines()[0])
+        prefix = f"--{group}." if group else "--"
+        defaults, comments = vars(kind()), _comments(kind)
+        section = parser.add_argument_group((kind.__doc__ or "").splitlines()[0].rstrip("."))
         for name, hint in hints_of(kind).items():
             if group or name not in groups:
                 section.add_argument(
@@ -98,12 +98,10 @@ def command_line(subcommand: str, with_help: bool = False) -> ArgumentParser:
     return parser
 
 
-def _comments(options: type[Options]) -> dict[str, str | None]:
-    """Return what stands under each field, by name; to read it takes a tenth of a second."""
-    kinds = [kind for kind in reversed(options.mro()) if kind is not object]
-    return {
-        found.arg_name: found.description for k in kinds for found in parse_from_object(k).params
-    }
+def _comments(kind: type[Options]) -> dict[str, str]:
+    """Return what stands beside each field in the source, by name."""
+    sources = "".join(map(getsource, reversed(kind.mro()[:-1])))
+    return dict(re.findall(r"^    (\w+): .*?  # (.+)$", sources, re.MULTILINE))
 
 
 def _groups() -> dict[str, type[Options]]:

@@ -13,26 +13,16 @@ ID_SUFFIXES = (".npy", ".jsonl")  # of files of other sequences (data/batches/id
 class WindowOptions(Options):
     """What is learned from, and how training windows of it are drawn."""
 
-    path: str = "bach"
-    """A folder of MIDI files; or bach or folk, the embedded corpora; or a .npy or .jsonl file."""
-    datasets: str = "datasets"
-    """The folder in which tokenized corpora are kept."""
-    batch_size: Positive = 8
-    """Training windows a step and device."""
-    silence: Share = 0.0
-    """Share of the training windows in which some instruments are silent, but not all."""
-    misreading: Share = 0.0
-    """Share of the notes that are moved by a few semitones in training windows."""
-    given: Share = 0.0
-    """Share of the training windows in which some notes are given: known in advance."""
-    written: str | None = None
-    """A folder of MIDI files that trained models wrote, to be learned from as well."""
-    seed: Count = 0
-    """Of the choice of training windows."""
-    num_workers: Count = 0
-    """Processes that prepare training windows; 0: none beside training."""
-    vocabulary_size: Positive | None = None
-    """How many ids there are in other sequences; music knows by itself."""
+    path: str = "bach"  # a folder of MIDI files; or bach or folk; or a .npy or .jsonl file
+    datasets: str = "datasets"  # the folder in which tokenized corpora are kept
+    batch_size: Positive = 8  # training windows a step and device
+    silence: Share = 0.0  # share of the windows in which some instruments are silent, but not all
+    misreading: Share = 0.0  # share of the notes in windows that are a few semitones off
+    given: Share = 0.0  # share of the windows in which some notes are known in advance
+    written: str | None = None  # a folder of pieces that trained models wrote, to learn from too
+    seed: Count = 0  # of the choice of windows
+    num_workers: Count = 0  # processes that prepare windows; 0: none beside training
+    vocabulary_size: Positive | None = None  # ids in a .npy or .jsonl file; music knows by itself
 
 
 @dataclass(frozen=True)

@@ -24,22 +24,14 @@ class CorpusOptions(Options):
         CorpusError: a value out of range.
     """
 
-    grid: Literal["beats", "seconds"] = "beats"
-    """Beats, or seconds for performances that keep to none."""
-    steps_per_beat: Positive = 12
-    """Of a grid of beats: how finely a quarter note is divided."""
-    instruments: Literal["original", "family", "piano"] = "original"
-    """As they are, or the first of each family of General MIDI's, or all a piano."""
-    programs: tuple[int, ...] | None = None
-    """Keep only these, 128 for drums; null: all."""
-    tracks: tuple[int | str, ...] | None = None
-    """Keep only these, by name, or by number from 1 among the tracks with notes; null: all."""
-    parts: Literal["program", "track"] = "program"
-    """Who plays: a program, or a track with its name."""
-    time_signature: str | None = None
-    """Such as 4/4, for files whose own is wrong."""
-    transpose: Annotated[int, Range(0, 127)] = 6
-    """Training windows are moved by up to so many semitones, up or down."""
+    grid: Literal["beats", "seconds"] = "beats"  # seconds: for performances that keep to no beat
+    steps_per_beat: Positive = 12  # of a grid of beats: how finely a quarter note is divided
+    instruments: Literal["original", "family", "piano"] = "original"  # see data.midi.instruments
+    programs: tuple[int, ...] | None = None  # to keep, 128 for drums; null: all
+    tracks: tuple[int | str, ...] | None = None  # likewise, by name, or by number from 1
+    parts: Literal["program", "track"] = "program"  # who plays: programs, or tracks by their names
+    time_signature: str | None = None  # such as 4/4, of files whose own is wrong (data.midi.bars)
+    transpose: Annotated[int, Range(0, 127)] = 6  # semitones, up and down, that windows are moved
 
     def __post_init__(self) -> None:
         try:
