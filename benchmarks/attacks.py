@@ -314,11 +314,11 @@ def attack_configuration(number: int, seed: int, folder: Path) -> str:
     words = [f"--config={path}", *(["--trainer.max_steps=5"] * int(rng.integers(2)))]
     if rng.random() < 0.5:
         words += [_any_word(TRAIN, rng) for _ in range(int(rng.integers(1, 3)))]
-    return outcome(lambda: arguments.check(["fit", *words]))
+    return outcome(lambda: arguments.read(["fit", *words]))
 
 
 GENERATE = tuple(generate.command_line()._option_string_actions)
-TRAIN = tuple(arguments._parser("fit")._option_string_actions)
+TRAIN = tuple(arguments.command_line("fit")._option_string_actions)
 # What stands for a value in YAML or a word.
 VALUES = (
     *("null", "true", "-1", "0", "1", "2.5", "1e400", ".nan", "9" * 30, "9" * 5000, "0x10", "1_0"),

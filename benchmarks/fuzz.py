@@ -153,7 +153,7 @@ def main() -> int:
     print(f"mutants of {len(originals()):,} files ({source}), seed {given.seed}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if set(given.kinds) - {"midi"}:
+        if set(given.kinds) - {"midi", "configurations"}:
             prepare(folder)
         harm = 0
         for kind in given.kinds:

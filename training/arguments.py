@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from inspect import getsource
 from pathlib import Path
 from typing import Any, NoReturn
@@ -75,6 +76,7 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     return subcommand, options
 
 
+@cache
 def command_line(subcommand: str) -> ArgumentParser:
     """Return a parser of a subcommand's options; it raises ArgumentError."""
     parser = ArgumentParser(
