@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.interface import OCTAVE
 from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
 from data.extremes import Extremes
 from data.forms import Form, form_of
-from data.keys import PROFILES, count_keys
+from data.keys import PROFILES, Key, count_keys
 from data.score import Score
 from data.texture import has_regular_bars, polyphony, rests
 from data.voice_leading import parallels
@@ -29,6 +30,7 @@ FEW_RESTS = 0.03  # Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have 1.6
 MOSTLY_REGULAR = 0.95  # a share of pieces; Bach's chorales have 0.98
 EXCEPTIONS = 0.02  # a share of pieces: so few tell nothing of the others
+MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune: shorter ones come by themselves
 
 
@@ -153,3 +155,45 @@ class Style:
         with_them = (each.programs for each in self.ensembles if {*programs} < {*each.programs})
         together = next(with_them, () if self.ensembles else known)
         return sorted({*together} - {*programs})
+
+    # What new pieces are to be like, drawn as often as these pieces are so.
+
+    def draw_keys(self, count: int, rng: np.random.Generator) -> list[Key | None]:
+        """Draw keys of pieces; None: none is known."""
+        counts = np.array([n for mode in PROFILES for n in self.keys.get(mode, ())])
+        if not counts.any():
+            return [None] * count
+        drawn = rng.choice(len(counts), count, p=counts / counts.sum()).tolist()
+        return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn]
+
+    def draw_final_positions(
+        self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None
+    ) -> NDArray[np.int64]:
+        """Draw at how many steps after the last bar line final chords begin, (count,); -1: unknown.
+
+        Args:
+            count: how many.
+            rng: of the random choice.
+            meter: the time signature; None: any.
+        """
+        known = [form.final_position for form in self.forms if meter in (None, form.meter)]
+        return rng.choice(known, count) if known else np.full(count, -1)
+
+    def draw_form(
+        self,
+        meter: tuple[int, int],
+        first_bar_steps: int,
+        bars: int,
+        final_position: int,
+        rng: np.random.Generator,
+    ) -> Form | None:
+        """Draw the form of a piece whose first bar is written; None: no other begins so.
+
+        It has about as many bars and, if there is such a one, a final chord at this position.
+        """
+        begin = meter, first_bar_steps
+        alike = [form for form in self.forms if (form.meter, form.first_bar_steps) == begin]
+        least = min((abs(form.bars - bars) for form in alike), default=0)
+        near = [f for f in alike if abs(f.bars - bars) <= max(least, MORE_OR_FEWER_BARS)]
+        near = [form for form in near if form.final_position == final_position] or near
+        return near[rng.integers(len(near))] if near else None

@@ -8,16 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from common.interface import OCTAVE
 from common.typed_json import from_json
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
-from data.forms import Form
-from data.keys import PROFILES, Key
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideFeatures
@@ -33,8 +29,6 @@ from model.engine import Engine
 from model.record import TrainingRecord
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
-
-MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 
 
 @dataclass(frozen=True)
@@ -88,80 +82,6 @@ class Model:
     def rebase(self, history: Ids) -> Ids:
         """Return the shorter prompt with which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
-
-    def draw_forms(
-        self,
-        count: int,
-        generator: torch.Generator,
-        meter: tuple[int, int] | None = None,
-        bars: int | None = None,
-    ) -> list[dict[int, Form]]:
-        """Draw forms of training pieces for pieces whose meter and upbeat are yet to be written.
-
-        Args:
-            count: how many pieces, B.
-            generator: of the random choice.
-            meter: the time signature; None: any.
-            bars: the length; forms are those of training pieces of about as many.
-
-        Returns:
-            For each piece, forms by the steps of a whole bar. In all of them the final chord has
-            the same position, that of a training piece drawn at random; {}: there is none.
-        """
-        of_meter = [form for form in self.style.forms if meter in (None, form.meter)]
-        if not of_meter:
-            return [{} for _ in range(count)]
-        alike: dict[tuple[int, int], list[Form]] = {}
-        for form in self.style.forms:
-            whole = self.vocabulary.grid.bar_steps(*form.meter)
-            alike.setdefault((form.final_position, whole), []).append(form)
-        nearest = {key: _nearest(forms, bars) for key, forms in alike.items()}
-        drawn = []
-        for first in torch.randint(len(of_meter), (count,), generator=generator).tolist():
-            position = of_meter[first].final_position
-            drawn.append(
-                {
-                    whole: forms[int(torch.randint(len(forms), (), generator=generator))]
-                    for (final, whole), forms in nearest.items()
-                    if final == position
-                }
-            )
-        return drawn
-
-    def form_for(
-        self,
-        drawn: dict[int, Form],
-        meter: tuple[int, int],
-        first_bar_steps: int,
-        bars: int,
-        rng: np.random.Generator,
-    ) -> Form | None:
-        """Return the form of a piece whose first bar is written.
-
-        Args:
-            drawn: what `draw_forms` gave it; taken where it has this beginning and length.
-            meter, first_bar_steps, bars: of the piece.
-            rng: of the random choice of another training piece's.
-
-        Returns:
-            None where no training piece begins so.
-        """
-        begin = meter, first_bar_steps
-        alike = [form for form in self.style.forms if (form.meter, form.first_bar_steps) == begin]
-        nearest = _nearest(alike, bars)
-        own = drawn.get(self.vocabulary.grid.bar_steps(*meter))
-        if own in nearest:
-            return own
-        return nearest[rng.integers(len(nearest))] if nearest else None
-
-    def draw_keys(self, count: int, generator: torch.Generator) -> list[Key | None]:
-        """Draw keys of pieces, as often as the training set has them; None: it has said nothing."""
-        counts = self.style.keys
-        if not any(map(any, counts.values())):
-            return [None] * count
-        shares = torch.tensor([counts[mode] for mode in PROFILES], dtype=torch.float64)
-        drawn = torch.multinomial(shares.flatten(), count, replacement=True, generator=generator)
-        return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn.tolist()]
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
@@ -224,14 +144,6 @@ def load(path: str | Path | None = None) -> Model:
     if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
-
-
-def _nearest(forms: Sequence[Form], bars: int | None) -> list[Form]:
-    """Return the forms of about so many bars; None: all."""
-    if bars is None:
-        return [*forms]
-    least = min((abs(form.bars - bars) for form in forms), default=0)
-    return [f for f in forms if abs(f.bars - bars) <= max(least, MORE_OR_FEWER_BARS)]
 
 
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:

@@ -32,7 +32,7 @@ class Request:
         random_seed: the same number gives the same pieces.
 
     Raises:
-        ValueError: fewer than one piece.
+        ValueError: fewer than one piece, or a negative random seed.
     """
 
     seed: Seed | None = None
@@ -43,8 +43,9 @@ class Request:
     random_seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise ValueError(f"samples must be 1 or more, not {self.samples}")
+        for name, least in (("samples", 1), ("random_seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, not {getattr(self, name)}")
 
     def to(self, model: Model) -> tuple[Model, ConstrainedGrammar]:
         """Return the model at the tempo asked for, and the grammar of the pieces.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from data.tokens.spans import NEVER
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
+from generation.constrained_state import ConstrainedState
 from generation.constraints import STRICT, ConstraintError
 from generation.counterpoint import has_parallels_at
 from generation.given import GivenTokens
@@ -86,53 +87,60 @@ class Writing:
     def __init__(self, model: Model, request: Request) -> None:
         self._request, self.pieces = request, list[Piece]()
         self._model, self._grammar = request.to(model)
+        self._style = model.style
         self._sampling = request.sampling or model.sampling
-        self._is_strict = request.constraints.in_style(model.style).counterpoint == STRICT
+        self._is_strict = request.constraints.in_style(self._style).counterpoint == STRICT
         self._rows: _Rows | None = None  # the pieces that are written now
 
     @property
     def progress(self) -> float:
         """The share that is written, 0 to 1, without what is written anew."""
         rows = self._rows
-        now = len(rows.forms) * self._grammar.plan.progress(rows.state) if rows else 0
+        now = rows.count * self._grammar.plan.progress(rows.state) if rows else 0
         return (len(self.pieces) + now) / self._request.samples
 
     def __iter__(self) -> Iterator[Notes]:
-        samples, bars = self._request.samples, self._grammar.length.bars
-        generator = torch.Generator().manual_seed(self._request.random_seed)
+        samples, seed = self._request.samples, self._request.random_seed
+        generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
         for first in range(0, samples, SIDE_BY_SIDE):  # in turns, which take no more memory
             count = min(SIDE_BY_SIDE, samples - first)
-            drawn = self._model.draw_forms(count, generator, self._grammar.meter, bars)
-            rows = _Rows(self._model, self._grammar, self._sampling, drawn, generator)
-            self._rows, chosen = rows, dict[int, _Chosen]()
+            finals = self._style.draw_final_positions(count, rng, self._grammar.meter)
+            is_from_nothing = not self._grammar.given.bars
+            keys = self._style.draw_keys(count, rng) if is_from_nothing else []
+            state = self._grammar.begin(count, finals, keys)
+            rows = _Rows(self._model, self._grammar, state, self._sampling, generator)
+            self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
-                self._choose_forms(rows, first, chosen)
+                self._draw_forms(rows, first, forms)
                 yield [
                     (first + row, note)
                     for row, note in notes
-                    if row not in chosen or note.onset_steps < chosen[row].begin_step
+                    if row not in forms or note.onset_steps < forms[row].repeats[0].begin_step
                 ]
             self._rows, self.pieces = None, self.pieces + rows.pieces
-            for row, form in chosen.items():
+            for row, form in forms.items():
                 yield from self._write_anew(first + row, form)
 
-    def _choose_forms(self, rows: _Rows, first: int, chosen: dict[int, _Chosen]) -> None:
-        """Choose the forms of pieces from nothing whose second bar begins, if they have repeats."""
+    def _rng(self, number: int) -> np.random.Generator:
+        """Return the random numbers of a piece, by its number."""
+        return np.random.default_rng((self._request.random_seed, number))
+
+    def _draw_forms(self, rows: _Rows, first: int, forms: dict[int, Form]) -> None:
+        """Draw the forms of pieces from nothing whose second bar begins."""
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
         if not bars or self._grammar.given.bars:
             return
         begun = (state.kind == Kind.BAR) & (state.bar_count == 2)
         for row in np.flatnonzero(begun).tolist():
-            rng = np.random.default_rng((self._request.random_seed, first + row))
             meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
-            first_bar = int(state.bar_start[row])
-            form = self._model.form_for(rows.forms[row], meter, first_bar, bars, rng)
+            first_bar, final = int(state.bar_start[row]), int(state.final_position[row])
+            form = self._style.draw_form(meter, first_bar, bars, final, self._rng(first + row))
             if form and form.repeats:
-                chosen[row] = _Chosen(form, rng)
+                forms[row] = form
 
-    def _write_anew(self, number: int, chosen: _Chosen) -> Iterator[Notes]:
+    def _write_anew(self, number: int, form: Form) -> Iterator[Notes]:
         """Write a piece anew from its first repeat on: in each stands what stood before."""
-        piece, rows, form = self.pieces[number], None, chosen.form
+        piece, rows, rng = self.pieces[number], None, self._rng(number)
         score = piece.score
         for repeat in form.repeats:
             if rows:
@@ -144,30 +152,18 @@ class Writing:
             ):
                 continue
             length = Length(bars=len(score.bars) - len(seed.score.bars))
-            generator = torch.Generator().manual_seed(int(chosen.rng.integers(2**31)))
-            drawn = {self._model.vocabulary.grid.bar_steps(*form.meter): form}
+            generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
-                request = dataclasses.replace(self._request, seed=seed, length=length)
-                model, grammar = request.to(self._model)
-                rows = _Rows(model, grammar, self._sampling, [drawn], generator)
+                model, grammar = dataclasses.replace(self._request, seed=seed, length=length).to(
+                    self._model
+                )
+                state = grammar.begin(1, form.final_position)
+                rows = _Rows(model, grammar, state, self._sampling, generator)
         if rows:
             yield from rows.until(NEVER)
             self.pieces[number] = dataclasses.replace(rows.pieces[0], given=piece.given)
-        notes = notes_of(self.pieces[number].score)
-        yield [(number, note) for note in notes if note.onset_steps >= chosen.begin_step]
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """The form, with repeats, that was chosen for a piece, and the random numbers to take it."""
-
-    form: Form
-    rng: np.random.Generator
-
-    @property
-    def begin_step(self) -> int:
-        """When the first repeat begins."""
-        return self.form.repeats[0].begin_step
+        notes, begin = notes_of(self.pieces[number].score), form.repeats[0].begin_step
+        yield [(number, note) for note in notes if note.onset_steps >= begin]
 
 
 class _Rows:
@@ -175,12 +171,11 @@ class _Rows:
 
     Args:
         model, grammar: from `Request.to`.
+        state: in which they begin.
         sampling: temperature and filters.
-        forms: of each piece, as `Model.draw_forms` gives them.
         generator: of the random choices.
 
     Attributes:
-        forms: of each piece.
         state: where each piece stands.
         ids: (B,) the latest id of each piece.
         turns: reads what is given, then writes, a token a turn; gives the new notes of each.
@@ -190,30 +185,32 @@ class _Rows:
         self,
         model: Model,
         grammar: ConstrainedGrammar,
+        state: ConstrainedState,
         sampling: SamplingOptions,
-        forms: Sequence[dict[int, Form]],
         generator: torch.Generator,
     ) -> None:
-        self.forms, self._grammar, self._columns = forms, grammar, list[Ids]()
-        finals = [next((form.final_position for form in its.values()), -1) for its in forms]
-        keys = [] if grammar.given.bars else model.draw_keys(len(forms), generator)
-        self.state = grammar.begin(len(forms), np.array(finals), keys)
-        self.ids = np.full(len(forms), grammar.given.prompt[0])
+        self.state, self._grammar, self._columns = state, grammar, list[Ids]()
+        self.ids = np.full(self.count, grammar.given.prompt[0])
         self.turns = self._write(model, sampling, generator)
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are."""
+        return len(self.state.kind)
 
     def _write(
         self, model: Model, sampling: SamplingOptions, generator: torch.Generator
     ) -> Iterator[Notes]:
         grammar, state, given = self._grammar, self.state, self._grammar.given
         kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
-        stream = NoteStream(model.vocabulary, len(self.forms))
+        stream = NoteStream(model.vocabulary, self.count)
         for token, _ in zip(given.prompt[1:], grammar.read(state, given.prompt[1:]), strict=True):
-            self.ids = np.full(len(self.forms), token)
+            self.ids = np.full(self.count, token)
             stream.read(state, self.ids)
             yield []
         for ids in sample(
             model.steps,
-            [given.prompt] * len(self.forms),
+            [given.prompt] * self.count,
             grammar,
             state,
             generator=generator,

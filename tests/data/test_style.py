@@ -1,14 +1,19 @@
 """What a model knows of its training set: taken from pieces, kept as JSON, and what it decides."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.typed_json import from_json, to_json
 from data.ensembles import Ensemble
+from data.forms import Form
+from data.keys import Key
+from data.repeats import Repeat
 from data.score import DRUMS
 from data.style import VERSION, Style
 from tests.data.test_repeats import OTHER, TUNE, quarters
@@ -75,6 +80,45 @@ def test_a_seed_of_as_many_voices_as_some_training_pieces_is_joined_by_nobody():
     assert style.joining([40], 1, [0, 40, 41, DRUMS]) == []
     assert style.joining([40, 41], 2, [0, 40, 41, DRUMS]) == [0, DRUMS]
     assert Style().joining([40], 1, [0, 40, 41]) == [0, 41]  # nothing is known
+
+
+def form(final_position, *repeats, meter=(4, 4), first_bar=48, bars=8):
+    return Form(meter, first_bar, bars, final_position, repeats)
+
+
+def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set():
+    forms = [form(24)] * 3 + [form(0)] + [form(12, meter=(3, 8))] * 4
+    keys = {"major": (*[0] * 7, 3, *[0] * 4), "minor": (*[0] * 9, 1, 0, 0)}
+    style, rng = Style(forms=tuple(forms), keys=keys), np.random.default_rng(0)
+    drawn = style.draw_final_positions(2000, rng, None)
+    assert {*drawn.tolist()} == {0, 12, 24}
+    assert abs((drawn == 12).mean() - 0.5) < 0.05
+    of_meter = style.draw_final_positions(2000, rng, (4, 4))
+    assert {*of_meter.tolist()} == {0, 24}
+    assert abs((of_meter == 24).mean() - 0.75) < 0.05
+    assert style.draw_final_positions(2, rng, (2, 4)).tolist() == [-1, -1]
+    drawn_keys = Counter(style.draw_keys(2000, rng))
+    assert {*drawn_keys} == {Key(7, "major"), Key(9, "minor")}
+    assert abs(drawn_keys[Key(7, "major")] / 2000 - 0.75) < 0.05
+    no_keys = {"major": (0,) * 12, "minor": (0,) * 12}  # no piece follows one
+    for unknown in (Style(), Style(keys=no_keys)):
+        assert unknown.draw_keys(2, rng) == [None, None]
+
+
+def test_a_piece_takes_the_form_of_a_training_piece_that_begins_so_and_is_about_as_long():
+    whole, upbeat = form(24, Repeat(96, 144, 48, True)), form(0, first_bar=12)
+    nine, long = form(36, bars=9), form(0, bars=16)
+    style, rng = Style(forms=(whole, upbeat, nine, long)), np.random.default_rng(0)
+
+    def drawn(first_bar, bars, final=-1, meter=(4, 4)):
+        return {style.draw_form(meter, first_bar, bars, final, rng) for _ in range(20)}
+
+    assert drawn(48, 8) == {whole, nine}
+    assert drawn(48, 8, final=36) == {nine}  # one with such an end is preferred
+    assert drawn(48, 8, final=0) == {whole, nine}
+    assert drawn(48, 30) == {long}
+    assert drawn(12, 30) == drawn(12, 8, final=24) == {upbeat}
+    assert drawn(36, 8) == drawn(48, 8, meter=(3, 8)) == {None}
 
 
 FORM = {"meter": [4, 4], "first_bar_steps": 48, "bars": 8, "final_position": 24, "repeats": []}

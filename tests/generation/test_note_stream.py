@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from data.tokens.cursor import Cursor
 from data.tokens.tokenizer import decode, encode
-from generation.note_stream import NoteStream
+from generation.note_stream import NoteStream, notes_of
 from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 
 def heard(ids, vocabulary):
-    stream = NoteStream(vocabulary)
-    return [note for note in map(stream.add, ids.tolist()) if note is not None]
+    stream, cursor, notes = NoteStream(vocabulary, 1), Cursor.at_start(vocabulary, 1), []
+    for token in ids[1:, None]:
+        cursor.advance(token)
+        notes += [note for _, note in stream.read(cursor, token)]
+    return notes
 
 
 @given(scores(*BOTH))
@@ -26,6 +30,7 @@ def test_each_note_is_heard_once_and_begins_where_the_tempi_say(score):
     if len(set(score.tempo_bpm.tolist())) == 1:
         ends = score.step_seconds(score.notes["onset"].astype(int) + score.notes["duration"])
         np.testing.assert_allclose([live.note.end for live in notes], ends)
+        assert [live[2:] for live in notes] == [live[2:] for live in notes_of(score)]
 
 
 def test_a_note_ends_by_the_tempo_in_which_it_begins():
