@@ -189,21 +189,26 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
-        begin = self.clock()
-        a_step = (begin - self.started - self.taken) / (step - self.first_step)  # seconds
-        self.left += self.share * a_step * trainer.max_steps / self.times
-        end = begin + self.left
         decoder: Any = None  # the weights go on changing, so what is shown is a copy
         with self._guarded("the model", pl_module.device):
             decoder = copy.deepcopy(pl_module.decoder)
         if decoder is None:
             return
+        model = Model(decoder.eval(), corpus.vocabulary)
+        begin = self.clock()
+        if self.share and not self.costs:  # what is compiled, once a machine, is no picture's cost
+            with _described(trainer, "Compiling"), self._guarded("samples", pl_module.device):
+                next(iter(Writing(model, Request(length=Length(bars=1)))))
+            self.started += self.clock() - begin
+            begin = self.clock()
+        a_step = (begin - self.started - self.taken) / (step - self.first_step)  # seconds
+        self.left += self.share * a_step * trainer.max_steps / self.times
+        end = begin + self.left
 
         def check() -> None:
             if is_stopping(trainer) or self.clock() > end:
                 raise LeaveOffError
 
-        model = Model(decoder.eval(), corpus.vocabulary)
         snapshot = Snapshot(writer, corpus, model, step, check)
         once = LOGGED_ONCE if self.first_step < min(due) else {}
         pictures = {what: log for what, log in once.items() if what not in self.shown} | LOGGED

@@ -260,6 +260,26 @@ def test_pictures_take_no_more_than_their_share_of_the_run(folder, clock, draw, 
     assert max(step for _, step in drawn) == 40  # of the run before
 
 
+def test_compiling_takes_no_pictures_time(folder, clock, draw, monkeypatch):
+    def compiled_once(*arguments):
+        clock.seconds += 0 if asked else 100
+        asked.append(arguments)
+        return writing(*arguments)
+
+    asked, writing = [], tensorboard.Writing
+    monkeypatch.setattr("training.tensorboard.Writing", compiled_once)
+    drawn = draw(sample=0.05)
+    monkeypatch.setitem(
+        tensorboard.LOGGED, "sampled", lambda snapshot: drawn.append((len(snapshot.samples), 0))
+    )
+    fit("--run", "run", "--trainer.max_steps", "40", "--monitor.times", "8")
+    assert [step for what, step in drawn if what == "sample"] == [*range(5, 41, 5)]
+    assert (tensorboard.SAMPLES, 0) in drawn
+    asked.clear()
+    fit("--run", "none", "--monitor.share", "0")
+    assert not asked
+
+
 def test_a_signal_is_answered_while_something_is_drawn(folder, clock, draw, monkeypatch, capsys):
     drawn = draw(quick=0, endless=188, next=0)
 
