@@ -1,4 +1,8 @@
-"""Attention: the formula, its many-headed layer, and the cache of keys and values."""
+"""Attention: the formula, its many-headed layer, and the cache of keys and values.
+
+Letters, here and in all of model/: B batch (rows side by side), T time (queries), S keys, H heads,
+D width, d width of one head, V vocabulary, C context length. A column is one time of all rows.
+"""
 
 import math
 
@@ -213,7 +217,7 @@ class MultiHeadAttention(nn.Module):
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
-        # model/cpu.py puts equals here that are faster in training on a CPU
+        # model/cpu.py puts functions here that give the same, and train faster on a CPU
         self.rotate, self.attend = rotate, scaled_dot_product_attention
 
     def forward(

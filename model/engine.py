@@ -1,6 +1,6 @@
 """The decoder on a CPU, compiled: what `model/decoder.py` defines, as loops, without torch.
 
-Letters are those of `model/positions.py`. N tokens are read at once, of any rows: one of each is
+Letters are those of `model/attention.py`. N tokens are read at once, of any rows: one of each is
 a step, many are prompts. All numbers are float32, and matrices are torch's: y = x W^T.
 """
 

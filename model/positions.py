@@ -1,8 +1,4 @@
-"""Positions: four ways to tell a decoder where in the sequence a token stands.
-
-Letters, here and in all of model/: B batch, T time (queries), S keys, H heads, D width,
-d width of one head, V vocabulary, C context length.
-"""
+"""Positions: four ways to tell a decoder where in the sequence a token stands."""
 
 import torch
 from torch import Tensor, nn
@@ -93,9 +89,9 @@ class Rotary(nn.Module):
 class RotaryTime(nn.Module):
     """Rotary angles of two kinds, alternating: of the place in the sequence, and of musical time.
 
-    Even pairs turn by the place, as `Rotary`'s; odd ones by the time of the token, in periods
-    from two steps to LONGEST. So a product knows both how many tokens and how many steps lie
-    between, as attention in Huang et al. 2018 (Music Transformer, section 3.4) does.
+    Even pairs turn by the place, as `Rotary`'s; odd ones by the time of the token, which comes
+    beside its id, in periods from two grid steps to LONGEST. So a product knows both how many
+    tokens and how many steps lie between (Huang et al. 2018, Music Transformer, section 3.4).
 
     Args:
         head_width: d, a multiple of 4.

@@ -25,7 +25,7 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
     first = vocabulary.first
     notes, bars = score.notes, score.bars
 
-    # Which optional tokens stand where.
+    # Which optional tokens stand where: most only where something changes.
     meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
     has_length = bars["length"] != vocabulary.whole_bars[meter]
     has_tempo = _is_new(score.tempo_bpm) & vocabulary.grid.has_meter
@@ -33,7 +33,7 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
     extends = (notes["duration"] - 1) // vocabulary.longest_duration
     has_velocity = int(len(vocabulary.velocities) > 1)
 
-    # Where each bar's and each note's first token stands.
+    # Where each bar's and each note's first token stands: sums of the sizes of all before.
     starts = score.bar_starts
     bar_of_note = np.searchsorted(starts, notes["onset"], side="right") - 1
     bar_size = 1 + has_length + has_tempo
