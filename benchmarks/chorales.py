@@ -4,7 +4,7 @@
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c runs/chorales/model.safetensors
     python -m benchmarks.chorales PATH/Jsb16thSeparated.json -c ONE -c OTHER    # their mean
-    ... --config configs/student.yaml --run runs/student --model.teachers "[ONE, OTHER]"
+    ... --config benchmarks/configs/student.yaml --run runs/student --model.teachers "[ONE, OTHER]"
 
 The file is that of Boulanger-Lewandowski et al. 2012 on a grid of sixteenths, one pitch a voice
 and step, as github.com/czhuang/JSB-Chorales-dataset has it. It becomes a folder of MIDI files,
@@ -48,6 +48,7 @@ from training.checkpoints import MODEL_NAME
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
+CONFIG = "benchmarks/configs/chorales.yaml"
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST, HIGHEST = -1, 127
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
@@ -273,7 +274,7 @@ def command_line() -> argparse.ArgumentParser:
         default=4,
         help="after so many sixteenths a pitch that goes on is struck again; 0: never (default: 4)",
     )
-    parser.add_argument("--config", default="configs/chorales.yaml", help="what to train")
+    parser.add_argument("--config", default=CONFIG, help="what to train")
     parser.add_argument("--run", type=Path, default=Path("runs/chorales"), help="where to")
     parser.add_argument(
         "-c",

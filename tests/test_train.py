@@ -215,7 +215,12 @@ def test_the_classic_decoder_trains_and_generates(folder):
     options = [str(word) for name, value in tiny.items() for word in (f"--model.{name}", value)]
     limits = ["--trainer.max_steps", "6", "--trainer.val_check_interval", "6"]
     quiet = ["--trainer.enable_progress_bar", "false", "--monitor.times", "0"]
-    config = ("--config", str(CONFIGS / "classic.yaml"), "--data.path", str(folder))
+    config = (
+        "--config",
+        str(CONFIGS.parent / "benchmarks/configs/classic.yaml"),
+        "--data.path",
+        str(folder),
+    )
     train.main(["fit", *config, *options, *limits, *quiet])
     model = generate.load("runs/classic/model.safetensors")
     config = model.decoder.config

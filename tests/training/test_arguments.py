@@ -20,7 +20,7 @@ from training import arguments
 from training.options import RunOptions, TrainerOptions
 
 ROOT = Path(__file__).parents[2]
-CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
+CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("benchmarks/configs/*.yaml")])
 SMOKE = str(ROOT / "configs" / "smoke.yaml")
 
 
@@ -179,7 +179,8 @@ def test_every_shipped_config_is_read(capsys, monkeypatch, config):
 
 
 def test_every_command_of_the_pages_is_read(capsys):
-    Path("configs").symlink_to(ROOT / "configs")
+    for name in ("configs", "benchmarks"):
+        Path(name).symlink_to(ROOT / name)
     for folder in ("my_midi_files", "datasets/written"):
         Path(folder).mkdir(parents=True)
     Path("steps.jsonl").touch()

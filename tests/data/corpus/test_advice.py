@@ -5,13 +5,12 @@ import pytest
 import symusic
 
 from data.corpus import trials
-from data.corpus.advice import STEPS, bars_advice, grid_advice, parts_advice, try_options
+from data.corpus.advice import bars_advice, grid_advice, parts_advice, try_options
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.corpus.trials import Measured
 from data.midi.events import Events
-from data.midi.io import read_events
 from data.score import Grid, Part
-from tests.folders import NOTTINGHAM, report_of
+from tests.folders import report_of
 from tests.music import GRID
 
 TICKS = 480  # a quarter note
@@ -77,31 +76,6 @@ def test_the_advice_names_the_grid_that_fits_and_its_error_in_ms():
     assert told[2] == "12 steps a beat and --time-signature 4/4 are advised"
     barred = tried(late, late, grid=Grid(meter=(4, 4)))
     assert grid_advice(barred, Grid(meter=(4, 4)))[1:] == ["12 steps a beat are advised"]
-
-
-def test_a_score_and_its_performance_are_told_apart():
-    if not NOTTINGHAM.is_dir():
-        pytest.skip("NOTTINGHAM names no folder of these tunes")
-    rng = np.random.default_rng(0)
-    written = [read_events(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::10]]
-    assert {trial.steps for trial in tried(*written)} == {STEPS[0]}
-    performances = tried(*(performed(events, rng) for events in written))
-    assert sum(trial.steps is not None for trial in performances) <= len(performances) // 50
-    assert grid_advice(performances, GRID)[-1].endswith("--grid seconds is advised")
-
-
-def performed(events, rng, stray_seconds=0.01):
-    """The same notes as a performance at the default tempo: each beat of another length, within
-    a slow drift, and each onset astray."""
-    onsets, chord = np.unique(events.notes[:, 0] / events.ticks_per_beat, return_inverse=True)
-    drift = np.exp(np.cumsum(rng.normal(0, 0.05, len(onsets))).clip(-0.7, 0.7))
-    lengths = np.diff(onsets, prepend=0.0) * 0.5 * drift * rng.uniform(0.85, 1.15, len(onsets))
-    seconds = np.cumsum(lengths) + rng.normal(0, stray_seconds, len(onsets))
-    ticks = np.rint(seconds.clip(0) * 2 * TICKS).astype(np.int64)[chord]
-    notes = events.notes.copy()
-    notes[:, 0], notes[:, 1] = ticks, ticks + 100
-    tempi = np.array([[0, 120.0]])
-    return Events(TICKS, notes, np.empty((0, 3), int), tempi, (("", len(notes)),))
 
 
 def test_the_page_names_the_parts_and_counts_the_tracks_that_are_none():

@@ -24,11 +24,6 @@ def events(programs=PROGRAMS, tracks=()):
     return Events(480, notes, np.empty((0, 3), np.int64), np.array([[0, 120.0]]), tracks)
 
 
-def test_original_keeps_everything():
-    folded = fold(events(), Instruments())
-    assert np.array_equal(folded.notes, events().notes)
-
-
 def test_family_keeps_the_first_program_of_each_family_and_drums():
     assert fold(events(), Instruments("family")).notes[:, 4].tolist() == [0, 0, 24, 40, 48, DRUMS]
     every = fold(events(range(129)), Instruments("family")).notes[:, 4]
