@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from data.corpus.runs import REPRESENTATIONS, Place, RunIndex, note_sequence
+from data.corpus.runs import REPRESENTATIONS, Integers, Place, RunIndex, note_sequence
 from data.score import DRUMS, ScoreBatch
 from data.tokens.spans import NEVER
 from data.tokens.vocabulary import Kind
@@ -55,13 +55,10 @@ class AvoidCopying:
         for name in REPRESENTATIONS:
             notes = note_sequence(score, name)
             lines = np.searchsorted(self._vocabulary.programs, notes.program)
-            for program, *note in zip(
-                np.where(notes.program < 0, _TEXTURE, lines).tolist(),
-                notes.onset.tolist(),
-                notes.pitch.tolist(),
-                strict=True,
-            ):
-                given[program].append((note[0], note[1]))
+            lines = np.where(notes.program < 0, _TEXTURE, lines)
+            rows = np.stack([lines, notes.onset, notes.pitch], axis=1)
+            for line, onset, pitch in rows.tolist():
+                given[line].append((onset, pitch))
         shape = len(self._vocabulary.programs), len(self._pitches)
         return [
             WrittenNotes({n: [*line] for n, line in given.items()}, np.zeros(shape, dtype=np.int64))
@@ -101,10 +98,8 @@ class AvoidCopying:
                 mask[row, notes] &= ~self._is_copied(state, row, int(state.now[row]), before[notes])
             if is_narrow[row]:
                 self._mask_positions(mask[row, positions], state, row, int(sounding[row].sum()))
-            due = int(state.next_given[row])
-            if due < len(self._given.ids):
-                token = self._given.ids[due]
-                mask[row, token] = before[token]
+            for due in self._given.ids[state.next_given[row] :][:1]:  # the next id that is given
+                mask[row, due] = before[due]
             if not mask[row].any():
                 mask[row] = before
 
@@ -129,20 +124,12 @@ class AvoidCopying:
         written, index = state.written[row], self._runs["line"]
         is_asked = asked.reshape(written.held.shape)
         is_copied = np.zeros_like(is_asked)
-        is_copied[self._pitched] = self._completes_texture(
-            written.lines[_TEXTURE], onset, np.asarray(is_asked.any(axis=0))
-        )
-        for program in np.flatnonzero(is_asked.any(axis=1)).tolist():
-            if program not in self._pitched:
-                continue
+        texture, pitches = written.lines[_TEXTURE], np.asarray(is_asked.any(axis=0))
+        is_copied[self._pitched] = self._completes_texture(texture, onset, pitches)
+        for program in (number for number in self._pitched if is_asked[number].any()):
             line = written.lines[program]
             begin, end = bisect_left(line, (onset,)), bisect_left(line, (onset + 1,))
-            completes = index.is_completed(
-                line[max(begin - index.size, 0) : begin],
-                onset,
-                self._pitches,
-                line[end : end + index.size],
-            )
+            completes = _complete(index, line, begin, end, onset, self._pitches)
             if completes.any():
                 held = np.flatnonzero(written.held[program] > onset)
                 completes[: held.max(initial=0)] = False  # they lie under another
@@ -159,10 +146,14 @@ class AvoidCopying:
         for place, (low, high) in enumerate(pairwise(bounds), start=begin):
             among = np.flatnonzero(asked & (self._pitches > low) & (self._pitches < high))
             if len(among):
-                completes[among] = index.is_completed(
-                    texture[max(place - index.size, 0) : place],
-                    onset,
-                    self._pitches[among],
-                    texture[place : place + index.size],
-                )
+                pitches = self._pitches[among]
+                completes[among] = _complete(index, texture, place, place, onset, pitches)
         return completes
+
+
+def _complete(
+    index: RunIndex, line: list[Place], begin: int, end: int, onset: int, pitches: Integers
+) -> NDArray[np.bool_]:
+    """Return (P,) whether notes in the place of a line's from `begin` to `end` make a run whole."""
+    before, after = line[max(begin - index.size, 0) : begin], line[end : end + index.size]
+    return index.is_completed(before, onset, pitches, after)

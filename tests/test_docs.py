@@ -96,7 +96,8 @@ def all_commands() -> list:
 def workplace(tmp_path_factory):
     """A folder with all that the commands name."""
     folder = tmp_path_factory.mktemp("docs")
-    (folder / "configs").symlink_to(ROOT / "configs")
+    for name in ("configs", "benchmarks"):
+        (folder / name).symlink_to(ROOT / name)
     tunes = write_tunes(folder / "my_midi_files", 8)
     write_tunes(folder / "datasets" / "written", 2)
     tune(folder / "tune.mid")
