@@ -117,7 +117,7 @@ def with_unknown_end(model: Model) -> Model:
     decoder = copy.deepcopy(model.decoder)
     assert decoder.side is not None
     for block in ("follow", "final"):
-        decoder.side.weight.data[:, model.features.blocks[block]] = 0
+        decoder.side.weight.data[model.features.blocks[block]] = 0
     return replace(model, decoder=decoder)
 
 

@@ -75,8 +75,9 @@ class Shape:
         """Random ids, the next one wanted in every place."""
         ids = torch.randint(self.words.size, (self.batch, self.context + 1))
         features = SideFeatures(self.words)
-        side = features.empty(self.batch, self.context).map(torch.from_numpy)
-        side.bits[:] = torch.rand(side.bits.shape) < COLUMNS_SET / features.size
+        side = features.compute(ids[:, :-1].numpy() * 0).map(torch.from_numpy)
+        bag = torch.randint(1, features.size, (self.batch, self.context, COLUMNS_SET)).int()
+        side = side._replace(bag=bag)
         return {"ids": ids[:, :-1], "targets": ids[:, 1:], "side": side}
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import event
+from numba.core import caching, event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -15,13 +19,56 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # What is not finite stays as it is.
 FAST_MATH = {"contract", "nsz", "reassoc"}
 
+_HOUSE = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^(?:from|import) ([\w.]+)", re.MULTILINE)
+
+
+@cache
+def _stamp(path: str) -> str:
+    """Return what changes when a source file does, or one of this project that it imports."""
+    sources: set[Path] = set()
+    unread = [Path(path).resolve()]
+    while unread:
+        file = unread.pop()
+        if file not in sources and file.is_file():
+            sources.add(file)
+            names = _IMPORT.findall(file.read_text(encoding="utf-8"))
+            unread += [_HOUSE.joinpath(*name.split(".")).with_suffix(".py") for name in names]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in sorted(sources))).hexdigest()
+
+
+class _Stamped:
+    """Numba's own stamp is that of one file; what another defines is compiled into it, too."""
+
+    _py_file: str
+
+    def get_source_stamp(self) -> str:
+        """Return what must be equal for a compiled function to be used again."""
+        return _stamp(self._py_file)
+
+
+class WhereTold(_Stamped, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """Keeps what is compiled in $NUMBA_CACHE_DIR."""
+
+
+class BesideTheSource(_Stamped, caching.InTreeCacheLocator):  # type: ignore[misc]
+    """Keeps what is compiled in `__pycache__`."""
+
+
+class InTheUsersCache(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+    """Keeps what is compiled in the user's cache folder."""
+
+
+_LOCATORS = (WhereTold, BesideTheSource, InTheUsersCache)
+numba.config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{kind.__name__}" for kind in _LOCATORS)
+
 
 def compiled(function: Function) -> Function:
     """Compile a function when it is first called, and keep what was compiled on the disk.
 
     It lies in the `__pycache__` beside the source file, or in the user's cache folder, or, where
-    neither can be written, nowhere. Numba looks for changes in the function's own file alone: what
-    another file defines must come as an argument. With NUMBA_DISABLE_JIT=1 it stays Python.
+    neither can be written, nowhere. It is compiled anew when its file changes, or a file of ours
+    that this imports. With NUMBA_DISABLE_JIT=1 it stays Python.
 
     Args:
         function: loops over arrays and numbers; it gives up the interpreter's lock.

@@ -24,7 +24,8 @@ class SideInput(NamedTuple, Generic[Array]):
     Pad is 0.
     """
 
-    bits: Array  # int16 (B, T, S), zeros and ones
+    # int32 (B, T, K), numbers from 1 up of the features that hold, each once; 0 fills up
+    bag: Array
     # int64 (B, T, 2 P + SHARED_REFERENCES), pitches from which the next note is counted, from 1 up;
     # 0: there is none. First two of each program, then the shared ones.
     references: Array

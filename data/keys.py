@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compiled import compiled
 from data.score import DRUMS, Score
 
 Mode = Literal["major", "minor"]
@@ -25,8 +26,8 @@ LEAST_HEARD = 8  # notes, before they follow a key
 # (24, 12), of all keys, standardized: what correlates best with one has the largest product with
 # it; as whole numbers, so that equals are equal however they are added up
 _STANDARD = [(profile - profile.mean()) / profile.std() for profile in PROFILES.values()]
-_KEYS = np.stack([np.roll(profile, tonic) for profile in _STANDARD for tonic in range(12)])
-_KEYS = np.rint(1000 * _KEYS).astype(np.int64)
+KEY_PROFILES = np.stack([np.roll(profile, tonic) for profile in _STANDARD for tonic in range(12)])
+KEY_PROFILES = np.rint(1000 * KEY_PROFILES).astype(np.int64)
 
 # Key signatures of each tonic: sharps, or flats below 0; and letters by fifths.
 _MAJOR_FIFTHS = (0, -5, 2, -3, 4, -1, 6, 1, -4, 3, -2, 5)
@@ -51,6 +52,11 @@ class Key(NamedTuple):
 
     tonic: int
     mode: Mode
+
+
+def key_number(key: Key | None) -> int:
+    """Return the number of a key: its tonic, and 12 more in minor; -1 of none."""
+    return -1 if key is None else key.tonic + 12 * (key.mode == "minor")
 
 
 def parse_key(name: str) -> Key:
@@ -114,7 +120,7 @@ def estimate_key(score: Score) -> Key:
     sounding = np.bincount(notes["pitch"] % 12, notes["duration"], 12)  # (12,) steps
     if np.ptp(sounding) == 0:
         raise ValueError("no key: no notes with a pitch, or all pitch classes equally")
-    best = int((_KEYS @ sounding).argmax())  # greatest where the correlation is
+    best = int((KEY_PROFILES @ sounding).argmax())  # greatest where the correlation is
     return Key(best % 12, list(PROFILES)[best // 12])
 
 
@@ -162,33 +168,42 @@ def notated_key(score: Score) -> Key:
 def _fits(sounding: NDArray[np.number[Any]]) -> Iterator[tuple[Key, float, float]]:
     """Yield each key, its profile's correlation with the (12,) notes, and their share in it."""
     shares = sounding / sounding.sum()
-    for number, (mode, profiles) in enumerate(zip(PROFILES, _KEYS.reshape(2, 12, 12), strict=True)):
+    by_mode = KEY_PROFILES.reshape(2, 12, 12)
+    for number, (mode, profiles) in enumerate(zip(PROFILES, by_mode, strict=True)):
         scale = np.array((_MAJOR, _MINOR_HARMONIC)[number])
         for tonic in range(12):
             correlation = float(np.corrcoef(shares, profiles[tonic])[0, 1])
             yield Key(tonic, mode), correlation, float(shares[(tonic + scale) % 12].sum())
 
 
-def follows_key(heard: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the key whose profile notes follow best, of many counts at once.
+@compiled
+def follow_key(profiles: NDArray[np.int64], heard: NDArray[np.int64]) -> tuple[int, int]:
+    """Find the key whose profile notes follow best.
 
     Args:
-        heard: (..., 12) notes of each pitch class.
+        profiles: KEY_PROFILES.
+        heard: (12,) notes of each pitch class.
 
     Returns:
-        The tonic (...), a pitch class, -1 where fewer than LEAST_HEARD notes were heard or two
-        keys fit as well; and its mode (...), 0 major, 1 minor.
+        The tonic, a pitch class, -1 where fewer than LEAST_HEARD notes were heard or two keys fit
+        as well; and its mode, 0 major, 1 minor.
     """
-    fit = heard @ _KEYS.T  # (..., 24)
-    best = fit.argmax(axis=-1)
-    is_one = (fit == fit.max(axis=-1, keepdims=True)).sum(axis=-1) == 1
-    is_heard = is_one & (heard.sum(axis=-1) >= LEAST_HEARD)
-    return np.where(is_heard, best % 12, -1), best // 12
+    best, most, second = 0, -(2**60), -(2**60)
+    for key in range(len(profiles)):
+        fit = 0
+        for pitch_class in range(len(heard)):
+            fit += profiles[key, pitch_class] * heard[pitch_class]
+        if fit > most:
+            best, most, second = key, fit, most
+        elif fit > second:
+            second = fit
+    is_heard = heard.sum() >= LEAST_HEARD and most > second
+    return best % 12 if is_heard else -1, best // 12
 
 
 def key_followed(pitches: NDArray[np.integer[Any]]) -> Key | None:
     """Return the key that notes of these pitches (N,) follow, if there is one."""
-    tonic, mode = follows_key(np.bincount(pitches % 12, minlength=12))
+    tonic, mode = follow_key(KEY_PROFILES, np.bincount(pitches % 12, minlength=12))
     return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])
 
 

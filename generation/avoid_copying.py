@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from data.corpus.runs import REPRESENTATIONS, Integers, Place, RunIndex, note_sequence
 from data.score import DRUMS, ScoreBatch
-from data.tokens.spans import NEVER
+from data.tokens.cursor import NEVER
 from data.tokens.vocabulary import Kind
 from generation.constrained_state import ConstrainedState, WrittenNotes
 from generation.given import GivenTokens
@@ -67,11 +67,11 @@ class AvoidCopying:
 
     def advance(self, state: ConstrainedState) -> None:
         """Take the notes into the state that the latest ids made whole: their Durations."""
-        for row in np.flatnonzero(state.kind == Kind.DURATION).tolist():
-            program, number = divmod(int(state.note[row]), len(self._pitches))
+        for row in np.flatnonzero(state.at.kind == Kind.DURATION).tolist():
+            program, number = divmod(int(state.at.note[row]), len(self._pitches))
             if program not in self._pitched:
                 continue
-            written, onset = state.written[row], int(state.now[row])
+            written, onset = state.written[row], int(state.at.now[row])
             note = (onset, int(self._pitches[number]))
             texture = written.lines[_TEXTURE]
             place = bisect_left(texture, note)
@@ -81,21 +81,22 @@ class AvoidCopying:
                 line = written.lines[program]
                 here = slice(bisect_left(line, (onset,)), bisect_left(line, (onset + 1,)))
                 line[here] = [max([*line[here], note])]
-            end = int(state.note_end[row]) - self._release
+            end = int(state.at.note_end[row]) - self._release
             written.held[program, number] = max(end, onset + 1)
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
         notes, positions = self._vocabulary.ids(Kind.NOTE), self._vocabulary.ids(Kind.POSITION)
         takes_note = np.asarray(mask[:, notes].any(axis=1))
-        sounding = (state.free_at > state.now[:, None]) & (state.free_at < NEVER)
+        sounding = (state.free_at > state.at.now[:, None]) & (state.free_at < NEVER)
         is_narrow = self._playable.sum() - sounding.sum(axis=1) <= self._most_masked
-        is_narrow |= state.bar_start < self._given.seed.end_step
+        is_narrow |= state.at.bar_start < self._given.seed.end_step
         is_narrow &= mask[:, positions].any(axis=1)
         for row in np.flatnonzero(takes_note | is_narrow).tolist():
             before = mask[row].copy()
             if takes_note[row]:
-                mask[row, notes] &= ~self._is_copied(state, row, int(state.now[row]), before[notes])
+                now = int(state.at.now[row])
+                mask[row, notes] &= ~self._is_copied(state, row, now, before[notes])
             if is_narrow[row]:
                 self._mask_positions(mask[row, positions], state, row, int(sounding[row].sum()))
             for due in self._given.ids[state.next_given[row] :][:1]:  # the next id that is given
@@ -108,7 +109,7 @@ class AvoidCopying:
     ) -> None:
         """Mask positions of a row at which every note that may begin would make a run whole."""
         allowed = np.flatnonzero(mask)
-        steps = state.bar_start[row] + allowed
+        steps = state.at.bar_start[row] + allowed
         may_begin = self._given.notes.may_begin(steps)  # (S, P)
         few = may_begin @ self._playable - sounding <= self._most_masked
         for place in np.flatnonzero(few).tolist():

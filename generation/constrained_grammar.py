@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.interface import SideInput
-from data.keys import Key
-from data.tokens.cursor import latest_notes
-from data.tokens.features import SideFeatures
+from data.keys import Key, key_number
+from data.tokens.cursor import NEVER, read_windows
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.spans import NEVER, SideArrays
-from data.tokens.step_features import FeatureStepper
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.avoid_copying import AvoidCopying
-from generation.constrained_state import ConstrainedState, LatestNotes
+from generation.constrained_state import ConstrainedState, LatestNotes, Window
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import (
     FinalTriad,
@@ -91,13 +88,12 @@ class ConstrainedGrammar:
         self.length = length or Length()
         self.grammar = Grammar(vocabulary)
         self.features = SideFeatures(vocabulary)
-        self._stepper = FeatureStepper(self.features)
         self._tempo = constraints.tempo_number(vocabulary)
         self._meter = constraints.meter_number(vocabulary)
         if self._tempo is not None:
             seed = seed.at_tempo(vocabulary.tempos[self._tempo])
         self.given = GivenTokens(seed, vocabulary)
-        self._of_given = self.features.of_given(self.given.notes)
+        self._given_notes = self.features.gathered([self.given.notes])
         self._key = constraints.parsed_key or self.given.key
         is_open = self.given.notes.is_open
         is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
@@ -120,7 +116,7 @@ class ConstrainedGrammar:
         )
         self._last_rules = self._last_rules_in_force(constraints)
         self._numbers = np.arange(vocabulary.size)
-        self._program_of = self.features.program_of
+        self._program_of = self.features.layout.program_of
         self._needs_last_note, self._last_chance = True, NEVER
         self._check_given(constraints)
         self._rules = self._rules_in_force()
@@ -228,7 +224,8 @@ class ConstrainedGrammar:
         start = self.grammar.start(batch)
         rows = np.zeros(batch, dtype=np.int64)
         state = ConstrainedState(
-            **vars(start),
+            at=start.at,
+            free_at=start.free_at,
             note_ends=start.free_at,  # one array for both, as long as the model may play all notes
             last_end=rows + given.last_ends.max(initial=0),
             whole_bar=rows.copy(),
@@ -254,15 +251,15 @@ class ConstrainedGrammar:
     def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
         """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
         for token in ids:
-            self.advance(state, np.full(len(state.kind), token))
+            self.advance(state, np.full(len(state.at.kind), token))
             yield
 
     def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
         mask = self.grammar.allowed(state)
-        latest = set(state.kind.tolist())
+        latest = set(state.at.kind.tolist())
         is_due = ~self.given.is_done(state.next_given)
-        is_given_near = is_due.any() or state.bar_start.min() < self.given.reach
+        is_given_near = is_due.any() or state.at.bar_start.min() < self.given.reach
         bars = slice(self.vocabulary.first(Kind.END), self.vocabulary.first(Kind.POSITION))
         of_grammar = mask[is_due, bars]  # a copy: given bars are as they are
         for kinds, narrow in self._rules:
@@ -270,7 +267,8 @@ class ConstrainedGrammar:
                 narrow(mask, state)
         if is_given_near:
             mask[is_due, bars] = of_grammar
-            self.given.narrow(mask, state.kind, state.now, state.bar_start, state.next_given)
+            at = state.at
+            self.given.narrow(mask, at.kind, at.now, at.bar_start, state.next_given)
         for kinds, narrow in self._last_rules:
             if latest & kinds:
                 narrow(mask, state)
@@ -282,7 +280,7 @@ class ConstrainedGrammar:
         before = state.next_given.copy()
         self.given.advance(state.next_given, ids)
         self.grammar.advance(state, ids)
-        latest = set(state.kind.tolist())
+        latest = set(state.at.kind.tolist())
         self.plan.advance(state, latest)
         if Kind.DURATION not in latest:
             return
@@ -290,12 +288,12 @@ class ConstrainedGrammar:
             self._avoid.advance(state)
         if self._reads_latest:
             state.latest.read(state, self.vocabulary.pitch_count)
-        rows = np.flatnonzero(state.kind == Kind.DURATION)
-        note, end = state.note[rows], state.note_end[rows]
+        rows = np.flatnonzero(state.at.kind == Kind.DURATION)
+        note, end = state.at.note[rows], state.at.note_end[rows]
         state.last_end[rows] = np.maximum(state.last_end[rows], end)
         is_new = state.next_given[rows] == before[rows]  # what is given sounds already
         step = np.arange(state.sounding.shape[1])
-        now = state.now[rows, None]
+        now = state.at.now[rows, None]
         state.sounding[rows] += (step >= now) & (step < end[:, None]) & is_new[:, None]
         if state.note_ends is not state.free_at:
             state.note_ends[rows, note] = end
@@ -327,29 +325,37 @@ class ConstrainedGrammar:
         Returns:
             Of B rows; with guidance of 2 B, the second half of which is not told the key.
         """
-        ids = np.asarray(ids)
-        follow = self.plan.bars_to_follow(state)[:, None]
-        if ids.shape[1] > 1 or state.step_state is None:
-            state.step_state = self._stepper.read(ids)
-            side = self.features.compute(ids)
-            is_bar = self.vocabulary.kind_of[ids] == Kind.BAR
-            begun_later = is_bar.sum(axis=1, keepdims=True) - is_bar.cumsum(axis=1)
-            follow = np.where(follow >= 0, follow + begun_later, -1)
-        else:
-            self._stepper.advance(state.step_state, ids[:, 0])
-            side = self._stepper.compute(state.step_state)
-        self.features.set_bars_to_follow(side, np.where(ids == 0, -1, follow))
-        now = side.time + (state.now - side.time[:, -1])[:, None]
-        onset = self.plan.final_onset(state)[:, None]
-        due = np.where((ids == 0) | (onset < 0), -1, np.maximum(onset - now, -1))
-        self.features.set_final(side, due, state.final_position)
-        sides = [side, side.map(np.copy)] if self.guidance else [side]
-        self.features.set_key(side, ids != 0, state.keys)
-        if self.given.is_told:
-            note = state.note[:, None] if ids.shape[1] == 1 else latest_notes(ids, self.vocabulary)
-            for each in sides:
-                self._of_given.set(each, now, note, ids != 0)
-        return SideInput(*map(np.concatenate, zip(*sides, strict=True))) if self.guidance else side
+        ids = np.asarray(ids, dtype=np.int64)
+        if ids.shape[1] > 1 or state.window is None:
+            state.window = self._window(state, ids)
+        window = state.window
+        follow, onset = self.plan.bars_to_follow(state), self.plan.final_onset(state)
+        context = window.context._replace(
+            bars=np.where(follow < 0, -1, state.at.bar_count + follow - window.bars_before),
+            final=np.where(onset < 0, -1, onset - window.context.begin),
+        )
+        if self.guidance:
+            ids = np.concatenate([ids, ids])
+            context = context.of_rows(np.tile(np.arange(len(ids) // 2), 2))
+            context.key[len(ids) // 2 :] = -1
+        window.heard = self.features.with_room(window.heard, ids.shape[1])
+        return self.features.read(ids, context, window.heard)
+
+    def _window(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Window:
+        """Return the window that begins with ids (B, T)."""
+        batch, length = ids.shape
+        read = read_windows(ids, self.vocabulary)
+        bars = np.count_nonzero(read.kind == Kind.BAR, axis=1)
+        piece = np.full(batch, 0 if self.given.is_told else -1)
+        context = self.features.nothing(batch)._replace(
+            final_position=state.final_position,
+            key=np.array([key_number(key) for key in state.keys]),
+            piece=piece,
+            begin=state.at.now - read.now[:, -1],
+            given=self._given_notes,
+        )
+        heard = self.features.start(2 * batch if self.guidance else batch, length)
+        return Window(heard, context, bars_before=state.at.bar_count - bars)
 
     def _check_given(self, constraints: Constraints) -> None:
         """Refuse given notes with which no piece can be as it is asked for."""
@@ -452,7 +458,7 @@ class ConstrainedGrammar:
         At the last chance for a note of the last bar another must be free to begin. Given notes
         need their place in the polyphony from where they begin.
         """
-        now, note, rows = state.now, state.note, np.arange(len(state.now))
+        now, note, rows = state.at.now, state.at.note, np.arange(len(state.at.now))
         deadline = self._deadline(state)
         has_limit = self._max_polyphony < NEVER
         size = state.sounding.shape[1]
@@ -480,10 +486,10 @@ class ConstrainedGrammar:
         """Mask tempi but the one asked for; with a length in seconds, every change of tempo."""
         tempos = self.vocabulary.ids(Kind.TEMPO)
         if self._tempo is None:
-            mask[:, tempos] &= (state.tempo < 0)[:, None]
+            mask[:, tempos] &= (state.at.tempo < 0)[:, None]
             return
         mask[:, tempos] &= self._numbers[: tempos.stop - tempos.start] == self._tempo
-        is_due = (state.tempo != self._tempo) & np.isin(state.kind, (Kind.BAR, Kind.LENGTH))
+        is_due = (state.at.tempo != self._tempo) & np.isin(state.at.kind, (Kind.BAR, Kind.LENGTH))
         for kind in (Kind.POSITION, Kind.BAR):
             mask[is_due, self.vocabulary.ids(kind)] = False
 
@@ -496,47 +502,47 @@ class ConstrainedGrammar:
     def _mask_positions_after_limit(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask positions from the step on at which the seconds asked for are over."""
         positions = self.vocabulary.ids(Kind.POSITION)
-        before = (state.limit - state.bar_start)[:, None]
+        before = (state.limit - state.at.bar_start)[:, None]
         mask[:, positions] &= self._numbers[: positions.stop - positions.start] < before
 
     def _mask_full_positions(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask positions at which as many notes sound as the polyphony limit allows."""
         positions = self.vocabulary.ids(Kind.POSITION)
         steps = self._numbers[: positions.stop - positions.start]
-        steps = state.bar_start[:, None] + steps
+        steps = state.at.bar_start[:, None] + steps
         mask[:, positions] &= self._is_voice_free(state, steps)
 
     def _mask_notes_too_many(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask notes once the polyphony limit is reached."""
-        now = state.now[:, None]
+        now = state.at.now[:, None]
         mask[:, self.vocabulary.ids(Kind.NOTE)] &= self._is_voice_free(state, now)
 
     def _mask_long_durations(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask durations, and Extends, with which a note would end after its deadline."""
         longest = self.vocabulary.longest_duration
-        now = state.now
-        extended = state.extends * longest
+        now = state.at.now
+        extended = state.at.extends * longest
         if now.min() >= self.given.reach:  # and far from the end: nothing to mask
             room = self.plan.expected_end(state) - now - extended
-            if room.min() > longest + 1 and state.extends.max() < LONGEST_NOTE:
+            if room.min() > longest + 1 and state.at.extends.max() < LONGEST_NOTE:
                 return
         room = self._note_deadline(state) - now - extended
         durations = self.vocabulary.ids(Kind.DURATION)
         mask[:, durations] &= self._numbers[:longest] < room[:, None]
-        is_extendable = (room > longest) & (state.extends < LONGEST_NOTE)
+        is_extendable = (room > longest) & (state.at.extends < LONGEST_NOTE)
         mask[:, self.vocabulary.first(Kind.EXTEND)] &= is_extendable
 
     def _mask_short_bars(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask bars, and bar lengths, so short that the notes could not end in the last bar."""
         longest_bar = self.plan.longest_bar
         latest_end = self.plan.latest_end(state)
-        before_this = latest_end - state.bar_length  # the end less this bar
+        before_this = latest_end - state.at.bar_length  # the end less this bar
         if (before_this - longest_bar >= state.last_end).all():
             return  # the bars that follow the next one are enough
         earliest_end = self._earliest_end(state)[:, None]
         bars = self.vocabulary.ids(Kind.BAR)
         end = (latest_end - longest_bar)[:, None] + self.vocabulary.whole_bars
-        mask[:, bars] &= (end >= earliest_end) | (state.bar_count >= self.plan.last_bar)[:, None]
+        mask[:, bars] &= (end >= earliest_end) | (state.at.bar_count >= self.plan.last_bar)[:, None]
         lengths = self.vocabulary.ids(Kind.LENGTH)
         length = self._numbers[: lengths.stop - lengths.start] + 1
         mask[:, lengths] &= before_this[:, None] + length >= earliest_end
@@ -545,11 +551,11 @@ class ConstrainedGrammar:
         self, mask: NDArray[np.bool_], state: ConstrainedState
     ) -> None:
         """Mask all but the Length with which the last bar and an upbeat make a whole bar."""
-        is_due = (state.upbeat > 0) & (state.bar_count == self.plan.last_bar)
-        is_due &= (state.kind == Kind.BAR) & (state.upbeat < state.bar_length)
-        is_due &= state.bar_count > self.given.bars  # given bars are as they are
+        is_due = (state.upbeat > 0) & (state.at.bar_count == self.plan.last_bar)
+        is_due &= (state.at.kind == Kind.BAR) & (state.upbeat < state.at.bar_length)
+        is_due &= state.at.bar_count > self.given.bars  # given bars are as they are
         rows = np.flatnonzero(is_due)
-        rest = self.vocabulary.first(Kind.LENGTH) + (state.bar_length - state.upbeat)[rows] - 1
+        rest = self.vocabulary.first(Kind.LENGTH) + (state.at.bar_length - state.upbeat)[rows] - 1
         rows, rest = rows[mask[rows, rest]], rest[mask[rows, rest]]
         mask[rows] = False
         mask[rows, rest] = True
@@ -562,9 +568,9 @@ class ConstrainedGrammar:
         kept, lengths = mask.copy(), self.vocabulary.ids(Kind.LENGTH)
         if self._meter is None:
             is_other = self.vocabulary.whole_bars != state.whole_bar[:, None]  # (B, M)
-            kept[:, self.vocabulary.ids(Kind.BAR)] &= ~is_other | (state.bar_count == 0)[:, None]
-        begins = (state.kind == Kind.BAR) & (state.bar_count > max(self.given.bars, 1))
-        begins &= state.bar_count < self.plan.last_bar
+            kept[:, self.vocabulary.ids(Kind.BAR)] &= ~is_other | (state.at.bar_count == 0)[:, None]
+        begins = (state.at.kind == Kind.BAR) & (state.at.bar_count > max(self.given.bars, 1))
+        begins &= state.at.bar_count < self.plan.last_bar
         length = self._numbers[: lengths.stop - lengths.start] + 1
         is_due = begins & (state.owed > 0)
         kept[is_due] = False
@@ -579,7 +585,7 @@ class ConstrainedGrammar:
         if not is_last.any():
             mask[:, end] = False
             return
-        has_note = state.note_bar == state.bar_count
+        has_note = state.at.note_bar == state.at.bar_count
         mask[:, end] &= is_last & has_note
         mask[is_last & ~has_note, self.vocabulary.ids(Kind.BAR)] = False
 
@@ -604,18 +610,18 @@ class ConstrainedGrammar:
 
     def _mask_empty_bars(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask another bar after many empty ones, where a note can begin."""
-        is_empty = state.bar_count - state.note_bar > EMPTY_BARS
+        is_empty = state.at.bar_count - state.at.note_bar > EMPTY_BARS
         if is_empty.any():
             is_empty &= mask[:, self.vocabulary.ids(Kind.POSITION)].any(axis=1)
             mask[is_empty, self.vocabulary.ids(Kind.BAR)] = False
 
     def _mask_positions_of_closed(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Mask positions at which no note that may begin is free."""
-        if state.bar_start.min() >= self.given.reach:
+        if state.at.bar_start.min() >= self.given.reach:
             return
         positions = self.vocabulary.ids(Kind.POSITION)
         steps = self._numbers[: positions.stop - positions.start]
-        steps = (state.bar_start[:, None] + steps)[..., None]  # (B, steps, 1)
+        steps = (state.at.bar_start[:, None] + steps)[..., None]  # (B, steps, 1)
         free_at = state.free_at.reshape(len(mask), -1, self.vocabulary.pitch_count).min(axis=2)
         is_free = self.given.notes.may_begin(steps[..., 0]) & (free_at[:, None] <= steps)
         mask[:, positions] &= is_free.any(axis=2)

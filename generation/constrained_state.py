@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from data.corpus.runs import Place
 from data.keys import Key
+from data.tokens.features import Context, Heard
 from data.tokens.grammar import GrammarState
-from data.tokens.step_features import StepState
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
@@ -53,15 +53,30 @@ class LatestNotes:
 
     def read(self, state: GrammarState, pitch_count: int) -> None:
         """Take the notes that the latest ids made whole: their Durations."""
-        rows = np.flatnonzero(state.kind == Kind.DURATION)
-        program, pitch = np.divmod(state.note[rows], pitch_count)
-        is_first = self.onset[rows, program] != state.now[rows]  # of a chord the lowest counts
+        rows = np.flatnonzero(state.at.kind == Kind.DURATION)
+        program, pitch = np.divmod(state.at.note[rows], pitch_count)
+        is_first = self.onset[rows, program] != state.at.now[rows]  # of a chord the lowest counts
         rows, program, pitch = rows[is_first], program[is_first], pitch[is_first]
         self.pitch_before[rows, program] = self.pitch[rows, program]
         self.end_before[rows, program] = self.end[rows, program]
         self.pitch[rows, program] = pitch
-        self.onset[rows, program] = state.now[rows]
-        self.end[rows, program] = state.note_end[rows]
+        self.onset[rows, program] = state.at.now[rows]
+        self.end[rows, program] = state.at.note_end[rows]
+
+
+@dataclass
+class Window:
+    """What the decoder has read of B rows since they began, or began anew.
+
+    Attributes:
+        heard: what side input has heard in it.
+        context: what else is told beside it.
+        bars_before: (B,) bars of the piece before it.
+    """
+
+    heard: Heard
+    context: Context
+    bars_before: NDArray[np.int64]
 
 
 @dataclass
@@ -87,7 +102,7 @@ class ConstrainedState(GrammarState):
             known in advance, and the model's so far.
         written: the notes of each row, as runs see them; none where no runs are avoided.
         latest: the notes that strict counterpoint and instruments without rests look at.
-        step_state: where each row stands in what the decoder has read; None before it reads.
+        window: what the decoder has read; None before it reads.
     """
 
     note_ends: NDArray[np.int64]
@@ -105,4 +120,4 @@ class ConstrainedState(GrammarState):
     sounding: NDArray[np.int16]
     written: list[WrittenNotes]
     latest: LatestNotes
-    step_state: StepState | None = None
+    window: Window | None = None

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from common.interface import OCTAVE
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
-from data.tokens.spans import NEVER, NO_PITCH, Ints
+from data.tokens.bag import NO_PITCH
+from data.tokens.cursor import NEVER, Ints
 from data.tokens.vocabulary import Kind
 from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
@@ -97,12 +98,12 @@ class OneNoteAtATime:
         """Take ids away from a mask (B, V); never all of a row."""
         vocabulary, latest = self._vocabulary, state.latest
         end = np.where(self._is_part, latest.end, -1)  # (B, P)
-        now = state.now[:, None]
+        now = state.at.now[:, None]
         is_busy = (end > now) | ((latest.onset == now) & self._is_part)
         kept = mask.copy()
         kept[:, vocabulary.ids(Kind.NOTE)] &= ~np.repeat(is_busy, vocabulary.pitch_count, axis=1)
         soonest = np.where(self._plays, end, NEVER).min(axis=1)  # when one is free
-        steps = state.bar_start[:, None] + self._steps
+        steps = state.at.bar_start[:, None] + self._steps
         kept[:, vocabulary.ids(Kind.POSITION)] &= steps >= soonest[:, None]
         narrow_or_yield(mask, kept, np.arange(len(mask)), self._given, state)
 
@@ -171,7 +172,7 @@ class StrictCounterpoint:
 
     def due(self, state: ConstrainedState) -> Ints:
         """Return (B, P), of each program the lowest given note that begins now, or NO_PITCH."""
-        return np.asarray(self._begins[np.minimum(state.now, len(self._begins) - 1)])
+        return np.asarray(self._begins[np.minimum(state.at.now, len(self._begins) - 1)])
 
     def is_parallel(self, state: ConstrainedState, due: Ints) -> NDArray[np.bool_]:
         """Return (B, N) whether a note that begins now would move in parallel with another.
@@ -180,7 +181,7 @@ class StrictCounterpoint:
             state: where rows stand.
             due: (B, P) what programs that have not begun a note now will begin; or NO_PITCH.
         """
-        latest, now = state.latest, state.now[:, None]
+        latest, now = state.latest, state.at.now[:, None]
         is_new = latest.onset == now
         old = np.where(is_new, latest.pitch_before, latest.pitch)  # (B, P)
         end = np.where(is_new, latest.end_before, latest.end)
@@ -228,14 +229,14 @@ class Seams:
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
-        step = np.minimum(state.now, len(self._begins) - 1)
+        step = np.minimum(state.at.now, len(self._begins) - 1)
         latest, after = state.latest, self._after[step]  # (B, P)
         is_given = (latest.onset >= 0) & (latest.onset == self._before[step])
         rows = np.flatnonzero((is_given | (after < NEVER)).any(axis=1))
         if not len(rows):
             return
         kept = mask[rows]
-        now, after = state.now[rows, None], after[rows]
+        now, after = state.at.now[rows, None], after[rows]
         is_next = is_given[rows] & (latest.end[rows] >= now) & (latest.onset[rows] < now)
         come = np.where(is_next, latest.pitch[rows], -1)
         is_bad = _is_leap(self._pitch - come[..., None]) & (come >= 0)[..., None]  # (R, P, K)
@@ -243,8 +244,8 @@ class Seams:
         is_bad |= unfit & (after - now <= self._beat)[..., None]
         kept[:, self._vocabulary.ids(Kind.NOTE)] &= ~is_bad.reshape(len(rows), -1)
 
-        begun = np.flatnonzero(state.kind[rows] == Kind.NOTE)
-        program, pitch = np.divmod(state.note[rows[begun]], len(self._pitch))
+        begun = np.flatnonzero(state.at.kind[rows] == Kind.NOTE)
+        program, pitch = np.divmod(state.at.note[rows[begun]], len(self._pitch))
         left = (after - now)[begun, program, None]
         is_too_long = (self._durations >= left) & (left > self._beat)
         is_too_long &= unfit[begun, program, pitch, None]
@@ -324,10 +325,10 @@ class FinalTriad:
         onset = self._plan.final_onset(state)
         rows = np.flatnonzero(is_last & (onset >= 0))
         kept = mask[rows]
-        final = (onset - state.bar_start)[rows]
+        final = (onset - state.at.bar_start)[rows]
         can_end = kept[:, bar_ends(self._vocabulary)].max(axis=1)[:, None]
         kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
-        position, bar = state.position[rows], state.bar_length[rows]
+        position, bar = state.at.position[rows], state.at.bar_length[rows]
         end = position[:, None] + 1 + self._durations  # of a note that begins now
         is_between = (end > final[:, None]) & (end < bar[:, None])
         is_between &= self._durations < self._durations[-1]  # which others may make longer
@@ -350,7 +351,7 @@ class FinalTriad:
         self, state: ConstrainedState, rows: Ints, may_end: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Return (R, N), with which notes chords can become triads that may end, (R, T)."""
-        now, number = state.now[rows], np.arange(len(self._plays))
+        now, number = state.at.now[rows], np.arange(len(self._plays))
         sounds = state.note_ends[rows] > now[:, None]
         sounds = sounds.reshape(len(rows), len(number), -1) & self._is_pitched[:, None]  # (R, P, K)
         is_heard = (sounds.any(axis=1)[..., None] & (self._class_of[:, None] == _CLASS)).any(axis=1)

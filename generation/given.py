@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.interface import PAD
-from data.keys import Key, melody_key, pitched_notes
-from data.tokens.cursor import latest_notes, read_windows
-from data.tokens.features import SideFeatures
+from data.keys import Key, key_number, melody_key, pitched_notes
+from data.tokens.cursor import NEVER, Ints, read_windows
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
-from data.tokens.spans import NEVER, Ints, SideArrays
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.seeds import Seed
@@ -243,8 +242,8 @@ class GivenPieces:
     ) -> None:
         self._given, self._features = given, features
         self._vocabulary = features.vocabulary
-        self._of_given = [features.of_given(each.notes) for each in given]
-        self._keys = [each.key for each in given]
+        self._notes = features.gathered([each.notes for each in given])
+        self._keys = np.array([key_number(each.key) for each in given])
         self._windows = [
             read_windows(np.asarray(piece)[None], self._vocabulary) for piece in pieces
         ]
@@ -273,11 +272,12 @@ class GivenPieces:
             ids: the latest ids of pieces, Pad at their right end.
             rows: of each the piece, and the place in it after the last id.
         """
-        side = self._features.compute(ids)
-        self._features.set_key(side, ids != PAD, [self._keys[piece] for piece, _ in rows])
-        note = latest_notes(ids, self._vocabulary)
-        for row, (piece, end) in enumerate(rows):
-            part, is_token = side.window(row), ids[row : row + 1] != PAD
-            begin = self._windows[piece].now[0, end - 1] - part.time[0, is_token.sum() - 1]
-            self._of_given[piece].set(part, part.time + begin, note[row : row + 1], is_token)
-        return side
+        piece = np.array([row[0] for row in rows])
+        lengths = np.count_nonzero(ids != PAD, axis=1)
+        read = read_windows(ids, self._vocabulary)
+        last = read.now[np.arange(len(ids)), lengths - 1]
+        now = np.array([self._windows[piece].now[0, end - 1] for piece, end in rows])
+        context = self._features.nothing(len(ids))._replace(
+            key=self._keys[piece], piece=piece, begin=now - last, given=self._notes
+        )
+        return self._features.compute(ids, context)

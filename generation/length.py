@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from data.tokens.cursor import NEVER
 from data.tokens.features import MAX_BARS_TO_FOLLOW
-from data.tokens.spans import NEVER
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import ConstraintError
 
@@ -84,28 +84,28 @@ class LengthPlan:
     def advance(self, state: ConstrainedState, latest: set[int]) -> None:
         """Count what the ids that were taken last, of these kinds, add to the length so far."""
         if Kind.NOTE in latest and self.length.notes:
-            is_note = state.kind == Kind.NOTE
-            state.new_notes += is_note & (state.now >= self.given.seed.end_step)
+            is_note = state.at.kind == Kind.NOTE
+            state.new_notes += is_note & (state.at.now >= self.given.seed.end_step)
             state.bar_notes += is_note
         if Kind.BAR in latest:
-            rows = np.flatnonzero(state.kind == Kind.BAR)
-            state.whole_bar[rows] = state.bar_length[rows]
+            rows = np.flatnonzero(state.at.kind == Kind.BAR)
+            state.whole_bar[rows] = state.at.bar_length[rows]
             if self.length.notes:
                 state.past_notes[rows] += state.bar_notes[rows]
                 state.bar_notes[rows] = 0
         if Kind.LENGTH in latest:
-            is_first = (state.kind == Kind.LENGTH) & (state.bar_count == 1)
-            state.upbeat[is_first] = state.bar_length[is_first]
+            is_first = (state.at.kind == Kind.LENGTH) & (state.at.bar_count == 1)
+            state.upbeat[is_first] = state.at.bar_length[is_first]
             if self.is_regular:
-                rows = np.flatnonzero((state.kind == Kind.LENGTH) & ~is_first)
+                rows = np.flatnonzero((state.at.kind == Kind.LENGTH) & ~is_first)
                 owed = np.where(state.owed[rows] > 0, state.owed[rows], state.whole_bar[rows])
-                state.owed[rows] = np.maximum(owed - state.bar_length[rows], 0)
+                state.owed[rows] = np.maximum(owed - state.at.bar_length[rows], 0)
         if state.owed.any() and latest & {Kind.TEMPO, Kind.POSITION}:
-            is_whole = (state.bar_length == state.whole_bar) & (state.kind != Kind.BAR)
+            is_whole = (state.at.bar_length == state.whole_bar) & (state.at.kind != Kind.BAR)
             state.owed[is_whole] = 0  # a whole bar has followed all the same
         if Kind.TEMPO in latest and self.length.seconds:
-            rows = np.flatnonzero((state.kind == Kind.TEMPO) & (state.limit == NEVER))
-            tempo = np.array(self.vocabulary.tempos)[state.tempo[rows]]
+            rows = np.flatnonzero((state.at.kind == Kind.TEMPO) & (state.limit == NEVER))
+            tempo = np.array(self.vocabulary.tempos)[state.at.tempo[rows]]
             steps = self.length.seconds * tempo * self.vocabulary.grid.steps_per_beat / 60
             state.limit[rows] = np.maximum(np.rint(steps), 1)
 
@@ -128,13 +128,13 @@ class LengthPlan:
 
     def _known(self, state: ConstrainedState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the step (B,) at which the last bar ends that is known, and how many follow."""
-        is_given = state.bar_count < self.given.bars
-        bar_end = np.where(is_given, self.given.end, state.bar_start + state.bar_length)
-        return bar_end, self.last_bar - np.maximum(state.bar_count, self.given.bars)
+        is_given = state.at.bar_count < self.given.bars
+        bar_end = np.where(is_given, self.given.end, state.at.bar_start + state.at.bar_length)
+        return bar_end, self.last_bar - np.maximum(state.at.bar_count, self.given.bars)
 
     def _whole_bar(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the steps (B,) of a whole bar as they follow; 0 before the first."""
-        is_given = state.bar_count < self.given.bars
+        is_given = state.at.bar_count < self.given.bars
         known = np.where(is_given, self.given.whole_bar, state.whole_bar)
         return known if self.meter is None else np.where(known > 0, self.longest_bar, 0)
 
@@ -148,7 +148,7 @@ class LengthPlan:
         It is -1 where that is not known, and NEVER before the first bar.
         """
         bar_end, bars_left = self._known(state)
-        here, size = state.bar_start, state.bar_length  # of the last bar, where it has begun
+        here, size = state.at.bar_start, state.at.bar_length  # of the last bar, where it has begun
         if self.given.bars == self.last_bar:
             here = np.full_like(here, self.given.last_bar_start)
             size = self.given.end - here
@@ -164,12 +164,13 @@ class LengthPlan:
     def is_last_bar(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) is in the last bar of its piece."""
         if self.length.seconds:
-            return np.asarray(state.bar_start + state.bar_length >= state.limit)
-        return np.asarray(state.bar_count >= self.last_bar)
+            return np.asarray(state.at.bar_start + state.at.bar_length >= state.limit)
+        return np.asarray(state.at.bar_count >= self.last_bar)
 
     def is_over(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each row (B,) has begun a bar after the last, which stands for End."""
-        return np.asarray((state.bar_count > self.last_bar) | (state.bar_start >= state.limit))
+        at = state.at
+        return np.asarray((at.bar_count > self.last_bar) | (at.bar_start >= state.limit))
 
     def bars_to_follow(self, state: ConstrainedState) -> NDArray[np.int64]:
         """Return the number of bars (B,) after the one that each row is in; -1: unknown.
@@ -177,28 +178,28 @@ class LengthPlan:
         For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
         """
         if self.last_bar < NEVER:
-            return np.asarray(np.maximum(self.last_bar - state.bar_count, 0))
+            return np.asarray(np.maximum(self.last_bar - state.at.bar_count, 0))
         if self.length.seconds:
-            left = state.limit - state.bar_start - state.bar_length
+            left = state.limit - state.at.bar_start - state.at.bar_length
             follow = np.maximum(-(-left // np.maximum(state.whole_bar, 1)), 0)
-            return np.where((state.limit == NEVER) | (state.bar_count == 0), -1, follow)
+            return np.where((state.limit == NEVER) | (state.at.bar_count == 0), -1, follow)
         if self.length.notes:
-            per_bar = state.past_notes / np.maximum(state.bar_count - 1, 1)
+            per_bar = state.past_notes / np.maximum(state.at.bar_count - 1, 1)
             in_this_bar = np.maximum(per_bar - state.bar_notes, 0)
             left = self.length.notes - state.new_notes - in_this_bar
             follow = np.ceil(np.maximum(left, 0) / np.maximum(per_bar, 1e-9))
             capped = np.minimum(follow, MAX_BARS_TO_FOLLOW).astype(np.int64)
             return np.where(state.past_notes > 0, capped, -1)
-        return np.full(len(state.kind), -1)
+        return np.full(len(state.at.kind), -1)
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""
         if self.length.notes:
             done = state.new_notes / self.length.notes
         elif self.length.seconds:
-            done = (state.bar_start + np.maximum(state.position, 0)) / state.limit
+            done = (state.at.bar_start + np.maximum(state.at.position, 0)) / state.limit
         else:
-            done = (state.bar_count - 1) / self.last_bar
+            done = (state.at.bar_count - 1) / self.last_bar
         return float(done.clip(0, 1).min())
 
     @cached_property

@@ -16,8 +16,7 @@ from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
-from data.tokens.features import SideFeatures
-from data.tokens.spans import SideArrays
+from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from data.tokens.spans import NEVER, Ints
+from data.tokens.cursor import NEVER, Ints
 from data.tokens.vocabulary import Kind
 from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
@@ -34,9 +34,9 @@ class NoRests:
         vocabulary, before = self._vocabulary, mask.copy()
         positions, notes = vocabulary.ids(Kind.POSITION), vocabulary.ids(Kind.NOTE)
         soonest = self._soonest_end(state)
-        steps = state.bar_start[:, None] + self._steps
+        steps = state.at.bar_start[:, None] + self._steps
         mask[:, positions] &= steps <= soonest[:, None]
-        bar_end = state.bar_start + state.bar_length
+        bar_end = state.at.bar_start + state.at.bar_length
         mask[:, bar_ends(vocabulary)] &= (soonest >= bar_end)[:, None]
 
         is_due = self._is_due(before[:, notes], state)
@@ -53,7 +53,7 @@ class NoRests:
         end = state.latest.end
         may_begin = self._given.notes.may_begin(end.clip(0))  # (B, P, P)
         may_begin = np.diagonal(may_begin, axis1=1, axis2=2) & self._plays  # each where its ends
-        may_begin &= end >= (state.now + self._is_in_chord[state.kind])[:, None]
+        may_begin &= end >= (state.at.now + self._is_in_chord[state.at.kind])[:, None]
         return np.asarray(np.where(may_begin, end, NEVER).min(axis=1))
 
     def _is_due(self, notes: NDArray[np.bool_], state: ConstrainedState) -> NDArray[np.bool_]:
@@ -64,6 +64,6 @@ class NoRests:
             state: where the rows stand.
         """
         by_program = np.asarray(notes.reshape(len(notes), len(self._plays), -1).any(axis=2))
-        latest, now = state.latest, state.now[:, None]
+        latest, now = state.latest, state.at.now[:, None]
         is_silent = (latest.end <= now) & (latest.onset < now)
-        return np.asarray(by_program & is_silent & self._given.notes.may_begin(state.now))
+        return np.asarray(by_program & is_silent & self._given.notes.may_begin(state.at.now))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from data.forms import Form
 from data.score import Score, canonical
-from data.tokens.spans import NEVER
+from data.tokens.cursor import NEVER
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
@@ -130,10 +130,10 @@ class Writing:
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
         if not bars or self._grammar.given.bars:
             return
-        begun = (state.kind == Kind.BAR) & (state.bar_count == 2)
+        begun = (state.at.kind == Kind.BAR) & (state.at.bar_count == 2)
         for row in np.flatnonzero(begun).tolist():
             meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
-            first_bar, final = int(state.bar_start[row]), int(state.final_position[row])
+            first_bar, final = int(state.at.bar_start[row]), int(state.final_position[row])
             form = self._style.draw_form(meter, first_bar, bars, final, self._rng(first + row))
             if form and form.repeats:
                 forms[row] = form
@@ -196,7 +196,7 @@ class _Rows:
     @property
     def count(self) -> int:
         """How many pieces there are."""
-        return len(self.state.kind)
+        return len(self.state.at.kind)
 
     def _write(
         self, model: Model, sampling: SamplingOptions, generator: torch.Generator
@@ -206,7 +206,7 @@ class _Rows:
         stream = NoteStream(model.vocabulary, self.count)
         for token, _ in zip(given.prompt[1:], grammar.read(state, given.prompt[1:]), strict=True):
             self.ids = np.full(self.count, token)
-            stream.read(state, self.ids)
+            stream.read(state.at, self.ids)
             yield []
         for ids in sample(
             model.steps,
@@ -223,13 +223,13 @@ class _Rows:
                 self._columns.append(ids)
             yield [
                 (row, note)
-                for row, note in stream.read(state, ids)
+                for row, note in stream.read(state.at, ids)
                 if (note.onset_steps, note.program, note.note.pitch) not in kept
             ]
 
     def until(self, step: int) -> Iterator[Notes]:
         """Write one piece to the end of the bar of a step, or of the piece, and give no notes."""
-        while self.state.bar_start[0] <= step and next(self.turns, None) is not None:
+        while self.state.at.bar_start[0] <= step and next(self.turns, None) is not None:
             yield []
 
     @property

@@ -50,7 +50,7 @@ class DataShape(Options):
     """What the data decide of a decoder: the vocabulary and the side input."""
 
     vocabulary_size: Size  # V, how many different token ids there are
-    side_blocks: tuple[SizeOrNone, ...] = ()  # widths of the side input's blocks of bits; (): none
+    side_blocks: tuple[SizeOrNone, ...] = ()  # features in each block of the side input; (): none
     n_programs: SizeOrNone = 0  # P, programs with references in the side input (`IntervalHead`)
     n_pitches: SizeOrNone = 0  # N, pitches a program
     first_note: SizeOrNone = 0  # id of the first of these P N notes
@@ -79,8 +79,8 @@ class DecoderConfig(DecoderOptions, DataShape):
         return self.interval_head and bool(self.side_blocks) and self.n_programs > 0
 
     @property
-    def n_bits(self) -> int:
-        """S, the columns of the side input that are zeros and ones."""
+    def n_features(self) -> int:
+        """S, the features of the side input, numbered from 1."""
         return sum(self.side_blocks)
 
 

@@ -13,7 +13,7 @@ from model.interval_head import IntervalHead
 from model.layers import Block, BlockDropout, make_norm
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
 
-SIDE_STD = 0.3  # of the side input's weights at first; some twenty of its columns are 1 at once
+SIDE_STD = 0.3  # of the features' vectors at first; some sixty are summed
 
 
 class Decoder(nn.Module):
@@ -30,9 +30,10 @@ class Decoder(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
         # what is known of each token beside its id, such as when it is and how far the end
-        bits = config.n_bits
-        self.side = nn.Linear(bits, config.n_embd, bias=False) if bits else None
-        self.side_dropout = BlockDropout(config.side_blocks, config.side_dropout)
+        self.side, S = None, config.n_features
+        if S:
+            self.side = nn.EmbeddingBag(S + 1, config.n_embd, mode="sum", padding_idx=0)
+            self.side_dropout = BlockDropout(config.side_blocks, config.side_dropout)
         self.positions = _positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
@@ -50,7 +51,8 @@ class Decoder(nn.Module):
             ):
                 nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
         if self.side is not None:
-            nn.init.normal_(self.side.weight, std=SIDE_STD)
+            nn.init.normal_(self.side.weight[1:], std=SIDE_STD)  # feature 0 is none
+            nn.init.zeros_(self.side.weight[0])
 
     def forward(
         self,
@@ -97,12 +99,11 @@ class Decoder(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
         """Return what enters the blocks, (B, T, D), and the angles of rotary positions, if any."""
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
-        width = 0 if side is None else side.bits.shape[-1]
-        if width != self.config.n_bits:
-            raise ValueError(f"the side input has {width} columns, not {self.config.n_bits}")
+        if (side is None) != (self.side is None):
+            raise ValueError("a side input where the decoder has none, or none where it has one")
         if self.side is not None and side is not None:
-            bits = side.bits.to(x.dtype)
-            x = x + self.side(self.side_dropout(bits))  # (B, T, bits) -> (B, T, D)
+            bag, weight = side.bag.flatten(0, 1), self.side_dropout(side.bag)  # (B T, K)
+            x = x + self.side(bag, per_sample_weights=weight).view(x.shape)  # (B T, D) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions)

@@ -91,6 +91,14 @@ def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
     return ids
 
 
+def joined(sides: Sequence[SideArrays]) -> SideArrays:
+    """Return side inputs of the same rows one after the other, as of one window (B, T)."""
+    most = max(side.bag.shape[2] for side in sides)
+    bags = [np.pad(side.bag, ((0, 0), (0, 0), (0, most - side.bag.shape[2]))) for side in sides]
+    rest = zip(*(side[1:] for side in sides), strict=True)  # references, moves and time
+    return SideInput(*(np.concatenate(arrays, axis=1) for arrays in (bags, *rest)))
+
+
 def side_tensors(side: SideArrays | None, device: torch.device) -> SideInput[Tensor] | None:
     """Return a side input as torch's tensors on a device; None stays None."""
     return side and side.map(lambda array: torch.from_numpy(array).to(device))

@@ -51,7 +51,7 @@ class Weights(NamedTuple):
     """The weights: A attention sub-layers, L feed-forward ones. Each norm has a gain and a bias."""
 
     embedding: Floats  # (V, D)
-    side: Floats  # (S, D), of each column of bits
+    side: Floats  # (S + 1, D), of each feature, or (0, D)
     position: Floats  # (C, D), added to the embeddings, or (0, D)
     angle: NDArray[np.float64]  # (d / 2,), by which pairs turn from place to place, or (0,)
     attention_norm: Floats  # (A, 2, D)
@@ -71,7 +71,7 @@ class Window(NamedTuple):
     """Ids to read, the latest at the right, and the side input beside them."""
 
     ids: Ints  # (B, T); Pad is not read
-    bits: NDArray[np.int16]  # (B, T, S)
+    bag: NDArray[np.int32]  # (B, T, K)
     references: Ints  # (B, T, 2 P + SHARED_REFERENCES)
     moves: Ints  # (B, T, P)
     time: Ints  # (B, T)
@@ -166,9 +166,10 @@ def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
         add(x[n], w.embedding[window.ids[b, t]])
         if len(w.position):
             add(x[n], w.position[place])
-        for column in range(len(w.side)):
-            if window.bits[b, t, column]:
-                add(x[n], w.side[column])
+        for feature in window.bag[b, t]:
+            if not feature:
+                break
+            add(x[n], w.side[feature])
     return x
 
 
@@ -438,15 +439,16 @@ class Engine:
             # not zeros: nothing reads a place before it is written
             keys, values = np.empty(shape, np.float32), np.empty(shape, np.float32)
             cache = Cache(keys, values, np.zeros(B, np.int64))
+        if (side is None) != (config.n_features == 0):
+            raise ValueError("a side input where the decoder has none, or none where it has one")
         if side is None:
             none = np.zeros((B, T, 0), np.int64)
             side = SideInput(none, none, none, np.zeros((B, T), np.int64))
-        if side.bits.shape[-1] != config.n_bits:
-            columns = side.bits.shape[-1]
-            raise ValueError(f"the side input has {columns} columns, not {config.n_bits}")
-        bits = np.ascontiguousarray(side.bits, np.int16)
+        bag = np.ascontiguousarray(side.bag, np.int32)
+        if bag.size and not 0 <= bag.min() <= bag.max() < len(self.weights.side):
+            raise ValueError("the side input has features that the decoder does not know")
         others = (np.ascontiguousarray(array, np.int64) for array in side[1:])
-        window = Window(np.ascontiguousarray(ids, np.int64), bits, *others)
+        window = Window(np.ascontiguousarray(ids, np.int64), bag, *others)
         return read(self.shape, self.weights, cache, window), cache
 
 
@@ -470,7 +472,7 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
     position, angle = positions(config)
     return Weights(
         embedding=find("embedding.weight"),
-        side=np.ascontiguousarray(find("side.weight", D, 0).T),
+        side=find("side.weight", 0, D),
         position=find("positions.table") if config.positions == "learned" else position,
         angle=angle,
         attention_norm=np.stack([norm_of(f"{name}.norm") for name in attentions]),

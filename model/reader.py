@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.interface import SideInput
-from model.decoding import Ids, SideArrays, Steps, right_aligned
+from model.decoding import Ids, SideArrays, Steps, joined, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
@@ -73,10 +72,7 @@ class Reader:
         if self._unread:
             windows, sides = zip(*self._unread, strict=True)
             ids = np.tile(np.concatenate(windows, axis=1), (self._times, 1))
-            side = None
-            if self._side:
-                kinds = zip(*sides, strict=True)  # bits, references and so on
-                side = SideInput(*(np.concatenate(kind, axis=1) for kind in kinds))
+            side = joined(sides) if self._side else None
             self._logits, self._cache = self._steps.read(ids, side, self._cache)
             self._unread = []
         if not self._guidance:

@@ -22,7 +22,7 @@ from model.interval_head import IntervalHead
 from model.record import TrainingRecord
 
 FORMAT = "etude"
-VERSION = "13"
+VERSION = "14"
 _ADVICE = "use a model.safetensors that train.py wrote"
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite
@@ -143,7 +143,7 @@ def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decod
         raise ModelFileError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
     tables = {
         "embedding.weight": (config.vocabulary_size, config.n_embd),
-        "side.weight": (config.n_embd, config.n_bits) if config.n_bits else None,
+        "side.weight": (config.n_features + 1, config.n_embd) if config.n_features else None,
     }
     if config.has_interval_head:
         rows = IntervalHead.rows(config.n_programs)

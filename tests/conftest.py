@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import hypothesis
 import pytest
 
 import common  # noqa: F401  # before torch: it settles how threads work
@@ -13,6 +14,8 @@ import torch
 from evaluation import classifier
 from tests.ranks import Ranks
 
+hypothesis.settings.register_profile("timeless", deadline=None)  # loops compile when first called
+hypothesis.settings.load_profile("timeless")
 torch.set_num_threads(1)  # tiny tensors: more threads cost more than they bring
 
 

@@ -1,10 +1,13 @@
 """What the tests of the model room share."""
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from common.interface import SHARED_REFERENCES, SideInput
+from data.tokens.features import SideFeatures
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.reader import Rebase
@@ -57,19 +60,51 @@ def side_beside(config, ids):
     widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs]
     numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
     bits, references, moves = numbers.split(widths, dim=-1)
-    return SideInput(bits.short(), references, moves, ids.cumsum(-1))
+    return SideInput(torch.from_numpy(bag_of(bits)), references, moves, ids.cumsum(-1))
+
+
+def bag_of(bits) -> np.ndarray:
+    """The bag (B, T, K) of bits (B, T, S), NumPy's or torch's: their numbers, from 1."""
+    bits = np.asarray(bits).astype(bool)
+    bag = np.sort(np.where(bits, np.arange(1, bits.shape[-1] + 1), 0), axis=-1)
+    return np.ascontiguousarray(bag[..., ::-1], dtype=np.int32)
 
 
 def side_input(bits, time=None) -> SideInput:
     """A side input of these bits (B, T, S), NumPy's or torch's, and of no programs."""
+    is_tensor = isinstance(bits, torch.Tensor)
+    bag = torch.from_numpy(bag_of(bits)) if is_tensor else bag_of(bits)
     none = bits[..., :0]
-    return SideInput(bits, none, none, bits[..., 0] if time is None else time)
+    return SideInput(bag, none, none, bits[..., 0] if time is None else time)
 
 
-def flat(side: SideInput) -> np.ndarray:
-    """All of a side input side by side, NumPy's or torch's: (B, T, columns), bits first."""
-    parts = (*side[:3], side.time[..., None])
-    return np.concatenate([np.asarray(part) for part in parts], axis=-1)
+class Told(NamedTuple):
+    """A side input whose bag is spread out, NumPy's."""
+
+    bits: np.ndarray  # (B, T, S + 1)
+    references: np.ndarray
+    moves: np.ndarray
+    time: np.ndarray
+
+    @property
+    def flat(self) -> np.ndarray:
+        """(B, T, columns) all of it side by side, bits first."""
+        parts = (*self[:3], self.time[..., None])
+        return np.concatenate([np.asarray(part) for part in parts], axis=-1)
+
+
+def told(side: SideInput, features: SideFeatures) -> Told:
+    """Spread a side input out; each feature stands in it once."""
+    bag, *beside = (np.asarray(array) for array in side)
+    bits = np.zeros((*bag.shape[:2], features.size), dtype=int)
+    np.add.at(bits, (*np.indices(bag.shape)[:2], bag), bag > 0)
+    assert bits.max(initial=0) <= 1
+    return Told(bits, *beside)
+
+
+def flat(side: SideInput, features: SideFeatures) -> np.ndarray:
+    """(B, T, columns) all of a side input side by side, bits first."""
+    return told(side, features).flat
 
 
 def last_half(context_length: int) -> Rebase:

@@ -50,7 +50,7 @@ STUDENTS_PATH = (
     *("model/config.py", "model/decoder.py", "model/sampling.py"),
 )
 MOST_LINES = 60  # of a function, all of it
-MOST_LINES_TO_STUDY = 1800
+MOST_LINES_TO_STUDY = 2000
 
 PACKAGE_FILES = sorted(file for name in MAY_IMPORT for file in (ROOT / name).rglob("*.py"))
 HOUSE = [*sorted(ROOT.glob("*.py")), *PACKAGE_FILES]

@@ -30,7 +30,7 @@ from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from data.score import Score
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT
-from data.tokens.spans import SideArrays
+from data.tokens.features import SideArrays
 from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # for which a worker goes on after a signal to end

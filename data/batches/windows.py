@@ -13,7 +13,7 @@ from common.interface import NOT_SCORED
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
-from data.keys import Key, key_followed
+from data.keys import key_followed, key_number
 from data.score import Score
 from data.style import Style
 from data.tokens.augment import (
@@ -25,11 +25,12 @@ from data.tokens.augment import (
     silent_programs,
     transpositions,
 )
+from data.tokens.bag import NO_PITCH
 from data.tokens.context import bar_head_sizes, bar_lengths, rebase
-from data.tokens.cursor import latest_notes
-from data.tokens.features import SideFeatures
+from data.tokens.cursor import Ints
+from data.tokens.features import Context, SideArrays, SideFeatures
+from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
-from data.tokens.spans import NO_PITCH, Ints, SideArrays
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 
@@ -59,7 +60,8 @@ class TrainingWindows:
         context_length: T, tokens that the model reads.
         reach: the most semitones by which a window is moved, as far as its piece can.
         silence: share of the windows in which some programs are silent, any but all of them.
-        misreading: share of the notes in `ids` that are moved by a few semitones; targets are not.
+        misreading: share of the notes in `ids` that are moved by a few semitones; targets are not,
+            nor are given notes.
         given: share of the windows in which some notes are given; their tokens are not scored.
 
     Attributes:
@@ -105,22 +107,27 @@ class TrainingWindows:
 
         Returns:
             ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
-            where there is none or it restates the tempo; and the side input, which says in
-            KNOWN_LENGTH_SHARE of the windows how many bars follow.
+            where there is none, it restates the tempo, or it is forced; and the side input, which
+            says in KNOWN_LENGTH_SHARE of the windows how many bars follow.
         """
         drawn = self._choose(seed, step, size, rank, ranks)
         ids, targets, silent = self._cut(drawn)
-        true_ids, ids = ids, misread(ids, drawn.slip, self._slips)
-        side = self.features.compute(ids)
-        self.features.set_key(side, ids != 0, self._keys(drawn))
-        self._give(drawn, true_ids, targets, side)
-        self.features.set_augmentation(side, ids, silent, drawn.shift)
-        follow = np.where(drawn.has_known_length[:, None], self._follow(ids, drawn), -1)
-        self.features.set_bars_to_follow(side, follow)
+        pieces, number, is_given = self._give(drawn, ids, targets)
         final, position = self._finals(drawn)
-        due = np.where((final[:, None] >= 0) & (ids != 0), final[:, None] - side.time, -1)
-        self.features.set_final(side, due, position)
-        return ids, targets, side
+        bars_left = self._bar_after[drawn.piece] - drawn.bar
+        context = Context(
+            bars=np.where(drawn.has_known_length, bars_left, -1),
+            final=final,
+            final_position=position,
+            key=self._keys(drawn),
+            moved=drawn.shift,
+            silent=silent,
+            piece=number,
+            begin=np.zeros_like(number),
+            given=self.features.gathered(pieces),
+        )
+        ids = misread(ids, np.where(is_given, 0, drawn.slip), self._slips)
+        return ids, targets, self.features.compute(ids, context)
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """Say where each window of a `batch` comes from: piece, bar, semitones moved."""
@@ -199,27 +206,37 @@ class TrainingWindows:
         targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
         return ids, targets, silent
 
-    def _give(self, drawn: _Drawn, ids: Ints, targets: Ints, side: SideArrays) -> None:
-        """Give notes of some windows (B, T): tell of them beside the ids, and score them not."""
+    def _give(
+        self, drawn: _Drawn, ids: Ints, targets: Ints
+    ) -> tuple[list[GivenNotes], Ints, NDArray[np.bool_]]:
+        """Give notes of some windows (B, T), and score those not that are forced.
+
+        Returns:
+            What is given in K windows; (B,) which of these each is, -1 where nothing is given; and
+            (B, T) whether an id belongs to a given note.
+        """
+        pieces: list[GivenNotes] = []
+        number, is_given = np.full(len(ids), -1), np.zeros(ids.shape, dtype=bool)
         for row, seed in enumerate(drawn.giving):
             if seed < 0 or not (self._kind_of[ids[row]] == Kind.NOTE).any():
                 continue
             rng = np.random.default_rng(seed)
-            given, is_given = choose_given(ids[row], rng.choice(WAYS), rng, self._vocabulary)
-            one, part = slice(row, row + 1), side.window(row)
-            note = latest_notes(ids[one], self._vocabulary)
-            self.features.of_given(given).set(part, part.time, note, ids[one] != 0)
-            targets[row, :-1][is_given[1:]] = NOT_SCORED
+            way = rng.choice(WAYS)
+            given, is_given[row], is_forced = choose_given(ids[row], way, rng, self._vocabulary)
+            targets[row, :-1][is_forced[1:]] = NOT_SCORED
+            number[row] = len(pieces)
+            pieces.append(given)
+        return pieces, number, is_given
 
-    def _keys(self, drawn: _Drawn) -> list[Key | None]:
-        """Return the key of each window's whole piece, or None where it is not to be known."""
-        keys: list[Key | None] = [None] * len(drawn.piece)
+    def _keys(self, drawn: _Drawn) -> Ints:
+        """Return the key of each window's whole piece, as `Context` has it."""
+        keys = np.full(len(drawn.piece), -1)
         for row in np.flatnonzero(drawn.has_known_key):
             ids = self._split.piece(drawn.piece[row])
             notes = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
-            pitch = self.features.pitch_of[notes - self._vocabulary.first(Kind.NOTE)]
+            pitch = self.features.layout.pitch_of[notes - self._vocabulary.first(Kind.NOTE)]
             pitch = pitch[pitch != NO_PITCH] + self._vocabulary.lowest_pitch + drawn.shift[row]
-            keys[row] = key_followed(pitch)
+            keys[row] = key_number(key_followed(pitch))
         return keys
 
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
@@ -228,12 +245,6 @@ class TrainingWindows:
         rows, places = np.nonzero(self._kind_of[window] == Kind.NOTE)
         present[rows, programs_of(window[rows, places], self._vocabulary)] = True
         return silent_programs(present, drawn.silence, drawn.order)
-
-    def _follow(self, ids: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.int64]:
-        """Count the bars after each id's own, (B, T); Start counts as a bar before, Pad has -1."""
-        begun = (self._kind_of[ids] == Kind.BAR).cumsum(axis=1)
-        follow = (self._bar_after[drawn.piece] - drawn.bar)[:, None] - begun
-        return np.where(ids != 0, follow, -1)
 
     def _finals(self, drawn: _Drawn) -> tuple[Ints, Ints]:
         """Return when the final chord of each window's piece begins, where it is to be known.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compiled import compiled
+from data.tokens.bag import NO_PITCH
 from data.tokens.cursor import read_windows
 from data.tokens.given import GivenNotes
-from data.tokens.spans import NO_PITCH, latest, take
-from data.tokens.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 
 def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
@@ -82,19 +83,31 @@ def ids_left(
         ids: (B, T), Pad at the right end, which is not left.
         silent: (B, P) the programs that are silent in each window.
     """
-    kind = vocabulary.kind_of[ids]
-    columns = np.arange(ids.shape[1])
-    note = latest(kind == Kind.NOTE)
-    program = programs_of(take(ids, note), vocabulary)
-    is_of_note = np.isin(kind, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
-    is_silent = take(silent, program) & is_of_note & (note >= 0)
-    is_left = ~is_silent & (kind != Kind.PAD)
-    after = np.where(is_left, columns, ids.shape[1] - 1)[:, ::-1]
-    after = np.minimum.accumulate(after, axis=1)[:, ::-1]  # (B, T) the first left from here on
-    follows = np.roll(after, -1, axis=1)
-    has_note = take(is_left & (kind == Kind.NOTE), follows) & (columns < ids.shape[1] - 1)
-    is_whole = ~silent.any(axis=1, keepdims=True)
-    return np.asarray(is_left & ((kind != Kind.POSITION) | has_note | is_whole))
+    is_left = np.asarray(ids != Kind.PAD)
+    _leave(vocabulary.words, vocabulary.pitch_count, ids, silent, is_left)
+    return is_left
+
+
+@compiled
+def _leave(
+    words: Words,
+    pitch_count: int,
+    ids: NDArray[np.int64],
+    silent: NDArray[np.bool_],
+    is_left: NDArray[np.bool_],
+) -> None:
+    """Set `is_left` (B, T), which comes as what is not Pad."""
+    for row in range(len(ids)):
+        position, is_silent = -1, False
+        for t in range(ids.shape[1] if silent[row].any() else 0):
+            kind = words.kind_of[ids[row, t]]
+            if kind == Kind.POSITION:
+                position, is_left[row, t] = t, False  # until a note follows
+            elif kind == Kind.NOTE:
+                is_silent = silent[row, (ids[row, t] - words.first_of[ids[row, t]]) // pitch_count]
+                is_left[row, position] |= not is_silent
+            if kind >= Kind.NOTE:
+                is_left[row, t] = not is_silent
 
 
 def misread(
@@ -125,7 +138,7 @@ LONGEST_GAP = 3  # bars, and the longest between two gaps
 
 def choose_given(
     ids: NDArray[np.int64], way: int, rng: np.random.Generator, vocabulary: Vocabulary
-) -> tuple[GivenNotes, NDArray[np.bool_]]:
+) -> tuple[GivenNotes, NDArray[np.bool_], NDArray[np.bool_]]:
     """Choose notes of a training window that are given, as people give them.
 
     Args:
@@ -137,8 +150,9 @@ def choose_given(
         vocabulary: of the ids.
 
     Returns:
-        The notes, timed from the window's first bar; and (T,) whether an id belongs to one
-        beside which others may begin, so that nothing is to be learned of it.
+        The notes, timed from the window's first bar; (T,) whether an id belongs to one; and (T,)
+        whether it belongs to one beside which others may begin, so that nothing is to be learned
+        of it: it is forced.
     """
     windows = read_windows(ids[None], vocabulary)
     kind, now, note_at = windows.kind[0], windows.now[0], windows.note_at[0]
@@ -171,10 +185,11 @@ def choose_given(
             whose = _some(present, len(present) - 1, rng) if way == VOICES else np.array([one])
             is_open[whose, :stop] = False
             is_given = ~is_open[program, onset]
-    is_its = np.zeros(len(kind), dtype=bool)
-    is_its[places] = is_given & is_open[:, onset].any(axis=0)
-    is_its = is_its[note_at] & (note_at >= 0) & (kind >= Kind.NOTE)
-    return GivenNotes(onset[is_given], number[is_given], is_open), is_its
+    is_of_given = np.zeros(len(kind), dtype=bool)
+    is_of_given[places] = is_given
+    is_of_given = is_of_given[note_at] & (note_at >= 0) & (kind >= Kind.NOTE)
+    is_forced = is_of_given & is_open[:, now].any(axis=0)
+    return GivenNotes(onset[is_given], number[is_given], is_open), is_of_given, is_forced
 
 
 def _some(programs: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:

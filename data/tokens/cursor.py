@@ -1,108 +1,89 @@
 """What ids say as they are read: where in the piece each stands, and from when to when its note.
 
-`Cursor` reads id by id, `read_windows` whole arrays at once; the two are held equal by tests.
-Nothing else decodes the grammar.
+`advance` reads one id of one row. Reading a batch, or whole windows, is a loop over it. Nothing
+else decodes the grammar.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from data.tokens.spans import NEVER, Ints, latest, take
-from data.tokens.vocabulary import Kind, Vocabulary
+from common.compiled import compiled
+from data.tokens.vocabulary import Kind, Vocabulary, Words
+
+NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
+
+Ints: TypeAlias = NDArray[np.int64]
 
 
-@dataclass
-class Cursor:
-    """Where each of B rows stands after the ids that it has read. Times are in grid steps.
+class Cursor(NamedTuple):
+    """Where each of B rows stands after the ids that it has read; (B,) each, changed in place.
 
-    Attributes:
-        vocabulary: of the ids.
-        kind: (B,) the Kind of the latest id.
-        bar_count: (B,) bars begun.
-        bar_start, bar_length: (B,) of the bar that the row is in.
-        tempo: (B,) number of the tempo in force, -1 where it is still to be given.
-        position: (B,) the latest Position in the bar, -1 before the first.
-        now: (B,) time of the latest Position or Bar.
-        note: (B,) number of the latest Note since then, -1 before the first.
-        note_bar: (B,) number of the bar, from 1, that the latest Note began in; 0 before the first.
-        extends: (B,) Extends since the latest Note.
-        note_end: (B,) when the note of the latest Duration ends.
+    Times are in grid steps.
     """
 
-    vocabulary: Vocabulary
-    kind: Ints
-    bar_count: Ints
-    bar_start: Ints
+    kind: Ints  # the Kind of the latest id
+    bar_count: Ints  # bars begun
+    bar_start: Ints  # of the bar that the row is in
     bar_length: Ints
-    tempo: Ints
-    position: Ints
-    now: Ints
-    note: Ints
-    note_bar: Ints
-    extends: Ints
-    note_end: Ints
+    tempo: Ints  # number of the tempo in force, -1 where it is still to be given
+    position: Ints  # the latest Position in the bar, -1 before the first
+    now: Ints  # time of the latest Position or Bar
+    note: Ints  # number of the latest Note since then, -1 before the first
+    note_bar: Ints  # number of the bar, from 1, that the latest Note began in; 0 before the first
+    extends: Ints  # Extends since the latest Note
+    note_end: Ints  # when the note of the latest Duration ends
 
     @classmethod
     def at_start(cls, vocabulary: Vocabulary, batch: int) -> Cursor:
-        """Return a cursor of `batch` rows that have read nothing, or Start alone."""
-        zero, before = np.zeros((8, batch), dtype=np.int64), np.full((2, batch), -1)
-        kind, bar_count, bar_start, bar_length, now, note_bar, extends, note_end = zero
-        position, note = before
-        return cls(
-            vocabulary=vocabulary,
-            kind=kind + Kind.START,
-            bar_count=bar_count,
-            bar_start=bar_start,
-            bar_length=bar_length,
-            tempo=np.full(batch, -1 if vocabulary.grid.has_meter else 0),
-            position=position,
-            now=now,
-            note=note,
-            note_bar=note_bar,
-            extends=extends,
-            note_end=note_end,
-        )
+        """Return the places of `batch` rows that have read nothing, or Start alone."""
+        cursor = cls(*np.zeros((len(cls._fields), batch), dtype=np.int64))
+        cursor.kind[:] = Kind.START
+        cursor.position[:] = cursor.note[:] = -1
+        cursor.tempo[:] = -1 if vocabulary.grid.has_meter else 0
+        return cursor
 
-    def advance(self, ids: Ints) -> None:
-        """Read each row's next id, (B,)."""
-        vocabulary = self.vocabulary
-        self.kind = vocabulary.kind_of[ids]
-        values = ids - vocabulary.first_of[ids]
-        kinds = self.kind.tolist()
-        distinct = set(kinds)  # few, in a batch of few rows
-        rows: slice | Ints = slice(None)  # quicker than numbers where all rows are of one kind
-        for kind in distinct:
-            if len(distinct) > 1:
-                rows = np.array([row for row, its in enumerate(kinds) if its == kind])
-            value = values[rows]
-            match kind:
-                case Kind.BAR:
-                    self.bar_count[rows] += 1
-                    self.bar_start[rows] += self.bar_length[rows]
-                    self.bar_length[rows] = vocabulary.whole_bars[value]
-                    self.now[rows] = self.bar_start[rows]
-                    self.position[rows] = self.note[rows] = -1
-                case Kind.LENGTH:
-                    self.bar_length[rows] = value + 1
-                case Kind.TEMPO:
-                    self.tempo[rows] = value
-                case Kind.POSITION:
-                    self.position[rows] = value
-                    self.now[rows] = self.bar_start[rows] + value
-                    self.note[rows] = -1
-                case Kind.NOTE:
-                    self.note[rows] = value
-                    self.note_bar[rows] = self.bar_count[rows]
-                    self.extends[rows] = 0
-                case Kind.EXTEND:
-                    self.extends[rows] += 1
-                case Kind.DURATION:
-                    duration = value + 1 + self.extends[rows] * vocabulary.longest_duration
-                    self.note_end[rows] = self.now[rows] + duration
+
+@compiled
+def advance(words: Words, cursor: Cursor, row: int, token: int) -> None:
+    """Read the next id of a row."""
+    kind = words.kind_of[token]
+    value = token - words.first_of[token]  # its number among those of its kind
+    cursor.kind[row] = kind
+    if kind == Kind.BAR:
+        cursor.bar_count[row] += 1
+        cursor.bar_start[row] += cursor.bar_length[row]
+        cursor.bar_length[row] = words.whole_bars[value]
+        cursor.now[row] = cursor.bar_start[row]
+        cursor.position[row] = cursor.note[row] = -1
+    elif kind == Kind.LENGTH:
+        cursor.bar_length[row] = value + 1
+    elif kind == Kind.TEMPO:
+        cursor.tempo[row] = value
+    elif kind == Kind.POSITION:
+        cursor.position[row] = value
+        cursor.now[row] = cursor.bar_start[row] + value
+        cursor.note[row] = -1
+    elif kind == Kind.NOTE:
+        cursor.note[row] = value
+        cursor.note_bar[row] = cursor.bar_count[row]
+        cursor.extends[row] = 0
+    elif kind == Kind.EXTEND:
+        cursor.extends[row] += 1
+    elif kind == Kind.DURATION:
+        duration = value + 1 + cursor.extends[row] * words.longest_duration
+        cursor.note_end[row] = cursor.now[row] + duration
+
+
+@compiled
+def advance_rows(words: Words, cursor: Cursor, ids: Ints) -> None:
+    """Read the next id of each row, (B,)."""
+    for row in range(len(ids)):
+        advance(words, cursor, row, ids[row])
 
 
 @dataclass(frozen=True)
@@ -115,9 +96,7 @@ class Windows:
         bar_length: (B, T) at each Bar the steps of that bar; elsewhere 0.
         position: (B, T) steps from the bar line to the latest Bar or Position.
         now: (B, T) time of the latest Bar or Position.
-        onset_before: (B, T) time of the latest Position before that; -1: there is none.
         note_at: (B, T) place of the latest Note since then; -1: there is none.
-        duration_at: (B, T) at each Note the place of its Duration; T: it is not in the window.
         note_end: (B, T) at each Note when it ends; NEVER without its Duration.
     """
 
@@ -126,47 +105,52 @@ class Windows:
     bar_length: Ints
     position: Ints
     now: Ints
-    onset_before: Ints
     note_at: Ints
-    duration_at: Ints
     note_end: Ints
 
 
 def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> Windows:
-    """Read windows of ids (B, T) that begin at Start or at a Bar, Pad at either end."""
+    """Read windows of ids (B, T) that begin at Start or at a Bar, Pad at either end.
+
+    Raises:
+        IndexError: an id outside the vocabulary.
+    """
     ids = np.asarray(ids, dtype=np.int64)
-    kind = vocabulary.kind_of[ids]
-    value = ids - vocabulary.first_of[ids]
-    is_bar, is_position = kind == Kind.BAR, kind == Kind.POSITION
-    bar_length = np.where(is_bar, vocabulary.whole_bars[np.where(is_bar, value, 0)], 0)
-    bar, moment = latest(is_bar), latest(is_bar | is_position)
-    rows, places = np.nonzero((kind == Kind.LENGTH) & (bar >= 0))
-    bar_length[rows, bar[rows, places]] = value[rows, places] + 1
-    this_bar = np.where(bar >= 0, take(bar_length, bar), 0)
-    position = np.where(take(is_position, moment) & (moment >= 0), take(value, moment), 0)
-    now = bar_length.cumsum(axis=1) - this_bar + position
-
-    onset = latest(is_position)
-    earlier = np.concatenate([np.full((len(kind), 1), -1), onset[:, :-1]], axis=1)
-    earlier = np.where(moment >= 0, take(earlier, moment), -1)
-    onset_before = np.where(earlier >= 0, take(now, earlier), -1)
-
-    note = latest(kind == Kind.NOTE)
-    duration_at, note_end = np.full(kind.shape, kind.shape[1]), np.full(kind.shape, NEVER)
-    extends = (kind == Kind.EXTEND).cumsum(axis=1)
-    rows, places = np.nonzero((kind == Kind.DURATION) & (note >= 0))
-    notes = note[rows, places]
-    more = (extends[rows, places] - extends[rows, notes]) * vocabulary.longest_duration
-    duration_at[rows, notes] = places
-    note_end[rows, notes] = now[rows, notes] + value[rows, places] + 1 + more
-    note_at = np.where(note > moment, note, -1)
-    return Windows(
-        kind, value, bar_length, position, now, onset_before, note_at, duration_at, note_end
-    )
+    kind, value = vocabulary.kind_of[ids], ids - vocabulary.first_of[ids]
+    bar_length, position, now = np.zeros((3, *ids.shape), dtype=np.int64)
+    note_at, note_end = np.full(ids.shape, -1), np.full(ids.shape, NEVER)
+    windows = Windows(kind, value, bar_length, position, now, note_at, note_end)
+    cursor = Cursor.at_start(vocabulary, len(ids))
+    _read(vocabulary.words, cursor, ids, bar_length, position, now, note_at, note_end)
+    return windows
 
 
-def latest_notes(ids: ArrayLike, vocabulary: Vocabulary) -> Ints:
-    """Return (B, T), the number of the latest Note since the latest Bar or Position; -1: none."""
-    windows = read_windows(ids, vocabulary)
-    number = take(windows.value, windows.note_at)
-    return np.where(windows.note_at >= 0, number, -1)
+@compiled
+def _read(
+    words: Words,
+    cursor: Cursor,
+    ids: Ints,
+    bar_length: Ints,
+    position: Ints,
+    now: Ints,
+    note_at: Ints,
+    note_end: Ints,
+) -> None:
+    """Read ids (B, T) and note, (B, T) each, what `Windows` says."""
+    B, T = ids.shape
+    for row in range(B):
+        bar_at = note = -1
+        for t in range(T):
+            advance(words, cursor, row, ids[row, t])
+            kind = cursor.kind[row]
+            if kind == Kind.BAR:
+                bar_at = t
+            elif kind == Kind.NOTE:
+                note = t
+            elif kind == Kind.DURATION and note >= 0:
+                note_end[row, note] = cursor.note_end[row]
+            if bar_at >= 0:
+                bar_length[row, bar_at] = cursor.bar_length[row]
+            position[row, t] = cursor.now[row] - cursor.bar_start[row]
+            now[row, t] = cursor.now[row]
+            note_at[row, t] = note if cursor.note[row] >= 0 else -1

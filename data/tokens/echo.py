@@ -7,15 +7,13 @@ Weighing of Context Models for Lossless Data Compression), by program.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from common.compiled import compiled
 from common.interface import OCTAVE
-from data.tokens.spans import Ints
+from data.tokens.cursor import Ints
 
 LEAST = 2  # steps, from note to note, that must be the same
 LENGTHS = (3, 4, 6, 10, 17)  # steps: where a class of longer matches begins
@@ -26,94 +24,75 @@ _DUE = _MOVE + 2 * OCTAVE + 1
 ECHO_WIDTH = _DUE + len(DUE) + 1
 
 
-class Echo(NamedTuple):
-    """The next note of a program, if it goes on as it did after the longest match.
+class Lines(NamedTuple):
+    """The notes of B rows, C of each at most, and what each of P programs plays next by its echo.
 
-    Of matches of the same length the latest counts.
+    int64, changed in place. A note's step is that from the note before in its program: by how
+    much the pitch moves, and the time between the two.
     """
 
-    match_column: int  # says how long the match is, and whether in the same key
-    move_column: int  # says by how much the pitch moves, up to an octave
-    due: int  # when the note is due, in grid steps
-    pitch: int
+    pitch: Ints  # (B, C) counted from the lowest of its program
+    onset: Ints  # (B, C) in grid steps
+    before: Ints  # (B, C) the note before in its program; -1: none
+    matched: Ints  # (B, C) as many steps to this note were the same as those to the latest note
+    latest: Ints  # (B, P) the latest note of each program; -1: none
+    length: Ints  # (B, P) of the longest match, of which the latest counts; 0: none
+    move: Ints  # (B, P) semitones to the next note
+    due: Ints  # (B, P) when it is due
+    is_moved: Ints  # (B, P) 1 where the match is in another key
 
-    def columns(self, now: int) -> tuple[int, int, int]:
-        """Return the columns, of ECHO_WIDTH, that tell of it at a time when it is still due."""
-        return self.match_column, self.move_column, _DUE + bisect_right(DUE, self.due - now)
-
-
-@dataclass
-class EchoLine:
-    """The notes of one program as they are read, and how often each step came before."""
-
-    notes: list[tuple[int, int]] = field(default_factory=list)  # pitch and onset
-    # the notes, by number, to which each interval and time between two notes has led
-    led_to: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(list))
-    # to which earlier notes as many steps led as to the latest, and how many those are
-    matches: dict[int, int] = field(default_factory=dict)
-
-    def add(self, pitch: int, onset: int) -> Echo | None:
-        """Read the next note, and return what to expect after it, if anything."""
-        notes, number = self.notes, len(self.notes)
-        notes.append((pitch, onset))
-        if not number:
-            return None
-        pitch_before, onset_before = notes[-2]
-        same = self.led_to[pitch - pitch_before, onset - onset_before]
-        self.matches = {note: self.matches.get(note - 1, 0) + 1 for note in same}
-        same.append(number)
-        length, note = max(((its, note) for note, its in self.matches.items()), default=(0, 0))
-        if length < LEAST:
-            return None
-        (old_pitch, old_onset), (next_pitch, next_onset) = notes[note : note + 2]
-        moved = (len(LENGTHS) + 1) * (old_pitch != pitch)
-        move = max(-OCTAVE, min(OCTAVE, next_pitch - old_pitch))
-        return Echo(
-            match_column=moved + bisect_right(LENGTHS, length),
-            move_column=_MOVE + OCTAVE + move,
-            due=onset + next_onset - old_onset,
-            pitch=pitch + next_pitch - old_pitch,
+    @classmethod
+    def of_none(cls, batch: int, notes: int, programs: int) -> Lines:
+        """Return the lines of `batch` rows that have read nothing, with room for so many notes."""
+        of_notes, of_programs = (batch, notes), (batch, programs)
+        return cls(
+            pitch=np.zeros(of_notes, np.int64),
+            onset=np.zeros(of_notes, np.int64),
+            before=np.zeros(of_notes, np.int64),
+            matched=np.zeros(of_notes, np.int64),
+            latest=np.full(of_programs, -1),
+            length=np.zeros(of_programs, np.int64),
+            move=np.zeros(of_programs, np.int64),
+            due=np.zeros(of_programs, np.int64),
+            is_moved=np.zeros(of_programs, np.int64),
         )
 
 
-class Echoes(NamedTuple):
-    """The echo after each of N notes: the fields of `Echo`, (N,) each, -1 where there is none."""
+@compiled
+def add(lines: Lines, row: int, program: int, note: int) -> None:
+    """Read a note of a program, whose pitch and onset are there, and find what it echoes."""
+    pitch, onset = lines.pitch[row], lines.onset[row]
+    before, matched = lines.before[row], lines.matched[row]
+    previous = lines.latest[row, program]
+    lines.latest[row, program] = note
+    lines.length[row, program] = matched[note] = 0
+    before[note] = previous
+    if previous < 0:
+        return
+    longest = LEAST - 1
+    later, earlier = note, previous  # each note of the program, and the one after it
+    while before[earlier] >= 0:
+        prior = before[earlier]
+        is_same = pitch[earlier] - pitch[prior] == pitch[note] - pitch[previous]
+        is_same &= onset[earlier] - onset[prior] == onset[note] - onset[previous]
+        matched[earlier] = matched[prior] + 1 if is_same else 0
+        if matched[earlier] > longest:
+            longest = lines.length[row, program] = matched[earlier]
+            lines.move[row, program] = pitch[later] - pitch[earlier]
+            lines.due[row, program] = onset[note] + onset[later] - onset[earlier]
+            lines.is_moved[row, program] = pitch[earlier] != pitch[note]
+        later, earlier = earlier, prior
+    matched[earlier] = 0
 
-    match_column: Ints
-    move_column: Ints
-    due: Ints
-    pitch: Ints
 
-    def columns(self, now: Ints) -> Ints:
-        """Return (N, 3), as `Echo.columns` at times (N,)."""
-        due = _DUE + np.searchsorted(DUE, self.due - now, side="right")
-        return np.stack([self.match_column, self.move_column, due], axis=1)
-
-    def take(self, which: Ints) -> Echoes:
-        """Return those of some notes."""
-        return Echoes(*(values[which] for values in self))
-
-
-def read_echoes(rows: Ints, program: Ints, pitch: Ints, onset: Ints) -> tuple[Echoes, Ints]:
-    """Return the echo after each of N notes of some windows, in their order.
-
-    Args:
-        rows, program, pitch, onset: (N,) the window of each note, and what it is.
-
-    Returns:
-        The echoes; and (N,) which note of its program is next in its window, 0 if none is.
-    """
-    lines: dict[tuple[int, int], EchoLine] = defaultdict(EchoLine)
-    latest: dict[tuple[int, int], int] = {}
-    after = np.zeros(len(rows), dtype=np.int64)
-    echoes = np.full((len(rows), len(Echo._fields)), -1)
-    of_notes = (values.tolist() for values in (rows, program, pitch, onset))
-    for number, (row, its_program, its_pitch, its_onset) in enumerate(zip(*of_notes, strict=True)):
-        line = row, its_program
-        if line in latest:
-            after[latest[line]] = number
-        latest[line] = number
-        echo = lines[line].add(its_pitch, its_onset)
-        if echo is not None:
-            echoes[number] = echo
-    return Echoes(*echoes.T), after
+@compiled
+def columns(lines: Lines, row: int, program: int, now: int) -> tuple[int, int, int]:
+    """Return which of ECHO_WIDTH columns tell of a program's echo, which is still due."""
+    length, soon = 0, 0
+    for least in LENGTHS:
+        length += lines.length[row, program] >= least
+    for least in DUE:
+        soon += lines.due[row, program] - now >= least
+    length += (len(LENGTHS) + 1) * lines.is_moved[row, program]
+    move = min(max(lines.move[row, program], -OCTAVE), OCTAVE)
+    return length, _MOVE + OCTAVE + move, _DUE + soon

@@ -1,56 +1,418 @@
-"""SideFeatures: what the ids so far say about where each id stands, as numbers beside it.
+"""SideFeatures: what the ids so far say about where each id stands, as features beside it.
 
 A decoder could work all of this out from the ids: when it is, what sounds, what has just ended,
 when each voice will be free. A small one that gets it ready-made learns from few pieces what it
 would need many for. Nothing here looks ahead but to what is given, so the likelihood stays exact.
+
+One loop reads an id of a row (`hear`) and tells what stands beside it (`tell`): training windows,
+sampling, scoring and "why" all take it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.compiled import compiled
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
-from data.keys import Key, follows_key
-from data.tokens.cursor import Windows, read_windows
-from data.tokens.echo import ECHO_WIDTH, read_echoes
-from data.tokens.given import VOICE_WIDTH, GivenFeatures, GivenNotes
-from data.tokens.spans import (
-    NO_PITCH,
-    Ints,
-    SideArrays,
-    Sounds,
-    first_reaching,
-    row_ends,
-    set_bits,
-    spread,
-    take,
-)
-from data.tokens.vocabulary import Kind, Vocabulary
+from data.keys import KEY_PROFILES, follow_key
+from data.tokens import echo
+from data.tokens.bag import NO_PITCH, Bag, put, put_above
+from data.tokens.cursor import NEVER, Cursor, Ints, advance
+from data.tokens.echo import ECHO_WIDTH, Lines
+from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, gathered, tell_given
+from data.tokens.vocabulary import Kind, Vocabulary, Words
+
+SideArrays = SideInput[NDArray[np.integer[Any]]]
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
 MOST_HALVES = 16  # half beats, or half seconds, in which endings are told; more count as so many
 HORIZON_BEATS = 3  # beats, or seconds, for which a given note is told before it is due
-FEW = 16  # programs; a note of more has no column of its own
-# Blocks of intervals, within the octave: which notes, above which root.
-INTERVALS = {
-    "chord": ("sounding", "lowest"),
-    "against": ("sounding", "latest"),
-    "against_over": ("over", "latest"),
-    "before": ("over", "lowest before"),
-    "motion": ("over", "lowest"),
-    "degrees": ("sounding", "tonic"),
-}
+FEW = 16  # programs; a note of more has no feature of its own
+
+
+class Context(NamedTuple):
+    """What only the caller can know of B windows; complete before they are read.
+
+    Times are in grid steps from a window's first bar. -1 where something is not known.
+    """
+
+    bars: Ints  # (B,) from the window's first bar to the piece's last
+    final: Ints  # (B,) when the final chord begins
+    final_position: Ints  # (B,) and as many steps from its bar line
+    key: Ints  # (B,) of the whole piece: its tonic, C = 0; 12 more in minor
+    moved: Ints  # (B,) semitones by which the window was moved
+    silent: NDArray[np.bool_]  # (B, P) programs that were made silent in it
+    piece: Ints  # (B,) number of the piece among those of `given`
+    begin: Ints  # (B,) steps from the beginning of that piece to the window's first bar
+    given: Given
+
+    def of_rows(self, rows: Ints) -> Context:
+        """Return the context of these rows (B',)."""
+        of_rows = {name: array[rows] for name, array in self._asdict().items() if name != "given"}
+        return self._replace(**of_rows)
+
+
+class Blocks(NamedTuple):
+    """Of each block of features the first; 0 is no feature. `SideFeatures` says what they mean."""
+
+    follow: int
+    final: int
+    silent: int
+    moved: int
+    position: int
+    program: int
+    pitch: int
+    sounding: int
+    over: int
+    left: int
+    chord: int
+    against: int
+    against_over: int
+    before: int
+    motion: int
+    step: int
+    between: int
+    degrees: int
+    mode: int
+    echo: int
+    given: int
+    key: int
+
+
+class Layout(NamedTuple):
+    """What the loops need of a vocabulary with N notes."""
+
+    at: Blocks
+    words: Words
+    programs: int  # with references: P, or 0 of more than FEW
+    pitch_count: int
+    lowest_pitch: int
+    steps_per_beat: int
+    longest_left: int
+    own_width: int  # of `own`
+    own: Ints  # (N,) the feature of each note in blocks of notes, from 0
+    program_of: Ints  # (N,)
+    pitch_of: Ints  # (N,) from the vocabulary's lowest; NO_PITCH of drums
+    profiles: Ints  # (24, 12)
+
+
+class Heard(NamedTuple):
+    """What B rows have heard in their windows, C notes of each at most; changed in place."""
+
+    cursor: Cursor
+    onset: Ints  # (B,) time of the latest Position; -1 before the first
+    onset_before: Ints  # (B,) of the latest Position before the latest Bar or Position
+    first: (
+        Ints  # (B,) the first note that sounds, or did after `onset_before`: those before are gone
+    )
+    notes: Ints  # (B,) how many notes were heard
+    number: Ints  # (B, C) of each note
+    end: Ints  # (B, C) NEVER: not yet known
+    lines: Lines
+    classes: Ints  # (B, 12) notes of each pitch class
+    key: Ints  # (B, 2) tonic, as a pitch, and mode of the key that they follow; NO_PITCH: none
+
+
+@compiled
+def hear(layout: Layout, heard: Heard, row: int, token: int) -> None:
+    """Read the next id of a row."""
+    cursor = heard.cursor
+    advance(layout.words, cursor, row, token)
+    kind, now, number = cursor.kind[row], cursor.now[row], cursor.note[row]
+    if kind == Kind.BAR or kind == Kind.POSITION:
+        heard.onset_before[row] = heard.onset[row]
+        if kind == Kind.POSITION:
+            heard.onset[row] = now
+        while heard.first[row] < heard.notes[row]:
+            if heard.end[row, heard.first[row]] > heard.onset_before[row]:
+                break
+            heard.first[row] += 1
+    elif kind == Kind.NOTE:
+        note = heard.notes[row]
+        heard.notes[row] += 1
+        heard.number[row, note], heard.end[row, note] = number, NEVER
+        heard.lines.pitch[row, note] = number % layout.pitch_count
+        heard.lines.onset[row, note] = now
+        if layout.programs:
+            echo.add(heard.lines, row, layout.program_of[number], note)
+        pitch = layout.pitch_of[number]
+        if pitch != NO_PITCH:
+            heard.classes[row, (pitch + layout.lowest_pitch) % OCTAVE] += 1
+            tonic, mode = follow_key(layout.profiles, heard.classes[row])
+            tonic = (tonic - layout.lowest_pitch) % OCTAVE if tonic >= 0 else NO_PITCH
+            heard.key[row, 0], heard.key[row, 1] = tonic, mode
+    elif kind == Kind.DURATION and number >= 0:
+        heard.end[row, heard.notes[row] - 1] = cursor.note_end[row]
+
+
+class Roots(NamedTuple):
+    """Pitches beside one id, to count from; NO_PITCH: there is none."""
+
+    tonic: int  # of the key that the notes follow
+    latest: int  # of the latest note that begins here
+    lowest: int  # that sounds
+    lowest_before: int  # that is over
+    own_lowest: int  # that is over, of the latest note's program
+
+
+@compiled
+def tell(
+    layout: Layout,
+    heard: Heard,
+    context: Context,
+    row: int,
+    bag: Bag,
+    references: Ints,
+    moves: Ints,
+) -> None:
+    """Tell what stands beside the latest id of a row.
+
+    Args:
+        layout, heard, context: of all rows.
+        row: the row.
+        bag: in which features are put.
+        references: (2 P + SHARED_REFERENCES,), or () of many programs; zeros, which are set.
+        moves: (P,) likewise.
+    """
+    at, cursor, key = layout.at, heard.cursor, context.key[row]
+    now, number = cursor.now[row], cursor.note[row]
+    roots = find_roots(layout, heard, row, references, moves)
+    tell_context(layout, heard, context, row, bag)
+    put(bag, at.position + now - cursor.bar_start[row])
+    if number >= 0:
+        put(bag, at.program + layout.program_of[number])
+    if cursor.kind[row] == Kind.NOTE and roots.latest != NO_PITCH:
+        put(bag, at.pitch + roots.latest)
+        put_class(layout, bag, at.pitch + layout.pitch_count, 0, roots.latest, key)
+    if roots.tonic != NO_PITCH:
+        put(bag, at.mode + heard.key[row, 1])
+    for note in range(heard.first[row], heard.notes[row]):
+        if heard.end[row, note] > now:
+            tell_sounding(layout, heard, row, note, key, roots, bag)
+        elif heard.end[row, note] > heard.onset_before[row]:
+            tell_over(layout, heard, row, note, key, roots, bag)
+
+    tonic = roots.tonic if key < 0 else (key - layout.lowest_pitch) % OCTAVE
+    if layout.programs:
+        for program in range(layout.programs):
+            tell_echo(layout, heard, row, program, bag, references)
+        shared = references[2 * layout.programs :]
+        shared[0], shared[1] = roots.latest + 1, roots.lowest + 1
+        shared[2], shared[3] = roots.lowest_before + 1, tonic + 1
+    if context.piece[row] >= 0:
+        counted = (tonic, roots.latest, roots.lowest)
+        tell_given(
+            bag,
+            at.given,
+            context.given,
+            context.piece[row],
+            now + context.begin[row],
+            number,
+            HORIZON_BEATS * layout.steps_per_beat,
+            counted if layout.programs else (NO_PITCH, NO_PITCH, NO_PITCH),
+            layout.lowest_pitch,
+        )
+
+
+@compiled
+def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: Ints) -> Roots:
+    """Return what pitches beside an id count from; set references to what is over, and moves."""
+    now, number = heard.cursor.now[row], heard.cursor.note[row]
+    latest = layout.pitch_of[number] if number >= 0 else NO_PITCH
+    own = layout.program_of[number] if number >= 0 else NO_PITCH
+    lowest = lowest_before = own_lowest = NO_PITCH
+    for note in range(heard.first[row], heard.notes[row]):
+        pitch = layout.pitch_of[heard.number[row, note]]
+        if pitch == NO_PITCH:
+            continue
+        program = layout.program_of[heard.number[row, note]]
+        if heard.end[row, note] > now:
+            lowest = lower(lowest, pitch)
+            if layout.programs and heard.lines.onset[row, note] == now:
+                moves[program] = lower(moves[program] - 1, pitch) + 1
+        elif heard.end[row, note] > heard.onset_before[row]:
+            lowest_before = lower(lowest_before, pitch)
+            if program == own:
+                own_lowest = lower(own_lowest, pitch)
+            if layout.programs:
+                references[program] = lower(references[program] - 1, pitch) + 1
+    for program in range(layout.programs):
+        move = moves[program] - references[program]
+        has_moved = moves[program] and references[program] and move
+        moves[program] = move + layout.pitch_count if has_moved else 0
+    return Roots(heard.key[row, 0], latest, lowest, lowest_before, own_lowest)
+
+
+@compiled
+def lower(pitch: int, other: int) -> int:
+    """Return the lower of two pitches, the first of which may be NO_PITCH."""
+    return other if pitch == NO_PITCH else min(pitch, other)
+
+
+@compiled
+def tell_context(layout: Layout, heard: Heard, context: Context, row: int, bag: Bag) -> None:
+    """Tell what only the caller knows, but the given notes."""
+    at, follow = layout.at, context.bars[row] - heard.cursor.bar_count[row]
+    if context.bars[row] >= 0 and follow >= 0:
+        put(bag, at.follow + min(follow, MAX_BARS_TO_FOLLOW))
+    due = context.final[row] - heard.cursor.now[row]
+    if due >= 0:
+        put(bag, at.final + halves(layout, due))
+        position = context.final_position[row]
+        put(bag, at.final + MOST_HALVES + 1 + halves(layout, position))
+    for program in range(context.silent.shape[1]):
+        if context.silent[row, program]:
+            put(bag, at.silent + program)
+    moved = min(abs(context.moved[row]), OCTAVE)
+    if moved:
+        put(bag, at.moved + moved - 1 + OCTAVE * (context.moved[row] < 0))
+    if context.key[row] >= 0:
+        put(bag, at.key + context.key[row] // OCTAVE)
+        put(bag, at.key + 2 + context.key[row] % OCTAVE)
+
+
+@compiled
+def halves(layout: Layout, steps: int) -> int:
+    """Count half beats, rounded up, to the most that are told."""
+    return min(-(-2 * steps // layout.steps_per_beat), MOST_HALVES)
+
+
+@compiled
+def tell_sounding(
+    layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
+) -> None:
+    """Tell of a note that sounds."""
+    at, number, end = layout.at, heard.number[row, note], heard.end[row, note]
+    left = 0 if end == NEVER else min(end - heard.cursor.now[row], layout.longest_left)
+    voice = layout.program_of[number] if layout.programs else 0
+    put(bag, at.left + voice * (layout.longest_left + 1) + left)
+    put_note(layout, bag, at.sounding, 1, number, key)
+    pitch = layout.pitch_of[number]
+    if pitch != NO_PITCH:
+        put_above(bag, at.chord, pitch, roots.lowest)
+        put_above(bag, at.against, pitch, roots.latest)
+        put_above(bag, at.degrees, pitch, roots.tonic)
+
+
+@compiled
+def tell_over(
+    layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
+) -> None:
+    """Tell of a note that sounded at the onset before, and no more."""
+    at, number, latest = layout.at, heard.number[row, note], heard.cursor.note[row]
+    put_note(layout, bag, at.over, 2, number, key)
+    pitch = layout.pitch_of[number]
+    if pitch == NO_PITCH:
+        return
+    put_above(bag, at.against_over, pitch, roots.latest)
+    put_above(bag, at.before, pitch, roots.lowest_before)
+    put_above(bag, at.motion, pitch, roots.lowest)
+    if roots.latest != NO_PITCH:
+        program = layout.program_of[number]
+        if program == layout.program_of[latest]:
+            put(bag, at.step + OCTAVE + min(max(roots.latest - pitch, -OCTAVE), OCTAVE))
+        if layout.programs:
+            put_above(bag, at.between + OCTAVE * program, pitch, roots.own_lowest)
+
+
+@compiled
+def put_note(layout: Layout, bag: Bag, block: int, place: int, number: int, key: int) -> None:
+    """Put in a note: its own feature; and if it has one, its pitch and pitch class."""
+    put(bag, block + layout.own[number])
+    pitch = layout.pitch_of[number]
+    if pitch != NO_PITCH:
+        put(bag, block + layout.own_width + pitch)
+        put_class(layout, bag, block + layout.own_width + layout.pitch_count, place, pitch, key)
+
+
+@compiled
+def put_class(layout: Layout, bag: Bag, block: int, place: int, pitch: int, key: int) -> None:
+    """Put in a pitch class, and where it lies above the tonic of a key that is known.
+
+    Args:
+        layout, bag: of the features.
+        block: of pitch classes.
+        place: of the pitch among those that count from the tonic: 0 the id itself, 1 what sounds,
+            2 what is over.
+        pitch, key: the pitch, and `Context.key`.
+    """
+    pitch_class = (pitch + layout.lowest_pitch) % OCTAVE
+    put(bag, block + pitch_class)
+    if key >= 0:
+        put_above(bag, layout.at.key + 2 + OCTAVE * (1 + place), pitch_class, key % OCTAVE)
+
+
+@compiled
+def tell_echo(
+    layout: Layout, heard: Heard, row: int, program: int, bag: Bag, references: Ints
+) -> None:
+    """Tell how a program goes on by its echo, while that is due."""
+    lines, now = heard.lines, heard.cursor.now[row]
+    if not lines.length[row, program] or lines.due[row, program] < now:
+        return
+    for column in echo.columns(lines, row, program, now):
+        put(bag, layout.at.echo + ECHO_WIDTH * program + column)
+    pitch = lines.pitch[row, lines.latest[row, program]] + lines.move[row, program]
+    if 0 <= pitch < layout.pitch_count:
+        references[layout.programs + program] = pitch + 1
+
+
+@compiled
+def read(
+    layout: Layout,
+    heard: Heard,
+    context: Context,
+    ids: Ints,
+    references: Ints,
+    moves: Ints,
+    time: Ints,
+) -> NDArray[np.int32]:
+    """Read the ids (B, T) that follow in each row, and tell what stands beside each.
+
+    Returns:
+        The bag of `SideInput`; its other arrays, which come as zeros, are set.
+    """
+    B, T = ids.shape
+    capacity, size = heard.number.shape[1], layout.at.key + 2 + 4 * OCTAVE
+    scratch = 16 * capacity + VOICE_WIDTH * (context.silent.shape[1] + 1) + 64
+    bag = Bag(np.empty(scratch, np.int64), np.zeros(1, np.int64))
+    told_at = np.full(size, -1)  # the latest cell beside which each feature was told
+    numbers = np.empty(64 * ids.size + size, np.int32)  # of all cells, one after the other
+    stops = np.zeros(ids.size + 1, np.int64)
+    most = n = 0
+    for cell in range(ids.size):
+        row, t = cell // T, cell % T
+        if ids[row, t] != Kind.PAD:
+            hear(layout, heard, row, ids[row, t])
+            time[row, t] = heard.cursor.now[row]
+            bag.size[0] = 0
+            tell(layout, heard, context, row, bag, references[row, t], moves[row, t])
+            if n + size > len(numbers):
+                more = np.empty(2 * len(numbers), np.int32)
+                more[:n] = numbers[:n]
+                numbers = more
+            for feature in bag.numbers[: bag.size[0]]:
+                if told_at[feature] != cell:
+                    told_at[feature] = cell
+                    numbers[n] = feature
+                    n += 1
+        stops[cell + 1] = n
+        most = max(most, n - stops[cell])
+    bags = np.zeros((B, T, max(most, 1)), np.int32)
+    for cell in range(ids.size):
+        begin, stop = stops[cell], stops[cell + 1]
+        bags[cell // T, cell % T, : stop - begin] = numbers[begin:stop]
+    return bags
 
 
 class SideFeatures:
-    """The side input beside ids (`SideInput`): bits in S columns, block by block.
+    """The side input beside ids (`SideInput`): a bag of features, block by block.
 
-    From outside, all 0 where it is not known:
+    From outside, where it is known (`Context`):
 
         follow      so many bars follow the id's own
         final       in how many half beats (of a grid of seconds: half seconds) the final chord
@@ -80,17 +442,17 @@ class SideFeatures:
                     not of more than FEW programs
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
-        echo        by program, how it goes on if it does as it did before (`Echo`); not of more
-                    than FEW programs
+        echo        by program, how it goes on if it does as it did before (`data.tokens.echo`);
+                    not of more than FEW programs
 
-    From outside again, all 0 where nothing is given or known:
+    From outside again:
 
+        given       the given notes that are still to come, by program, or of more than FEW all
+                    together (`data.tokens.given`)
         key         of the whole piece: the mode, the tonic; and by semitones above that tonic, the
                     id itself, if it is a note, what sounds, what is over
-        given       the given notes that are still to come, by program, or of more than FEW all
-                    together (`GivenFeatures`)
 
-    and beside the bits, as numbers
+    and beside the bag, as numbers
 
         references  pitches to count from: by program the lowest that is over; by program the next
                     by its echo; then the latest note that begins here, the lowest that sounds, the
@@ -105,64 +467,63 @@ class SideFeatures:
         vocabulary: of the ids.
 
     Attributes:
-        blocks: the columns of each block of bits, by name.
-        size: S.
-        longest_left: the most steps for which a note is said to go on.
-        no_step: the column of block `step` that says 0.
-        reference_programs: programs that have references: P, or 0 of more than FEW.
+        blocks: the features of each block, by name.
+        size: the number of features, and one: 0 is none.
         shape: what a decoder must know of it, by the names in its config.
-        columns: those that a note sets, (N, C) of the vocabulary's N notes, by what it does.
-        program_of, pitch_of: (N,) number of each note's program, and its pitch from the lowest up.
+        layout: what the loops need of it.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         programs = len(vocabulary.programs)
-        self.reference_programs = programs if programs <= FEW else 0
-        self.longest_left = vocabulary.longest_duration + 1  # so much or more
-        widths = self._block_widths()
-        ends = itertools.accumulate(widths.values())
+        few = programs if programs <= FEW else 0
+        longest_left = vocabulary.longest_duration + 1  # so much or more
+        number = np.arange(vocabulary.counts[Kind.NOTE])
+        program_of, pitch = np.divmod(number, vocabulary.pitch_count)
+        is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
+        own_width = len(number) if few else programs + vocabulary.pitch_count
+        widths = self._block_widths(few, own_width, longest_left)
+        starts = Blocks(*itertools.accumulate(list(widths.values())[:-1], initial=1))
         self.blocks = {
-            name: slice(end - width, end)
-            for (name, width), end in zip(widths.items(), ends, strict=True)
+            name: slice(start, start + width)
+            for start, (name, width) in zip(starts, widths.items(), strict=True)
         }
-        self.size = sum(widths.values())
+        self.size = 1 + sum(widths.values())
         self.shape: dict[str, Any] = {"side_blocks": tuple(widths.values())}
-        if self.reference_programs:
+        if few:
             first = vocabulary.first(Kind.NOTE)
             pitches = {"n_pitches": vocabulary.pitch_count, "first_note": first}
             self.shape |= {"n_programs": programs, **pitches}
-        self.no_step = self.blocks["step"].start + OCTAVE  # the column of a step of 0
+        self.layout = Layout(
+            at=starts,
+            words=vocabulary.words,
+            programs=few,
+            pitch_count=vocabulary.pitch_count,
+            lowest_pitch=vocabulary.lowest_pitch,
+            steps_per_beat=vocabulary.grid.steps_per_beat,
+            longest_left=longest_left,
+            own_width=own_width,
+            own=number if few else np.where(is_drum, programs + pitch, program_of),
+            program_of=program_of,
+            pitch_of=np.where(is_drum, NO_PITCH, pitch),
+            profiles=KEY_PROFILES,
+        )
 
-        number = np.arange(vocabulary.counts[Kind.NOTE])
-        self.program_of, pitch = np.divmod(number, vocabulary.pitch_count)
-        is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
-        self.pitch_of = np.where(is_drum, NO_PITCH, pitch)
-        self.columns = self._note_columns(number, pitch, is_drum)
-
-    def _own_width(self) -> int:
-        """Count the columns for single notes; of more than FEW programs, for programs and drums."""
-        vocabulary = self.vocabulary
-        if self.reference_programs:
-            return vocabulary.counts[Kind.NOTE]
-        return len(vocabulary.programs) + vocabulary.pitch_count
-
-    def _block_widths(self) -> dict[str, int]:
-        """Return the number of columns of each block, in their order."""
-        vocabulary, few = self.vocabulary, self.reference_programs
-        pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
-        notes = self._own_width() + pitches + OCTAVE
+    def _block_widths(self, few: int, own_width: int, longest_left: int) -> dict[str, int]:
+        """Return the number of features of each block, in their order."""
+        pitches, programs = self.vocabulary.pitch_count, len(self.vocabulary.programs)
+        notes = own_width + pitches + OCTAVE
         return {
             "follow": MAX_BARS_TO_FOLLOW + 1,
             "final": 2 * (MOST_HALVES + 1),
             "silent": programs,
             "moved": 2 * OCTAVE,
-            "position": vocabulary.longest_bar,
+            "position": self.vocabulary.longest_bar,
             "program": programs,
             "pitch": pitches + OCTAVE,
             "sounding": notes,
             "over": notes,
-            "left": (few or 1) * (self.longest_left + 1),
+            "left": (few or 1) * (longest_left + 1),
             **dict.fromkeys(("chord", "against", "against_over", "before", "motion"), OCTAVE),
             "step": 2 * OCTAVE + 1,
             "between": OCTAVE * few,
@@ -173,271 +534,86 @@ class SideFeatures:
             "key": 2 + 4 * OCTAVE,
         }
 
-    def _note_columns(
-        self, number: Ints, pitch: Ints, is_drum: NDArray[np.bool_]
-    ) -> dict[str, Ints]:
-        """Return the columns that each note sets, (N, 1) or (N, 3), in each of some blocks.
-
-        Drums, which have no pitch, have the first column three times.
-        """
-        vocabulary, few = self.vocabulary, self.reference_programs
-        at = {name: block.start for name, block in self.blocks.items()}
-        pitches, width = vocabulary.pitch_count, self._own_width()
-        pitch_class = (pitch + vocabulary.lowest_pitch) % OCTAVE
-        pitched = np.stack([pitch, pitches + pitch_class], axis=1)  # (N, 2)
-        if not few:
-            number = np.where(is_drum, len(vocabulary.programs) + pitch, self.program_of)
-
-        def columns(own: Ints, pitches_at: int) -> Ints:
-            drum_or_pitch = np.where(is_drum[:, None], own[:, None], pitches_at + pitched)
-            return np.hstack([own[:, None], drum_or_pitch])
-
-        return {
-            "program": (at["program"] + self.program_of)[:, None],
-            "itself": columns(at["program"] + self.program_of, at["pitch"]),
-            "sounding": columns(at["sounding"] + number, at["sounding"] + width),
-            "over": columns(at["over"] + number, at["over"] + width),
-            "left": (at["left"] + self.program_of * bool(few) * (self.longest_left + 1))[:, None],
-        }
-
-    def empty(self, batch: int, length: int) -> SideArrays:
-        """Return a side input of zeros, for B windows of T tokens."""
-        programs = self.reference_programs
-        references = 2 * programs + SHARED_REFERENCES if programs else 0
-        return SideInput(
-            bits=np.zeros((batch, length, self.size), dtype=np.int16),
-            references=np.zeros((batch, length, references), dtype=np.int64),
-            moves=np.zeros((batch, length, programs), dtype=np.int64),
-            time=np.zeros((batch, length), dtype=np.int64),
+    def start(self, batch: int, notes: int) -> Heard:
+        """Return the state of `batch` rows before the first id, for so many notes in each."""
+        programs = self.layout.programs
+        of_rows, of_notes = (batch,), (batch, notes)
+        return Heard(
+            cursor=Cursor.at_start(self.vocabulary, batch),
+            onset=np.full(of_rows, -1),
+            onset_before=np.full(of_rows, -1),
+            first=np.zeros(of_rows, np.int64),
+            notes=np.zeros(of_rows, np.int64),
+            number=np.zeros(of_notes, np.int64),
+            end=np.zeros(of_notes, np.int64),
+            lines=Lines.of_none(batch, notes, programs),
+            classes=np.zeros((batch, OCTAVE), np.int64),
+            key=np.full((batch, 2), NO_PITCH),
         )
 
-    def compute(self, ids: ArrayLike) -> SideArrays:
+    def with_room(self, heard: Heard, notes: int) -> Heard:
+        """Return a state with room for so many notes more: the same, or one twice as large."""
+        capacity = heard.number.shape[1]
+        if heard.notes.max() + notes <= capacity:
+            return heard
+
+        def larger(array: Ints) -> Ints:
+            return np.pad(array, ((0, 0), (0, capacity + notes)))
+
+        of_notes = {
+            name: larger(getattr(heard.lines, name))
+            for name in ("pitch", "onset", "before", "matched")
+        }
+        lines = heard.lines._replace(**of_notes)
+        return heard._replace(number=larger(heard.number), end=larger(heard.end), lines=lines)
+
+    def nothing(self, batch: int) -> Context:
+        """Return the context of windows of which nothing is known."""
+        unknown, zero = np.full(batch, -1), np.zeros(batch, dtype=np.int64)
+        silent = np.zeros((batch, len(self.vocabulary.programs)), dtype=bool)
+        return Context(
+            bars=unknown,
+            final=unknown,
+            final_position=unknown,
+            key=unknown,
+            moved=zero,
+            silent=silent,
+            piece=unknown,
+            begin=zero,
+            given=self.gathered([]),
+        )
+
+    def gathered(self, pieces: list[GivenNotes]) -> Given:
+        """Return the given notes of pieces as a `Context` has them."""
+        program_of, pitch_of = self.layout.program_of, self.layout.pitch_of
+        voice_of = program_of if self.layout.programs else np.zeros_like(program_of)
+        return gathered(pieces, voice_of, pitch_of)
+
+    def read(self, ids: ArrayLike, context: Context, heard: Heard) -> SideArrays:
+        """Read the next ids (B, T) of rows, Pad at either end, and return what stands beside them.
+
+        Args:
+            ids: the ids.
+            context: what else is known of their windows.
+            heard: what the rows have heard before, in the same windows; it changes in place. It
+                has room for T notes more.
+        """
+        ids = np.ascontiguousarray(ids, dtype=np.int64)
+        programs = self.layout.programs
+        width = 2 * programs + SHARED_REFERENCES if programs else 0
+        references = np.zeros((*ids.shape, width), dtype=np.int64)
+        moves = np.zeros((*ids.shape, programs), dtype=np.int64)
+        time = np.zeros(ids.shape, dtype=np.int64)
+        bag = read(self.layout, heard, context, ids, references, moves, time)
+        return SideInput(bag, references, moves, time)
+
+    def compute(self, ids: ArrayLike, context: Context | None = None) -> SideArrays:
         """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.
 
-        What only the caller can know (the first five blocks) is left 0.
+        Args:
+            ids: the windows.
+            context: what else is known of them; None: nothing.
         """
         ids = np.asarray(ids, dtype=np.int64)
-        side = self.empty(*ids.shape)
-        if not ids.size:
-            return side
-        windows = read_windows(ids, self.vocabulary)
-        is_token = windows.kind != Kind.PAD
-        side.time[:] = windows.now * is_token
-        self._set_place(side.bits, windows, is_token)
-        sounding, over, begun = self._set_notes(side.bits, windows, is_token)
-        latest_note = np.where(windows.note_at >= 0, take(windows.value, windows.note_at), -1)
-        tonic, mode = self._keys(windows)
-        rows, places = np.nonzero(tonic != NO_PITCH)
-        set_bits(side.bits, rows, places, self.blocks["mode"].start + mode[rows, places, None])
-        roots = {
-            "latest": np.where(latest_note >= 0, self.pitch_of[latest_note], NO_PITCH),
-            "lowest": sounding.lowest,
-            "lowest before": over.lowest,
-            "tonic": tonic,
-        }
-        notes = {"sounding": sounding, "over": over}
-        for name, (which, root) in INTERVALS.items():
-            chosen, above = notes[which].above(roots[root])
-            columns = self.blocks[name].start + above % OCTAVE
-            rows, places = notes[which].rows[chosen], notes[which].places[chosen]
-            set_bits(side.bits, rows, places, columns[:, None])
-        self._set_steps(side.bits, over, latest_note, roots["latest"])
-        if self.reference_programs:
-            self._set_references(side, over, begun, latest_note, roots, is_token)
-            self._set_echoes(side, windows, is_token)
-        return side
-
-    def _set_place(self, bits: NDArray[Any], windows: Windows, is_token: NDArray[np.bool_]) -> None:
-        """Set where in its bar each id stands, and what the id itself is or belongs to."""
-        rows, places = np.nonzero(is_token)
-        position = windows.position[rows, places, None]
-        set_bits(bits, rows, places, self.blocks["position"].start + position)
-        rows, places = np.nonzero((windows.note_at >= 0) & is_token)
-        number = windows.value[rows, windows.note_at[rows, places]]
-        set_bits(bits, rows, places, self.columns["program"][number])
-        rows, places = np.nonzero(windows.kind == Kind.NOTE)
-        set_bits(bits, rows, places, self.columns["itself"][windows.value[rows, places]])
-
-    def _set_notes(
-        self, bits: NDArray[Any], windows: Windows, is_token: NDArray[np.bool_]
-    ) -> tuple[Sounds, Sounds, Sounds]:
-        """Set what sounds beside each id, for how long, and what is over.
-
-        A note sounds from its own place to that of the first id at its end or later; from there
-        it is over, until the first id that has an onset between.
-
-        Returns:
-            What sounds, what is over, and of what sounds that which begins at the id's time.
-        """
-        rows, begin = np.nonzero(windows.kind == Kind.NOTE)
-        number, now = windows.value[rows, begin], windows.now
-        duration_at, end = windows.duration_at[rows, begin], windows.note_end[rows, begin]
-        last = row_ends(is_token)[rows]
-        silent = np.minimum(first_reaching(now, rows, end), last)
-        gone = np.minimum(first_reaching(windows.onset_before, rows, end), last)
-
-        def sounds(which: Ints, place: Ints) -> Sounds:
-            return Sounds(rows[which], place, number[which], self.pitch_of, now.shape)
-
-        which, place = spread(begin, silent)
-        set_bits(bits, rows[which], place, self.columns["sounding"][number[which]])
-        steps = np.minimum(end[which] - now[rows[which], place], self.longest_left)
-        steps *= place >= duration_at[which]
-        set_bits(bits, rows[which], place, self.columns["left"][number[which]] + steps[:, None])
-        is_new = now[rows[which], place] == now[rows[which], begin[which]]
-        sounding, begun = sounds(which, place), sounds(which[is_new], place[is_new])
-        which, place = spread(silent, gone)
-        set_bits(bits, rows[which], place, self.columns["over"][number[which]])
-        return sounding, sounds(which, place), begun
-
-    def _set_steps(
-        self, bits: NDArray[Any], over: Sounds, latest_note: Ints, latest_pitch: Ints
-    ) -> None:
-        """Set the steps to the latest note from those of its program that are over."""
-        chosen, above = over.above(latest_pitch)
-        rows, places = over.rows[chosen], over.places[chosen]
-        is_own = self.program_of[over.number[chosen]] == self.program_of[latest_note[rows, places]]
-        columns = self.no_step + np.clip(-above, -OCTAVE, OCTAVE)
-        set_bits(bits, rows[is_own], places[is_own], columns[is_own, None])
-
-    def _set_references(
-        self,
-        side: SideArrays,
-        over: Sounds,
-        begun: Sounds,
-        latest_note: Ints,
-        roots: dict[str, Ints],
-        is_token: NDArray[np.bool_],
-    ) -> None:
-        """Set what there is for each program: intervals between them, references and moves."""
-        own, new = (
-            notes.lowest_by(self.program_of, self.reference_programs) for notes in (over, begun)
-        )
-        its_own = np.take_along_axis(own, self.program_of[latest_note][..., None], axis=2)[..., 0]
-        has_latest = roots["latest"] != NO_PITCH
-        chosen, above = over.above(np.where(has_latest, its_own, NO_PITCH))
-        columns = OCTAVE * self.program_of[over.number[chosen]] + above % OCTAVE
-        columns += self.blocks["between"].start
-        set_bits(side.bits, over.rows[chosen], over.places[chosen], columns[:, None])
-        shared = np.stack([*roots.values()], axis=-1)  # (B, T, SHARED_REFERENCES)
-        no_echo = np.full_like(own, NO_PITCH)
-        pitches = np.concatenate([own, no_echo, shared], axis=-1)
-        side.references[:] = (pitches + 1) * is_token[..., None]
-        moves = (new - own) * ((own != NO_PITCH) & (new != NO_PITCH))
-        apart = np.where(moves, moves + self.vocabulary.pitch_count, 0)
-        side.moves[:] = apart * is_token[..., None]
-
-    def _set_echoes(self, side: SideArrays, windows: Windows, is_token: NDArray[np.bool_]) -> None:
-        """Set the echo of each program, until it is past or the program has another note."""
-        rows, begin = np.nonzero(windows.kind == Kind.NOTE)
-        program, pitch = np.divmod(windows.value[rows, begin], self.vocabulary.pitch_count)
-        echoes, after = read_echoes(rows, program, pitch, windows.now[rows, begin])
-        last = row_ends(is_token)[rows]
-        which, places = spread(begin, np.where(after, begin[after], last))
-        now = windows.now[rows[which], places]
-        is_due = now <= echoes.due[which]  # -1 of none
-        which, places, now = which[is_due], places[is_due], now[is_due]
-        rows, program = rows[which], program[which]
-        columns = self.blocks["echo"].start + ECHO_WIDTH * program[:, None]
-        set_bits(side.bits, rows, places, columns + echoes.take(which).columns(now))
-        expected = echoes.pitch[which]
-        is_known = (expected >= 0) & (expected < self.vocabulary.pitch_count)
-        place = self.reference_programs + program
-        side.references[rows, places, place] = (expected + 1) * is_known
-
-    def _keys(self, windows: Windows) -> tuple[Ints, Ints]:
-        """Return of each id (B, T) the key that the notes so far follow; none beside Pad."""
-        heard = np.zeros((*windows.kind.shape, OCTAVE), dtype=np.int64)
-        rows, places = np.nonzero(windows.kind == Kind.NOTE)
-        pitch = self.pitch_of[windows.value[rows, places]]
-        pitch_class = (pitch + self.vocabulary.lowest_pitch) % OCTAVE
-        heard[rows, places, pitch_class] = pitch != NO_PITCH
-        tonic, mode = self.key_of(heard.cumsum(axis=1))
-        return np.where(windows.kind == Kind.PAD, NO_PITCH, tonic), mode
-
-    def key_of(self, heard: Ints) -> tuple[Ints, Ints]:
-        """Return tonic, as a pitch, and mode by the notes so far of each pitch class (..., 12)."""
-        tonic, mode = follows_key(heard)
-        return np.where(tonic < 0, NO_PITCH, (tonic - self.vocabulary.lowest_pitch) % OCTAVE), mode
-
-    def set_bars_to_follow(self, side: SideArrays, follow: Ints) -> None:
-        """Set how many bars follow each id's own: (B, T), -1 where that is not known."""
-        rows, places = np.nonzero(follow >= 0)
-        columns = self.blocks["follow"].start + np.minimum(follow[rows, places], MAX_BARS_TO_FOLLOW)
-        side.bits[rows, places, columns] = 1
-
-    def set_final(self, side: SideArrays, due: Ints, position: Ints) -> None:
-        """Set when the final chord, the last notes that begin together, is to begin.
-
-        Args:
-            side: of ids (B, T).
-            due: (B, T) steps until then; below 0 where that is not known.
-            position: (B,) its steps from the bar line.
-        """
-        first = self.blocks["final"].start
-        self._set_halves(side, first, due)
-        position = np.where(due >= 0, position[:, None], -1)
-        self._set_halves(side, first + MOST_HALVES + 1, position)
-
-    def _set_halves(self, side: SideArrays, first: int, steps: Ints) -> None:
-        """Set the column, from the first on, of steps (B, T) in half beats; none below 0."""
-        rows, places = np.nonzero(steps >= 0)
-        half = self.vocabulary.grid.steps_per_beat / 2
-        halves = np.ceil(steps[rows, places] / half).astype(np.int64)
-        side.bits[rows, places, first + np.minimum(halves, MOST_HALVES)] = 1
-
-    def set_key(
-        self, side: SideArrays, is_token: NDArray[np.bool_], keys: Sequence[Key | None]
-    ) -> None:
-        """Set the key of whole pieces beside ids (B, T), before any given notes are set.
-
-        Notes, given ones too, then count from its tonic, not from that of the notes so far.
-
-        Args:
-            side: of these ids, from `compute`.
-            is_token: (B, T) whether it is none of Pad.
-            keys: of each row; None: it is not known.
-        """
-        block = self.blocks["key"].start
-        ends = [self.blocks[name].stop for name in ("pitch", "sounding", "over")]
-        classes = np.array(ends)[:, None] - OCTAVE  # of each block pitch classes are last
-        for row, key in enumerate(keys):
-            if key is None:
-                continue
-            bits = side.bits[row]  # (T, S), of Pad all 0
-            bits[:, [block + (key.mode == "minor"), block + 2 + key.tonic]] = is_token[row, :, None]
-            above = (classes + (key.tonic + np.arange(OCTAVE)) % OCTAVE).ravel()
-            bits[:, block + 2 + OCTAVE : self.blocks["key"].stop] = bits[:, above]
-            if self.reference_programs:
-                tonic = (key.tonic - self.vocabulary.lowest_pitch) % OCTAVE
-                side.references[row, is_token[row], -1] = tonic + 1
-
-    def of_given(self, given: GivenNotes) -> GivenFeatures:
-        """Return what sets the block `given` beside ids of a piece with these given notes."""
-        few, at = self.reference_programs, self.blocks["given"].start
-        voice_of = self.program_of if few else np.zeros_like(self.program_of)
-        pitches = self.pitch_of, self.vocabulary.lowest_pitch
-        horizon = HORIZON_BEATS * self.vocabulary.grid.steps_per_beat
-        return GivenFeatures(given, voice_of, *pitches, horizon, at, has_references=few > 0)
-
-    def set_augmentation(
-        self,
-        side: SideArrays,
-        ids: Ints,
-        silent: NDArray[np.bool_],
-        moved: Ints,
-    ) -> None:
-        """Set what augmentation did to windows of ids (B, T).
-
-        So a model learns from what no piece is like and yet does not write it (Jun et al. 2020,
-        Distribution Augmentation for Generative Modeling).
-
-        Args:
-            silent: (B, P) the programs that were made silent.
-            moved: (B,) the semitones by which it was moved.
-        """
-        is_token = (ids != 0)[..., None]
-        columns = np.arange(1, OCTAVE + 1)
-        columns = np.append(columns, -columns) == moved.clip(-OCTAVE, OCTAVE)[:, None]  # (B, 2 O)
-        side.bits[..., self.blocks["silent"]] = silent[:, None] & is_token
-        side.bits[..., self.blocks["moved"]] = columns[:, None] & is_token
+        B, T = ids.shape
+        return self.read(ids, context or self.nothing(B), self.start(B, T))

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.interface import OCTAVE, SHARED_REFERENCES
+from common.compiled import compiled
+from common.interface import OCTAVE
 from data.score import Score
-from data.tokens.spans import NEVER, NO_PITCH, Ints, SideArrays, set_bits
+from data.tokens.bag import NO_PITCH, Bag, put
+from data.tokens.cursor import NEVER, Ints
 from data.tokens.vocabulary import Vocabulary
 
-_NOTES = 2**20  # more than any vocabulary has
-SOON = np.array([1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192])  # steps until a note is due
+SOON = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192)  # steps until a note is due
 
 # Widths of what is told of a voice: whether it is closed; of its next given note the pitch class,
 # how soon it is due, the step to it from the given note before, and where it lies above the tonic,
 # the latest note and the lowest that sounds; of the note after, the first two and the tonic.
-_OF_NEXT = (OCTAVE, len(SOON) + 1, 2 * OCTAVE + 1, OCTAVE, OCTAVE, OCTAVE)
-_OF_AFTER = (OCTAVE, len(SOON) + 1, OCTAVE)
-VOICE_WIDTH = 1 + sum(_OF_NEXT) + sum(_OF_AFTER)
+_DUE_WIDTH = len(SOON) + 1
+_STEP_WIDTH = 2 * OCTAVE + 1
+_NEXT_WIDTH = OCTAVE + _DUE_WIDTH + _STEP_WIDTH + 3 * OCTAVE
+VOICE_WIDTH = 1 + _NEXT_WIDTH + OCTAVE + _DUE_WIDTH + OCTAVE
 
 
 @dataclass(frozen=True)
@@ -43,124 +47,133 @@ class GivenNotes:
         number = program * vocabulary.pitch_count + notes["pitch"] - vocabulary.lowest_pitch
         return cls(notes["onset"].astype(np.int64), number.astype(np.int64), is_open)
 
-    @cached_property
-    def keys(self) -> Ints:
-        """(G,) numbers that rise with the order of the tokens: one for each onset and note."""
-        return self.onset * _NOTES + self.note + 1
-
-    def count_read(self, now: Ints, note: Ints) -> Ints:
-        """Count the given notes that were read where ids stand.
-
-        Args:
-            now: time of each id, of any shape.
-            note: number of the latest note that begins there; -1: none has.
-        """
-        return np.searchsorted(self.keys, now * _NOTES + note + 1, side="right")
-
     def may_begin(self, now: ArrayLike) -> NDArray[np.bool_]:
         """Return (..., P), whether other notes of a program may begin at times now (...)."""
-        return np.asarray(self._is_open_at[np.minimum(now, self.is_open.shape[1])])
+        return np.asarray(self.is_open_at[np.minimum(now, self.is_open.shape[1])])
 
     @cached_property
-    def _is_open_at(self) -> NDArray[np.bool_]:
+    def is_open_at(self) -> NDArray[np.bool_]:
         """(S + 1, P) the region step by step; the last step stands for all later ones."""
         return np.vstack([self.is_open.T, np.ones((1, len(self.is_open)), dtype=bool)])
 
 
-class GivenFeatures:
-    """The block of side input that tells of given notes still to come.
+class Given(NamedTuple):
+    """The given notes of K pieces, G in each at most, as loops read them.
 
-    Args:
-        given: the notes.
-        voice_of: (N,) the voice, from 0, of each note number.
-        pitch_of: (N,) the pitch of each, counted from the vocabulary's lowest; NO_PITCH of drums.
-        lowest_pitch: of the vocabulary.
-        horizon: steps; what is due later is not told.
-        first_column: of the block.
-        has_references: whether the side input has references to count from.
+    A voice is a program, or where programs are many, all of them.
     """
 
-    def __init__(
-        self,
-        given: GivenNotes,
-        voice_of: Ints,
-        pitch_of: Ints,
-        lowest_pitch: int,
-        horizon: int,
-        first_column: int,
-        has_references: bool,
-    ) -> None:
-        self.given, self._lowest_pitch, self._horizon = given, lowest_pitch, horizon
-        self._first_column, self._has_references = first_column, has_references
-        self._voices = int(voice_of.max()) + 1
-        voice, size = voice_of[given.note], len(given.note)
-        # of each note, and of none at the end
-        self._onset = np.append(given.onset, NEVER)
-        self._pitch = np.append(pitch_of[given.note], NO_PITCH)
-        self._before = np.full(size + 1, NO_PITCH)  # pitch of the given note before, in its voice
-        self._following = np.full((size + 1, self._voices, 2), size)  # by how many were read
-        for number in range(self._voices):
-            own = np.flatnonzero(voice == number)
-            self._before[own[1:]] = self._pitch[own[:-1]]
-            first = np.searchsorted(own, np.arange(size + 1))[:, None] + np.arange(2)
-            self._following[:, number] = np.append(own, (size, size))[first]
+    onset: Ints  # (K, G + 1); NEVER after the last
+    note: Ints  # (K, G + 1)
+    pitch: Ints  # (K, G + 1), NO_PITCH of drums
+    voice: Ints  # (K, G + 1)
+    pitch_before: Ints  # (K, G + 1) of the given note before in its voice; NO_PITCH: there is none
+    is_closed: NDArray[np.bool_]  # (K, S + 1, P) whether no others may begin; later as at last
+    voices: int
 
-    def set(self, side: SideArrays, now: Ints, note: Ints, is_token: NDArray[np.bool_]) -> None:
-        """Set the block beside ids (B, T) of one piece, whose key, if it is known, is set already.
 
-        It stays 0 where nothing new may begin, and where nothing is given until the horizon: what
-        is due later makes a model surer of the notes before it, and no better at them.
+def gathered(pieces: Sequence[GivenNotes], voice_of: Ints, pitch_of: Ints) -> Given:
+    """Return the given notes of pieces, of which each has the number of its place.
 
-        Args:
-            side: of these ids; what is given counts from its references.
-            now: (B, T) time of each in the piece.
-            note: (B, T) the number of the latest note that begins there; -1: none has.
-            is_token: (B, T) whether it is none of Pad.
-        """
-        closed, read = ~self.given.may_begin(now), self.given.count_read(now, note)
-        is_told = is_token & ~closed.all(axis=-1)
-        is_told &= closed.any(axis=-1) | (self._onset[read] <= now + self._horizon)
-        rows, places = np.nonzero(is_told)
-        now, read, closed = now[is_told], read[is_told], closed[is_told]
-        if closed.shape[1] != self._voices:
-            closed = np.asarray(closed.all(axis=1, keepdims=True))
-        roots = np.full((3, len(rows)), NO_PITCH)
-        if self._has_references:
-            latest, lowest, _, tonic = side.references[rows, places, -SHARED_REFERENCES:].T - 1
-            roots = np.stack((tonic, latest, lowest))
-        for voice in range(self._voices):
-            at = self._first_column + voice * VOICE_WIDTH
-            following = self._following[read, voice].T  # (2, N)
-            is_late = self._onset[following] > now + self._horizon
-            following = np.where(is_late, len(self.given.note), following)
-            columns = [(closed[:, voice], np.zeros_like(now), 1)]
-            columns += self._note_columns(following[0], now, roots, has_step=True)
-            columns += self._note_columns(following[1], now, roots[:1], has_step=False)
-            for is_there, column, width in columns:
-                set_bits(side.bits, rows[is_there], places[is_there], at + column[is_there, None])
-                at += width
+    Args:
+        pieces: K of them.
+        voice_of, pitch_of: (N,) of each number of a note; NO_PITCH of drums.
+    """
+    voices = int(voice_of.max()) + 1
+    size = 1 + max((len(piece.note) for piece in pieces), default=0)
+    steps = max((len(piece.is_open_at) for piece in pieces), default=1)
+    onset, note, pitch, voice, before = np.full((5, len(pieces), size), NO_PITCH)
+    programs = pieces[0].is_open_at.shape[1] if pieces else 1
+    is_closed = np.zeros((len(pieces), steps, programs), dtype=bool)
+    onset[:] = NEVER
+    for k, piece in enumerate(pieces):
+        count = len(piece.note)
+        onset[k, :count], note[k, :count] = piece.onset, piece.note
+        pitch[k, :count], voice[k, :count] = pitch_of[piece.note], voice_of[piece.note]
+        is_closed[k, : len(piece.is_open_at)] = ~piece.is_open_at
+        for one in range(voices):
+            own = np.flatnonzero(voice[k] == one)
+            before[k, own[1:]] = pitch[k, own[:-1]]
+    return Given(onset, note, pitch, voice, before, is_closed, voices)
 
-    def _note_columns(
-        self, which: Ints, now: Ints, roots: Ints, has_step: bool
-    ) -> list[tuple[NDArray[np.bool_], Ints, int]]:
-        """Return what is told of given notes (N,): where it is known, as which of how many columns.
 
-        Args:
-            which: places among the given notes; the last means none.
-            now: (N,) when each is told of.
-            roots: (R, N) pitches to count from, or NO_PITCH.
-            has_step: whether the step from the given note before is told.
-        """
-        pitch, before = self._pitch[which], self._before[which]
-        has_pitch, is_there = pitch != NO_PITCH, which < len(self.given.note)
-        soon = np.searchsorted(SOON, self._onset[which] - now, side="right")
-        columns = [
-            (has_pitch, (pitch + self._lowest_pitch) % OCTAVE, OCTAVE),
-            (is_there, soon, len(SOON) + 1),
-        ]
-        if has_step:
-            step = np.clip(pitch - before, -OCTAVE, OCTAVE) + OCTAVE
-            columns.append((has_pitch & (before != NO_PITCH), step, 2 * OCTAVE + 1))
-        for root in roots:
-            columns.append((has_pitch & (root != NO_PITCH), (pitch - root) % OCTAVE, OCTAVE))
-        return columns
+@compiled
+def tell_given(
+    bag: Bag,
+    first: int,
+    given: Given,
+    k: int,
+    now: int,
+    note: int,
+    horizon: int,
+    roots: tuple[int, int, int],
+    lowest_pitch: int,
+) -> None:
+    """Tell, beside an id, of the given notes that are still to come in a piece.
+
+    Nothing is told where nothing new may begin, and where nothing is given until the horizon: what
+    is due later makes a model surer of the notes before it, and no better at them.
+
+    Args:
+        bag: of the features beside the id.
+        first: feature of the block.
+        given, k: the notes, and the number of the piece.
+        now: the time of the id in the piece.
+        note: the number of the latest note that begins there; -1: none has.
+        horizon: steps; what is due later is not told.
+        roots: tonic, latest and lowest pitch, to count from; NO_PITCH: there is none.
+        lowest_pitch: of the vocabulary.
+    """
+    onset = given.onset[k]
+    closed = given.is_closed[k, min(now, given.is_closed.shape[1] - 1)]
+    to_come = int(np.searchsorted(onset, now))  # the first given note that was not read
+    while onset[to_come] == now and given.note[k, to_come] <= note:
+        to_come += 1
+    if closed.all() or not (closed.any() or onset[to_come] <= now + horizon):
+        return
+    for voice in range(given.voices):
+        at = first + voice * VOICE_WIDTH
+        if given.voices > 1 and closed[voice]:  # one voice alone is open, or nothing is told
+            put(bag, at)
+        at += 1
+        is_next = True
+        n = to_come
+        while onset[n] <= now + horizon:
+            if given.voice[k, n] == voice:
+                _tell_note(bag, at, given, k, n, now, roots, lowest_pitch, is_next)
+                if not is_next:
+                    break
+                is_next = False
+                at += _NEXT_WIDTH
+            n += 1
+
+
+@compiled
+def _tell_note(
+    bag: Bag,
+    at: int,
+    given: Given,
+    k: int,
+    n: int,
+    now: int,
+    roots: tuple[int, int, int],
+    lowest_pitch: int,
+    is_next: bool,
+) -> None:
+    """Tell of one given note, the next of its voice or the one after it."""
+    pitch, before = given.pitch[k, n], given.pitch_before[k, n]
+    soon = 0
+    for least in SOON:
+        soon += given.onset[k, n] - now >= least
+    put(bag, at + OCTAVE + soon)
+    if pitch == NO_PITCH:
+        return
+    put(bag, at + (pitch + lowest_pitch) % OCTAVE)
+    at += OCTAVE + _DUE_WIDTH
+    if is_next:
+        if before != NO_PITCH:
+            put(bag, at + OCTAVE + min(max(pitch - before, -OCTAVE), OCTAVE))
+        at += _STEP_WIDTH
+    for number in range(3 if is_next else 1):
+        if roots[number] != NO_PITCH:
+            put(bag, at + number * OCTAVE + (pitch - roots[number]) % OCTAVE)

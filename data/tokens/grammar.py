@@ -11,18 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.tokens.cursor import Cursor
+from data.tokens.cursor import Cursor, advance_rows
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
 @dataclass
-class GrammarState(Cursor):
+class GrammarState:
     """Where each of B rows stands, and what its notes leave free.
 
     Attributes:
+        at: where it stands.
         free_at: (B, N) when each note (program and pitch) may start again: its end.
     """
 
+    at: Cursor
     free_at: NDArray[np.int64]
 
 
@@ -68,35 +70,36 @@ class Grammar:
     def start(self, batch: int) -> GrammarState:
         """Return the state of `batch` rows after Start."""
         free_at = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
-        return GrammarState(**vars(Cursor.at_start(self.vocabulary, batch)), free_at=free_at)
+        return GrammarState(Cursor.at_start(self.vocabulary, batch), free_at)
 
     def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
         """Return (B, V), whether each id may come next; in every row at least one may."""
         ids, numbers = self._ids, self._numbers
-        mask = self._followers[state.kind]  # a copy: (B, V)
-        latest = set(state.kind.tolist())
+        mask = self._followers[state.at.kind]  # a copy: (B, V)
+        latest = set(state.at.kind.tolist())
 
         if latest & _HEADS:
-            mask[:, ids[Kind.LENGTH]] &= numbers[Kind.LENGTH] + 1 < state.bar_length[:, None]
+            mask[:, ids[Kind.LENGTH]] &= numbers[Kind.LENGTH] + 1 < state.at.bar_length[:, None]
             # The first bar must have a Tempo; later only a change has one.
-            mask[:, ids[Kind.TEMPO]] &= numbers[Kind.TEMPO] != state.tempo[:, None]
-            is_tempo_due = (state.tempo < 0) & (state.kind != Kind.START)
+            mask[:, ids[Kind.TEMPO]] &= numbers[Kind.TEMPO] != state.at.tempo[:, None]
+            is_tempo_due = (state.at.tempo < 0) & (state.at.kind != Kind.START)
             if is_tempo_due.any():
                 mask[is_tempo_due, ids[Kind.POSITION]] = False
                 mask[is_tempo_due, ids[Kind.BAR]] = False
 
         if latest & _BEFORE_POSITION:
             # Positions rise, lie in the bar, and leave some note that could start.
-            soonest = np.maximum(state.position + 1, state.free_at.min(axis=1) - state.bar_start)
+            free_at = state.free_at.min(axis=1) - state.at.bar_start
+            soonest = np.maximum(state.at.position + 1, free_at)
             positions = mask[:, ids[Kind.POSITION]]
             positions &= numbers[Kind.POSITION] >= soonest[:, None]
-            positions &= numbers[Kind.POSITION] < state.bar_length[:, None]
+            positions &= numbers[Kind.POSITION] < state.at.bar_length[:, None]
 
         if latest & _BEFORE_NOTE:
             # Notes rise within a position, and one that sounds cannot start.
             notes = mask[:, ids[Kind.NOTE]]
-            notes &= numbers[Kind.NOTE] > state.note[:, None]
-            notes &= state.free_at <= state.now[:, None]
+            notes &= numbers[Kind.NOTE] > state.at.note[:, None]
+            notes &= state.free_at <= state.at.now[:, None]
         return mask
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
@@ -104,7 +107,7 @@ class Grammar:
 
         The ids must be allowed; this is not checked again.
         """
-        state.advance(np.asarray(ids, dtype=np.int64))
-        if Kind.DURATION in state.kind.tolist():
-            rows = np.flatnonzero(state.kind == Kind.DURATION)
-            state.free_at[rows, state.note[rows]] = state.note_end[rows]
+        advance_rows(self.vocabulary.words, state.at, np.asarray(ids, dtype=np.int64))
+        if Kind.DURATION in state.at.kind.tolist():
+            rows = np.flatnonzero(state.at.kind == Kind.DURATION)
+            state.free_at[rows, state.at.note[rows]] = state.at.note_end[rows]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pretty_midi
@@ -51,6 +51,15 @@ class Kind(IntEnum):
 
 class VocabularyError(ValueError):
     """Something has no token in the vocabulary, or is no vocabulary; the message says what."""
+
+
+class Words(NamedTuple):
+    """What compiled loops need of a vocabulary of V ids and M meters."""
+
+    kind_of: NDArray[np.int64]  # (V,)
+    first_of: NDArray[np.int64]  # (V,)
+    whole_bars: NDArray[np.int64]  # (M,)
+    longest_duration: int
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,11 @@ class Vocabulary:
         is_drum = np.zeros(self.size, dtype=bool)
         is_drum[self.ids(Kind.NOTE)] = np.repeat(np.array(self.programs) == DRUMS, self.pitch_count)
         return is_drum
+
+    @cached_property
+    def words(self) -> Words:
+        """The tables that compiled loops read."""
+        return Words(self.kind_of, self.first_of, self.whole_bars, self.longest_duration)
 
     @property
     def kind_names(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from model.decoder import Decoder
 from model.decoding import engine_of
 from model.sampling import sample
 from tests.data.batches.test_windows import final, follow, split_of
+from tests.tensors import told
 
 COARSE = Grid(3)
 VOCABULARIES = (
@@ -466,16 +467,15 @@ def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_
     blocks = grammar.features.blocks
     for ids in (grammar.given.prompt[None], grammar.given.prompt[None, -1:]):
         side = grammar.side(grammar.start(1), ids)
-        told, untold = side.bits[..., blocks["key"]]
-        assert told.any(axis=-1).all()
-        assert not untold.any()
-        told, untold = side.bits[..., blocks["given"]]
-        assert told.any()
-        assert untold.any()
+        bits = told(side, grammar.features).bits
+        with_key, without = bits[..., blocks["key"]]
+        assert with_key.any(axis=-1).all()
+        assert not without.any()
+        assert bits[..., blocks["given"]].any(axis=(1, 2)).all()
     alone = ConstrainedGrammar(QUARTET, Length(bars=2), None, continued(tune, QUARTET))
     for other in (alone, ConstrainedGrammar(QUARTET, length, None, seed)):
         assert not other.guidance
-        assert len(other.side(other.start(1), other.given.prompt[None]).bits) == 1
+        assert len(other.side(other.start(1), other.given.prompt[None]).bag) == 1
     in_minor = Constraints(key="A minor")
     asked = ConstrainedGrammar(QUARTET, Length(bars=2), in_minor, continued(tune, QUARTET))
     assert asked.guidance

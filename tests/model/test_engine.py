@@ -19,7 +19,7 @@ from generation.model import load
 from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
 from model.decoding import PlainSteps, engine_of, right_aligned
-from tests.tensors import configs, opinionated, side_input
+from tests.tensors import bag_of, configs, opinionated, side_input
 
 ROOT = Path(__file__).parents[2]
 V, C = 40, 18
@@ -30,13 +30,13 @@ def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:
     if not config.side_blocks:
         return None
     P, N = config.n_programs, config.n_pitches
-    bits = rng.random((*ids.shape, config.n_bits)) < 0.25
+    bits = rng.random((*ids.shape, config.n_features)) < 0.25
     references = rng.integers(-N, N + 1, (*ids.shape, 2 * P + SHARED_REFERENCES if P else 0))
     moves = rng.integers(-N, 2 * N, (*ids.shape, P))
     time = rng.integers(0, 500, ids.shape)
     is_token = (ids != PAD)[..., None]
     there = (its.clip(min=0) * is_token for its in (references, moves))
-    return SideInput((bits * is_token).astype(np.int16), *there, time * is_token[..., 0])
+    return SideInput(bag_of(bits * is_token), *there, time * is_token[..., 0])
 
 
 def assert_equal(decoder, prompts, widths, rng):
@@ -120,8 +120,8 @@ def test_what_cannot_be_read_leaves_the_cache_as_it_was():
     for wrong in (-1, V):
         with pytest.raises(ValueError, match="an id that the vocabulary does not have"):
             engine.read(np.array([[PAD], [wrong]]), beside(one), cache)
-    for side in (None, beside(one, 2)):
-        with pytest.raises(ValueError, match=r"side input has [02] columns, not 3"):
+    for side, words in ((None, "none where it has one"), (beside(one, 4), "features that the")):
+        with pytest.raises(ValueError, match=words):
             engine.read(one, side, cache)
     assert cache.length.tolist() == lengths
     engine.read(one, beside(one), cache)  # a row that is over may be full

@@ -190,7 +190,7 @@ def told(decoder, ids):
     """A side input beside (B, T) ids, for decoders that have one: several columns at a time."""
     if decoder.side is None:
         return None
-    bits = (ids[..., None] >> np.arange(decoder.config.n_bits)) % 2
+    bits = (ids[..., None] >> np.arange(decoder.config.n_features)) % 2
     return side_input(bits.astype(np.int16))
 
 
@@ -206,22 +206,19 @@ def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
         logits, cache = steps.read(ids[:, begin:end].numpy(), beside, cache)
         torch.testing.assert_close(torch.from_numpy(logits[0]), whole[end - 1])
     other = side.map(lambda its: torch.from_numpy(its.copy()))
-    other.bits[0, 1, 0] ^= 1
+    other.bag[0, 1] = 0
     changed = plain(ids, side=other)[0]
     torch.testing.assert_close(
         changed[:1], whole[:1]
     )  # what stands beside an id is seen from it on
     assert not torch.isclose(changed[1:], whole[1:]).all(dim=1).any()
-    torch.testing.assert_close(
-        plain(ids, side=side.map(lambda its: torch.from_numpy(its).float()))[0], whole
-    )
 
 
-@pytest.mark.parametrize(("has", "given"), [(3, None), (3, 2), (0, 3)])
+@pytest.mark.parametrize(("has", "given"), [(3, None), (0, 3)])
 def test_a_side_input_amiss_is_refused(has, given):
     decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, side_blocks=(has,)))
     side = None if given is None else side_input(torch.zeros(1, 4, given, dtype=torch.bool))
-    with pytest.raises(ValueError, match=f"side input has {given or 0} columns, not {has}"):
+    with pytest.raises(ValueError, match="a side input where the decoder has none, or none where"):
         decoder(torch.tensor([[5, 6, 7, 8]]), side=side)
 
 

@@ -267,7 +267,7 @@ class TwoSided(Toy):
 def test_a_side_input_is_learned_where_the_data_have_one(tmp_path):
     student, data = module(weight_decay=0.0), TwoSided()
     trainer(tmp_path, 3).fit(student, datamodule=data)
-    assert student.decoder.config.n_bits == 3
+    assert student.decoder.config.n_features == 3
     seed_everything(0)
     fresh = module(weight_decay=0.0)
     seen = []
@@ -279,8 +279,8 @@ def test_a_side_input_is_learned_where_the_data_have_one(tmp_path):
 
     fresh = Keep(student.options)
     trainer(tmp_path, 3).fit(fresh, datamodule=data)
-    is_learned = (fresh.decoder.side.weight.detach() != seen[0]).any(dim=0)
-    assert is_learned.tolist() == [True, True, False]
+    is_learned = (fresh.decoder.side.weight.detach() != seen[0]).any(dim=1)
+    assert is_learned.tolist() == [False, True, True, False]  # the first is no feature
     plain = module()
     trainer(tmp_path, 3).fit(plain, datamodule=Toy())
     assert plain.decoder.side is None

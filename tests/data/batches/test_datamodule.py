@@ -36,7 +36,7 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length
 from tests.folders import write_tunes
 from tests.music import GRID, masks_one_by_one, random_score, transposition_range, vocabulary_for
-from tests.tensors import flat
+from tests.tensors import flat, told
 
 REACH = 2
 CONTEXT = 24
@@ -147,17 +147,18 @@ def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(
         monkeypatch.setattr(f"data.batches.windows.{share}", 0)
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, side = source.batch(0, 0, 64)
+    side = told(side, source.features)
     side.bits[..., source.features.blocks["moved"]] = 0
-    for row, target, told in zip(ids, targets, flat(side), strict=True):
+    for row, target, beside in zip(ids, targets, side.flat, strict=True):
         number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
         window = row[row > 0]
         is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
         guide = ConstrainedGrammar(VOCABULARY, Length(bars=int(is_bar.sum())))
         state = guide.start(1)
         begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
-        state.bar_count[:] = begun
+        state.at.bar_count[:] = begun
         sampled = guide.side(state, window[None])
-        np.testing.assert_array_equal(told[row > 0], flat(sampled)[0])
+        np.testing.assert_array_equal(beside[row > 0], flat(sampled, source.features)[0])
 
 
 def test_every_window_and_key_comes_up(split):
@@ -196,7 +197,11 @@ def test_tokens_are_seen_about_equally_often(tmp_path):
 
 def assert_equal_batches(one, other):
     (*one, beside), (*other, its_beside) = one, other
-    for array, its in zip((*one, *beside), (*other, *its_beside), strict=True):
+    width = min(beside.bag.shape[2], its_beside.bag.shape[2])  # of that of more rows
+    for side in (beside, its_beside):
+        assert not side.bag[..., width:].any()
+    pairs = zip((*one, *beside[1:]), (*other, *its_beside[1:]), strict=True)
+    for array, its in [(beside.bag[..., :width], its_beside.bag[..., :width]), *pairs]:
         np.testing.assert_array_equal(array, its)
 
 
@@ -268,8 +273,9 @@ def data(tmp_path_factory):
 def test_what_is_read_of_whole_pieces_has_its_side_input(data):
     ids = data.corpus.split("valid").piece(0)[None]
     expected = SideFeatures(data.vocabulary).compute(ids)
-    np.testing.assert_array_equal(flat(data.side(ids)), flat(expected))
-    assert sum(data.side_shape["side_blocks"]) == expected.bits.shape[2]
+    for array, other in zip(data.side(ids), expected, strict=True):
+        np.testing.assert_array_equal(array, other)
+    assert expected.bag.max() <= sum(data.side_shape["side_blocks"])
 
 
 def first_batches(data, count):
@@ -280,8 +286,10 @@ def first_batches(data, count):
 def everything(batch):
     """All that a batch holds, side by side: (B, T, columns)."""
     ids, targets, side = (batch[name] for name in ("ids", "targets", "side"))
-    assert side.bits.dtype == torch.int16
-    return torch.cat((ids[..., None], targets[..., None], torch.from_numpy(flat(side))), dim=2)
+    assert side.bag.dtype == torch.int32
+    bag = torch.nn.functional.pad(side.bag, (0, 256 - side.bag.shape[2]))  # as wide in each batch
+    parts = ids[..., None], targets[..., None], bag, *side[1:3], side.time[..., None]
+    return torch.cat([part.long() for part in parts], dim=2)
 
 
 def test_training_batches_go_on_where_training_is(data, monkeypatch):

@@ -15,7 +15,7 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.data.batches.test_windows import random_split
 from tests.music import BOTH, scores, vocabulary_for
-from tests.tensors import flat
+from tests.tensors import flat, told
 
 CONTEXT = 40
 
@@ -62,9 +62,9 @@ def test_windows_are_those_without_silence_less_some_programs(split, monkeypatch
     shorter = 0
     for step in range(10):
         before, heard = whole.batch(0, step, 16), quiet.batch(0, step, 16)
-        told = heard[2].bits[..., said.blocks["silent"]]
-        assert not before[2].bits[..., said.blocks["silent"]].any()
-        for row, target, its, scored, names in zip(*before[:2], *heard[:2], told, strict=True):
+        silence = told(heard[2], said).bits[..., said.blocks["silent"]]
+        assert not told(before[2], said).bits[..., said.blocks["silent"]].any()
+        for row, target, its, scored, names in zip(*before[:2], *heard[:2], silence, strict=True):
             length = int((its != 0).sum())
             if length == (row != 0).sum():
                 np.testing.assert_array_equal((its, scored), (row, target))
@@ -86,8 +86,8 @@ def test_windows_are_those_without_silence_less_some_programs(split, monkeypatch
             is_tempo = vocabulary.kind_of[follows] == Kind.TEMPO  # which may be a restated one
             assert (is_scored | is_tempo | (follows == 0)).all()
         after = said.blocks["moved"].stop
-        expected = flat(said.compute(heard[0]))
-        np.testing.assert_array_equal(flat(heard[2])[..., after:], expected[..., after:])
+        expected = flat(said.compute(heard[0]), said)
+        np.testing.assert_array_equal(flat(heard[2], said)[..., after:], expected[..., after:])
     assert 50 < shorter < 110  # of 160
 
 

@@ -29,14 +29,15 @@ from tests.music import (
     transposition_range,
     vocabulary_for,
 )
-from tests.tensors import flat
+from tests.tensors import flat, told
 
 CONTEXT = 48
 
 
 def follow(side, vocabulary):
     """(B, T) the bars that the side input says follow, -1 where it says nothing."""
-    block = side.bits[..., SideFeatures(vocabulary).blocks["follow"]]
+    features = SideFeatures(vocabulary)
+    block = told(side, features).bits[..., features.blocks["follow"]]
     assert (block.sum(axis=2) <= 1).all()
     return np.where(block.any(axis=2), block.argmax(axis=2), -1)
 
@@ -128,7 +129,8 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
 
 def final(side, vocabulary):
     """(B, T, 2) the half beats to the final chord, and its from the bar line; -1: not told."""
-    block = side.bits[..., SideFeatures(vocabulary).blocks["final"]]
+    features = SideFeatures(vocabulary)
+    block = told(side, features).bits[..., features.blocks["final"]]
     halves = block.reshape(*block.shape[:2], 2, MOST_HALVES + 1)
     return np.where(halves.any(axis=3), halves.argmax(axis=3), -1)
 
@@ -181,19 +183,21 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     _, vocabulary, split = performances
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
     ids, targets, side = windows.batch(0, 0, 1000)
-    block = side.bits[..., SideFeatures(vocabulary).blocks["follow"]]
+    side = told(side, windows.features)
+    block = side.bits[..., windows.features.blocks["follow"]]
     is_known = block.any(axis=(1, 2))
     np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_known[:, None])
     error = np.sqrt(KNOWN_LENGTH_SHARE * (1 - KNOWN_LENGTH_SHARE) / 1000)
     assert abs(is_known.mean() - KNOWN_LENGTH_SHARE) < 4 * error
-    finals = side.bits[..., SideFeatures(vocabulary).blocks["final"]]
+    finals = side.bits[..., windows.features.blocks["final"]]
     knows_final = finals.any(axis=(1, 2))
     assert not knows_final[~is_known].any()
     assert abs(knows_final[is_known].mean() - KNOWN_FINAL_SHARE) < 4 * error
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 0)
-    plain = windows.batch(0, 0, 1000)
+    *plain, untold = windows.batch(0, 0, 1000)
     block[:] = finals[:] = False
-    for array, expected in zip((*plain[:2], *plain[2]), (ids, targets, *side), strict=True):
+    plain += told(untold, windows.features)
+    for array, expected in zip(plain, (ids, targets, *side), strict=True):
         np.testing.assert_array_equal(array, expected)
 
 
@@ -203,8 +207,8 @@ def test_windows_say_by_how_much_they_were_moved(performances):
     seen = set()
     for step in range(10):
         ids, _, side = windows.batch(0, step, 8)
-        told = side.bits[..., windows.features.blocks["moved"]]
-        for row, line, its in zip(told, windows.describe(0, step, 8), ids, strict=True):
+        said = told(side, windows.features).bits[..., windows.features.blocks["moved"]]
+        for row, line, its in zip(said, windows.describe(0, step, 8), ids, strict=True):
             moved = int(line.partition(" moved by ")[2] or 0)
             seen.add(moved)
             columns = np.isin(np.arange(24), moved - 1 if moved > 0 else 11 - moved)
@@ -250,8 +254,9 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted(monkey
         (truly, target, _), (read, wanted, side) = (w.batch(0, step, 8) for w in (plain, off))
         np.testing.assert_array_equal(wanted, target)
         after = off.features.blocks["moved"].stop
-        expected = flat(off.features.compute(read))
-        np.testing.assert_array_equal(flat(side)[..., after:], expected[..., after:])
+        expected = flat(off.features.compute(read), off.features)
+        said = flat(side, off.features)
+        np.testing.assert_array_equal(said[..., after:], expected[..., after:])
         has_pitch = (vocabulary.kind_of[truly] == Kind.NOTE) & ~vocabulary.is_drum_note[truly]
         np.testing.assert_array_equal(read[~has_pitch], truly[~has_pitch])
         programs = (programs_of(ids[has_pitch], vocabulary) for ids in (truly, read))
@@ -271,6 +276,7 @@ def test_the_key_of_the_piece_is_known_in_some_windows_and_moves_with_them():
     known = 0
     for step in range(10):
         ids, _, side = windows.batch(0, step, 8)
+        side = told(side, windows.features)
         moved = side.bits[..., windows.features.blocks["moved"]]
         shift = moved[:, 0, :12] @ np.arange(1, 13) - moved[:, 0, 12:] @ np.arange(1, 13)
         key = side.bits[..., block]
@@ -296,12 +302,13 @@ def test_given_notes_are_told_before_they_are_due_and_not_scored():
     for step in range(20):
         (ids, target, before), (same, scored, side) = (w.batch(0, step, 4) for w in (plain, giving))
         np.testing.assert_array_equal(ids, same)
+        before, side = told(before, giving.features), told(side, giving.features)
         assert not before.bits[..., block].any()
         is_off = (scored == NOT_SCORED) & (target != NOT_SCORED)
         kinds = set(vocabulary.kind_of[target[is_off]].tolist())
         assert kinds <= {Kind.NOTE, Kind.DURATION}  # of which all others are still to be learned
         np.testing.assert_array_equal(scored[~is_off], target[~is_off])
-        told = side.bits[..., block].any(axis=2)
-        assert told[is_off & (vocabulary.kind_of[target] == Kind.NOTE)].all()
+        is_told = side.bits[..., block].any(axis=2)
+        assert is_told[is_off & (vocabulary.kind_of[target] == Kind.NOTE)].all()
         unscored += is_off.sum()
     assert unscored > 1000

@@ -2,16 +2,28 @@
 
 import numpy as np
 
-from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS, Echo, EchoLine, read_echoes
+from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS, Lines, add, columns
 
 
-def echoes_of(notes):
-    line = EchoLine()
-    return [line.add(pitch, onset) for pitch, onset in notes]
+def read(notes):
+    """The lines of one program that has read these notes; the last counts."""
+    notes = list(notes)
+    of_notes, of_programs = np.zeros((4, 1, len(notes)), int), np.zeros((4, 1, 1), int)
+    lines = Lines(*of_notes, np.full((1, 1), -1), *of_programs)
+    for number, (pitch, onset) in enumerate(notes):
+        lines.pitch[0, number], lines.onset[0, number] = pitch, onset
+        add(lines, 0, 0, number)
+    return lines
 
 
 def expected(notes):
-    return [echo and (echo.pitch, echo.due) for echo in echoes_of(notes)]
+    """After each note the pitch and onset of the next by its echo."""
+    notes = list(notes)
+    after = [(read(notes[: end + 1]), notes[end][0]) for end in range(len(notes))]
+    return [
+        (pitch + lines.move.item(), lines.due.item()) if lines.length.item() else None
+        for lines, pitch in after
+    ]
 
 
 QUARTERS = [12 * number for number in range(20)]
@@ -42,27 +54,11 @@ def test_the_longest_match_counts_and_of_those_the_latest():
 
 def test_what_is_told_of_it():
     same, moved = (
-        echoes_of(zip([60, 62, 64, 90, *again], QUARTERS, strict=False))[-1]
+        read(zip([60, 62, 64, 90, *again], QUARTERS, strict=False))
         for again in ([60, 62, 64], [61, 63, 65])
     )
-    assert same == Echo(match_column=0, move_column=12 + 24, due=84, pitch=90)
-    assert moved == Echo(len(LENGTHS) + 1, 12 + 24, due=84, pitch=91)
     first = ECHO_WIDTH - len(DUE) - 1
-    assert same.columns(84) == (0, 36, first)
-    assert same.columns(72) == (0, 36, first + DUE.index(12) + 1)
-    assert max(same.columns(-1000)) == ECHO_WIDTH - 1
-
-
-def test_notes_of_windows_and_programs_are_apart():
-    tune = [60, 62, 64, 60, 60, 62, 64]
-    alone = echoes_of(zip(tune, QUARTERS, strict=False))
-    three = [(0, 0), (0, 1), (1, 0)]
-    rows, programs, pitches, onsets = zip(
-        *((*line, its, at) for its, at in zip(tune, QUARTERS, strict=False) for line in three),
-        strict=True,
-    )
-    echoes, after = read_echoes(*map(np.array, (rows, programs, pitches, onsets)))
-    rows_of = np.stack(echoes, axis=1).tolist()
-    nothing = [-1] * len(Echo._fields)
-    assert rows_of == [list(echo or nothing) for echo in alone for _ in three]
-    assert after.tolist() == [*range(3, len(rows)), 0, 0, 0]
+    assert columns(same, 0, 0, 84) == (0, 36, first)
+    assert columns(moved, 0, 0, 84) == (len(LENGTHS) + 1, 36, first)
+    assert columns(same, 0, 0, 72) == (0, 36, first + DUE.index(12) + 1)
+    assert max(columns(same, 0, 0, -1000)) == ECHO_WIDTH - 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import data.tokens.features
 import model.sampling
-from common.interface import SHARED_REFERENCES, SideInput
+from common.interface import SHARED_REFERENCES
 from data.batches.windows import TrainingWindows
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
@@ -22,7 +22,6 @@ from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.given import GivenNotes
-from data.tokens.step_features import FeatureStepper
 from data.tokens.tokenizer import bar_indices, encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
@@ -31,7 +30,7 @@ from generation.given import GivenPieces
 from generation.length import Length
 from generation.seeds import Seed, rewritten
 from model.config import DecoderConfig
-from model.decoding import PlainSteps
+from model.decoding import PlainSteps, joined
 from model.scoring import Row, token_nats
 from tests.data.batches.test_windows import split_of
 from tests.models import QUARTET, four_parts
@@ -44,7 +43,7 @@ from tests.music import (
     transposition_range,
     vocabulary_for,
 )
-from tests.tensors import flat, opinionated
+from tests.tensors import flat, opinionated, told
 
 
 def window_from(ids, bar, vocabulary):
@@ -79,12 +78,10 @@ def side_by_side(rows, at_right):
 
 def one_by_one(features, ids):
     """(B, T, columns) from steps."""
-    stepper = FeatureStepper(features)
-    state = stepper.start(len(ids))
-    columns = []
+    heard, nothing, columns = features.start(len(ids), 1), features.nothing(len(ids)), []
     for column in ids.T:
-        stepper.advance(state, column)
-        columns.append(flat(stepper.compute(state)))
+        heard = features.with_room(heard, 1)
+        columns.append(flat(features.read(column[:, None], nothing, heard), features))
     return np.concatenate(columns, axis=1)
 
 
@@ -148,7 +145,7 @@ def by_definition(score, vocabulary, ids):
         earlier = [onset for begin, _, (onset, *_) in notes if begin < event]
         onset_before = max(earlier, default=-1)
         sounding, over, latest = [], [], None
-        for begin, told, (onset, duration, pitch, _, program) in notes:
+        for begin, ends_at, (onset, duration, pitch, _, program) in notes:
             if begin > place:
                 continue
             number = vocabulary.programs.index(program)
@@ -163,7 +160,7 @@ def by_definition(score, vocabulary, ids):
                 (sounding if end > now else over).append((program, pitch))
             if end > now:
                 block = blocks["sounding"]
-                steps = min(end - now, vocabulary.longest_duration + 1) if told <= place else 0
+                steps = min(end - now, vocabulary.longest_duration + 1) if ends_at <= place else 0
                 group = number if is_few else 0
                 true.add(blocks["left"] + group * (vocabulary.longest_duration + 2) + steps)
             elif end > onset_before:
@@ -250,6 +247,7 @@ ANY_NUMBER = settings(
 @settings(ANY_NUMBER, max_examples=8)  # the definition is slow, and each run draws others
 def test_they_say_what_the_decoded_notes_say(few, drawn):
     score, vocabulary, rows = drawn
+    features = SideFeatures(vocabulary)
     for bar, window in rows:
         if bar is None:
             expected = by_definition(score, vocabulary, window)
@@ -258,9 +256,7 @@ def test_they_say_what_the_decoded_notes_say(few, drawn):
             spelled = encode(rest, vocabulary)
             assert spelled[1:].tolist() == window.tolist()
             expected = by_definition(rest, vocabulary, spelled)[1:]
-        np.testing.assert_array_equal(
-            flat(SideFeatures(vocabulary).compute(window[None]))[0], expected
-        )
+        np.testing.assert_array_equal(flat(features.compute(window[None]), features)[0], expected)
 
 
 @given(windows(), st.booleans())
@@ -269,11 +265,11 @@ def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(few, drawn, at
     _, vocabulary, rows = drawn
     features = SideFeatures(vocabulary)
     ids = side_by_side([window for _, window in rows], at_right)
-    whole = flat(features.compute(ids))
+    whole = flat(features.compute(ids), features)
     np.testing.assert_array_equal(one_by_one(features, ids), whole)
     assert not whole[ids == 0].any()
     for row, (_, window) in zip(whole, rows, strict=True):
-        alone = flat(features.compute(window[None]))[0]
+        alone = flat(features.compute(window[None]), features)[0]
         np.testing.assert_array_equal(
             row[: len(window)] if at_right else row[-len(window) :], alone
         )
@@ -287,7 +283,8 @@ def test_nothing_looks_ahead(drawn, draws):
     size = draws.draw(st.integers(0, ids.shape[1]))
     features = SideFeatures(vocabulary)
     np.testing.assert_array_equal(
-        flat(features.compute(ids[:, :size])), flat(features.compute(ids))[:, :size]
+        flat(features.compute(ids[:, :size]), features),
+        flat(features.compute(ids), features)[:, :size],
     )
 
 
@@ -300,7 +297,7 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
             prompt = rebase(ids[:end], 12, vocabulary)
             window = np.concatenate([prompt, ids[end : end + 12]])[None]
             np.testing.assert_array_equal(
-                one_by_one(features, window), flat(features.compute(window))
+                one_by_one(features, window), flat(features.compute(window), features)
             )
             starts = window_head(ids[:end], int(bar_indices(ids[:end], vocabulary)[-1]), vocabulary)
             in_mid_bar += len(prompt) > len(starts) and prompt[-1] == ids[end - 1]
@@ -331,7 +328,7 @@ def test_two_bars_by_hand():
     second = {"position": [12], "sounding": c, "left": [12]}
     bar = {"position": [0], "over": both}
     last = bar | {"program": [0], "sounding": c, "left": [12]}
-    assert [said(features, row) for row in features.compute(ids[None]).bits[0]] == [
+    assert [said(features, row) for row in told(features.compute(ids[None]), features).bits[0]] == [
         *[first] * 4,  # Start Bar Tempo @0
         first | {"program": [0], "pitch": [0, 5], "sounding": c, "left": [0]},  # C4
         first | {"program": [0], "sounding": c, "left": [24]},  # a half note
@@ -354,7 +351,7 @@ def test_time_and_intervals_by_hand():
     side = features.compute(encode(tune, vocabulary)[None])
     assert side.time[0].tolist() == [0] * 8 + [12] * 8
     before = {"before": [0, 7]}  # C4 G4
-    assert [said(features, row, INTERVALS) for row in side.bits[0]] == [
+    assert [said(features, row, INTERVALS) for row in told(side, features).bits[0]] == [
         *[{}] * 4,  # Start Bar Tempo @0
         *[{"chord": [0], "against": [0]}] * 2,  # C4 and its duration
         *[{"chord": [0, 7], "against": [0, 5]}] * 2,  # G4: of the C below it the octave's rest
@@ -402,7 +399,7 @@ def test_a_key_by_hand():
     features = SideFeatures(vocabulary)
     side = features.compute(encode(tune, vocabulary)[None])
     tonic = side.references[0, :, -1].tolist()
-    keys = [said(features, row, ("mode", "degrees")) for row in side.bits[0]]
+    keys = [said(features, row, ("mode", "degrees")) for row in told(side, features).bits[0]]
     assert (tonic[-4:], keys[-4:]) == (
         [0, 2, 2, 2],  # Position, C5, its Duration, End
         [{}, *[{"mode": [0], "degrees": [0]}] * 3],
@@ -417,7 +414,7 @@ def test_a_long_drum_by_hand():
     vocabulary = vocabulary_for(tune)
     features = SideFeatures(vocabulary)
     ids = encode(tune, vocabulary)
-    rows = [said(features, row) for row in features.compute(ids[None]).bits[0]]
+    rows = [said(features, row) for row in told(features.compute(ids[None]), features).bits[0]]
     most = vocabulary.longest_duration + 1
     piano = {"position": [0], "program": [0], "sounding": [0, 2, 3]}
     drum = {"position": [0], "program": [1], "sounding": [0, 1, 2, 3]}
@@ -446,6 +443,7 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     np.testing.assert_array_equal(after.moves, before.moves)
     np.testing.assert_array_equal(after.time, before.time)
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
+    before, after = told(before, features), told(after, features)
     for name, block in features.blocks.items():
         old, new = before.bits[0, :, block], after.bits[0, :, block]
         if name not in ("pitch", "sounding", "over"):
@@ -463,42 +461,39 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
 
 def test_what_follows_is_told_where_it_is_known():
     features = SideFeatures(QUARTET)
-    ids = np.array([[QUARTET.first(Kind.START)] * 5])
-    side = features.compute(ids)
-    plain = flat(side)
-    features.set_bars_to_follow(
-        side, np.array([[0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1]])
-    )
+    ids = np.full((5, 1), QUARTET.first(Kind.START))
+    bars = np.array([0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1])
+    plain = features.compute(ids)
+    side = told(features.compute(ids, features.nothing(5)._replace(bars=bars)), features)
     block = features.blocks["follow"]
-    told = [np.flatnonzero(row).tolist() for row in side.bits[0, :, block]]
-    assert told == [[0], [3], [MAX_BARS_TO_FOLLOW], [MAX_BARS_TO_FOLLOW], []]
+    follow = [np.flatnonzero(row).tolist() for row in side.bits[:, 0, block]]
+    assert follow == [[0], [3], [MAX_BARS_TO_FOLLOW], [MAX_BARS_TO_FOLLOW], []]
     side.bits[..., block] = False
-    np.testing.assert_array_equal(flat(side), plain)
+    np.testing.assert_array_equal(side.flat, flat(plain, features))
 
 
 def test_what_was_done_to_a_window_is_told_beside_its_ids():
     features = SideFeatures(QUARTET)
     ids = np.full((4, 2), QUARTET.first(Kind.START))
     ids[:, 1] = 0
-    side = features.compute(ids)
-    plain = flat(side)
     silent = np.zeros((4, 4), dtype=bool)
     silent[0, [0, 3]] = True
-    features.set_augmentation(side, ids, silent, np.array([0, 3, -1, 14]))
-    told = [said(features, row, ("silent", "moved")) for row in side.bits[:, 0]]
-    assert told == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
-    assert not flat(side)[:, 1].any()
+    done = features.nothing(4)._replace(silent=silent, moved=np.array([0, 3, -1, 14]))
+    side = told(features.compute(ids, done), features)
+    rows = [said(features, row, ("silent", "moved")) for row in side.bits[:, 0]]
+    assert rows == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
+    assert not side.flat[:, 1].any()
     side.bits[..., features.blocks["silent"]] = side.bits[..., features.blocks["moved"]] = 0
-    np.testing.assert_array_equal(flat(side), plain)
+    np.testing.assert_array_equal(side.flat, flat(features.compute(ids), features))
 
 
 def test_windows_without_ids_or_notes():
     features = SideFeatures(QUARTET)
-    assert features.compute(np.empty((2, 0), dtype=int)).bits.shape == (2, 0, features.size)
-    assert features.compute(np.empty((0, 5), dtype=int)).bits.shape == (0, 5, features.size)
-    assert not flat(features.compute(np.zeros((2, 5), dtype=int))).any()
+    for shape in ((2, 0), (0, 5)):
+        assert features.compute(np.empty(shape, dtype=int)).bag.shape[:2] == shape
+    assert not flat(features.compute(np.zeros((2, 5), dtype=int)), features).any()
     empty = features.compute(np.array([[QUARTET.first(Kind.START), QUARTET.first(Kind.END)]]))
-    assert [said(features, row) for row in empty.bits[0]] == [{"position": [0]}] * 2
+    assert [said(features, row) for row in told(empty, features).bits[0]] == [{"position": [0]}] * 2
 
 
 def seed_of(score, is_final_given, vocabulary, rng):
@@ -534,7 +529,7 @@ def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed)
         is_final_given = left["onset"].max() == last_onset and rng.random() < 0.5
         pieces.append(seed_of(replace(score, notes=left), is_final_given, vocabulary, rng))
         given = GivenNotes.of(pieces[0].score, pieces[0].is_open, vocabulary)
-        return given, np.zeros(len(ids), dtype=bool)
+        return given, *np.zeros((2, len(ids)), dtype=bool)
 
     key = Key(int(rng.integers(12)), str(rng.choice(list(PROFILES))))
     known = ("KNOWN_LENGTH_SHARE", "KNOWN_FINAL_SHARE", "KNOWN_KEY_SHARE")
@@ -548,7 +543,7 @@ def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed)
         ids, _, training = windows.batch(int(rng.integers(100)), 0, 1)
     length = np.count_nonzero(ids[0])
     ids = ids[:, :length]
-    training = training.map(lambda array: array[:, :length])
+    training = told(training.map(lambda array: array[:, :length]), windows.features)
     for name in ("silent", "moved"):  # neither sampling nor scoring moves or silences anything
         training.bits[..., windows.features.blocks[name]] = 0
 
@@ -559,16 +554,15 @@ def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed)
         except ConstraintError:  # the other notes have no room
             assume(False)
         grammar.guidance = 0.0
-        scoring = GivenPieces([ids[0]], [grammar.given], grammar.features).side(
-            ids, [Row(0, length)]
-        )
+        pieces = GivenPieces([ids[0]], [grammar.given], grammar.features)
+        scoring = told(pieces.side(ids, [Row(0, length)]), windows.features)
     state = grammar.start(1, np.array([last_onset - score.bar_starts[-2]]))
     prompt = len(grammar.given.prompt)
     sampling = [grammar.side(state, ids[:, :prompt])]
     for token in ids.T[prompt:]:
         grammar.advance(state, token)
         sampling.append(grammar.side(state, token[:, None]))
-    sampling = SideInput(*map(partial(np.concatenate, axis=1), zip(*sampling, strict=True)))
+    sampling = told(joined(sampling), windows.features)
 
     for name in ("follow", "final"):  # which scoring does not know
         block = windows.features.blocks[name]
@@ -649,7 +643,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
 
     of_piece = GivenPieces([ids], [guide.given], guide.features)
     np.testing.assert_allclose(nats(of_piece.side), sampled, atol=1e-4)
-    untold = nats(lambda windows, _: guide.features.empty(*windows.shape))
+    untold = nats(lambda windows, _: guide.features.compute(np.zeros_like(windows)))
     assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here
     if is_given:
         of_ids = nats(lambda windows, _: guide.features.compute(windows))

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from data.tokens.augment import GAPS, OPENING, SCATTERED, VOICE, VOICES, choose_given
-from data.tokens.cursor import latest_notes, read_windows
+from data.tokens.cursor import read_windows
 from data.tokens.features import SideFeatures
 from data.tokens.given import SOON, VOICE_WIDTH, GivenNotes
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.models import PIANIST, QUARTET, four_parts
+from tests.tensors import told
 
 IDS = encode(four_parts(4), QUARTET)
 
@@ -19,11 +20,10 @@ IDS = encode(four_parts(4), QUARTET)
 def told_of(ids, given, vocabulary=QUARTET):
     """(T, voices, columns) what the side input tells of given notes beside the ids of a piece."""
     features = SideFeatures(vocabulary)
-    side = features.compute(ids[None])
-    note, now = latest_notes(ids[None], vocabulary), side.time
-    features.of_given(given).set(side, now, note, ids[None] != 0)
-    told = side.bits[0, :, features.blocks["given"]]
-    return told.reshape(len(ids), -1, VOICE_WIDTH)
+    zero, notes = np.zeros(1, dtype=int), features.gathered([given])
+    context = features.nothing(1)._replace(piece=zero, given=notes)
+    side = told(features.compute(ids[None], context), features)
+    return side.bits[0, :, features.blocks["given"]].reshape(len(ids), -1, VOICE_WIDTH)
 
 
 def test_the_next_note_of_a_closed_voice_is_told_until_it_is_read():
@@ -32,15 +32,16 @@ def test_the_next_note_of_a_closed_voice_is_told_until_it_is_read():
     is_open[1] = False
     alto = score.notes[score.notes["program"] == 41]
     number = QUARTET.pitch_count + alto["pitch"] - QUARTET.lowest_pitch
-    told = told_of(IDS, GivenNotes(alto["onset"].astype(int), number.astype(int), is_open))
+    seen = told_of(IDS, GivenNotes(alto["onset"].astype(int), number.astype(int), is_open))
     windows = read_windows(IDS[None], QUARTET)
-    latest = latest_notes(IDS[None], QUARTET)[0]
+    note_at = windows.note_at[0]
+    latest = np.where(note_at >= 0, windows.value[0, note_at], -1)
     for place, (now, note) in enumerate(zip(windows.now[0], latest, strict=True)):
         is_read = note >= QUARTET.pitch_count  # the alto's, or one after it
         follow = alto[alto["onset"] >= now + is_read]
-        assert told[place, :, 0].tolist() == [0, 1, 0, 0]
-        assert not told[place, [0, 2, 3]].any()
-        columns = told[place, 1, 1:]
+        assert seen[place, :, 0].tolist() == [0, 1, 0, 0]
+        assert not seen[place, [0, 2, 3]].any()
+        columns = seen[place, 1, 1:]
         if len(follow):
             assert np.flatnonzero(columns[:12]).tolist() == [follow["pitch"][0] % 12]
             soon = int((follow["onset"][0] - now >= SOON).sum())
@@ -55,9 +56,9 @@ def test_nothing_is_told_where_nothing_may_be_written_or_long_before():
     is_open[:, 48:144] = True  # bars 2 and 3
     kept = score.notes[(score.notes["onset"] < 48) | (score.notes["onset"] >= 144)]
     given = GivenNotes.of(replace(score, notes=kept), is_open, QUARTET)
-    told = told_of(IDS, given)
+    seen = told_of(IDS, given)
     now = read_windows(IDS[None], QUARTET).now[0]
-    is_told = told.any(axis=(1, 2))
+    is_told = seen.any(axis=(1, 2))
     assert is_told[(now >= 108) & (now < 144)].all()  # three beats before the next given note
     assert not is_told[(now < 108) | (now >= 144)].any()
 
@@ -66,9 +67,9 @@ def test_nothing_is_told_where_nothing_may_be_written_or_long_before():
 def test_notes_are_chosen_as_people_give_them(way):
     counts = []
     for seed in range(30):
-        given, is_its = choose_given(IDS, way, np.random.default_rng(seed), QUARTET)
+        given, is_given, is_forced = choose_given(IDS, way, np.random.default_rng(seed), QUARTET)
         program, onset = given.note // QUARTET.pitch_count, given.onset
-        assert (np.diff(given.keys) > 0).all()
+        assert (np.diff(given.onset * 1000 + given.note) > 0).all()
         closed = ~given.may_begin(onset)[np.arange(len(onset)), program]
         whose = np.unique(program)
         counts.append(len(onset))
@@ -82,7 +83,9 @@ def test_notes_are_chosen_as_people_give_them(way):
         if way == OPENING:
             assert len(whose) == 1
             assert onset.tolist() == [*range(0, 12 * len(onset), 12)]
-        kinds = QUARTET.kind_of[IDS[is_its]]
+        kinds = QUARTET.kind_of[IDS[is_forced]]
+        assert not (is_forced & ~is_given).any()
+        assert (QUARTET.kind_of[IDS[is_given]] == Kind.NOTE).sum() == len(onset)
         assert set(kinds.tolist()) <= {Kind.NOTE, Kind.DURATION}
         is_open_too = given.is_open[:, onset].any(axis=0)
         assert (kinds == Kind.NOTE).sum() == is_open_too.sum()
@@ -99,6 +102,6 @@ def test_of_one_instrument_the_highest_notes_are_a_voice():
         ids.append(PIANIST.first(Kind.POSITION) + position)
         for pitch in chord:
             ids += [note + pitch - PIANIST.lowest_pitch, duration, PIANIST.first(Kind.VELOCITY)]
-    given, _ = choose_given(np.array(ids), VOICE, np.random.default_rng(0), PIANIST)
+    given, _, _ = choose_given(np.array(ids), VOICE, np.random.default_rng(0), PIANIST)
     assert (given.note + PIANIST.lowest_pitch).tolist() == [70, 65]
     assert given.is_open.all()

@@ -1,0 +1,32 @@
+"""A bag of numbers that a loop fills: the features that hold beside one id."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from common.compiled import compiled
+from common.interface import OCTAVE
+from data.tokens.cursor import Ints
+
+NO_PITCH = -1
+
+
+class Bag(NamedTuple):
+    """The numbers put so far; some may stand more than once."""
+
+    numbers: Ints  # (M,)
+    size: Ints  # (1,) how many they are
+
+
+@compiled
+def put(bag: Bag, feature: int) -> None:
+    """Put in a feature."""
+    bag.numbers[bag.size[0]] = feature
+    bag.size[0] += 1
+
+
+@compiled
+def put_above(bag: Bag, block: int, pitch: int, root: int) -> None:
+    """Put in where a pitch lies above a root, within the octave; nothing where there is none."""
+    if root != NO_PITCH:
+        put(bag, block + (pitch - root) % OCTAVE)
