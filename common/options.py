@@ -6,6 +6,7 @@ stand, so that a mistake is told at once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -47,7 +48,7 @@ class Options:
             if isinstance(value, list):  # JSON and YAML have no tuples
                 value = tuple(value)
                 object.__setattr__(self, name, value)
-            if not _takes(hint, value):
+            if not takes(hint, value):
                 raise ValueError(f"{name} must be {described(hint)}, not {value!r}")
 
     @classmethod
@@ -61,9 +62,12 @@ class Options:
         return cls(**{name: settings[name] for name in names})
 
 
-def hints_of(options: type[Options]) -> dict[str, Any]:
-    """Return the annotation of each field, by name."""
-    return get_type_hints(options, include_extras=True)
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the annotation of each field of a dataclass, by name."""
+    return _hints(kind)
+
+
+_hints = cache(partial(get_type_hints, include_extras=True))
 
 
 def described(hint: Any) -> str:
@@ -78,15 +82,15 @@ def described(hint: Any) -> str:
     return _KINDS.get(hint) or " or ".join(map(described, parts))
 
 
-def _takes(hint: Any, value: Any) -> bool:
+def takes(hint: Any, value: Any) -> bool:
     """Return whether an annotation takes a value; bools are no numbers, ints are floats."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _takes(parts[0], value) and parts[1].least <= value <= parts[1].most
+        return takes(parts[0], value) and parts[1].least <= value <= parts[1].most
     if origin in (Union, UnionType):
-        return any(_takes(part, value) for part in parts)
+        return any(takes(part, value) for part in parts)
     if origin is Literal:
         return any(type(value) is type(choice) and value == choice for choice in parts)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_takes(parts[0], each) for each in value)
+        return isinstance(value, tuple) and all(takes(parts[0], each) for each in value)
     return type(value) is hint or (hint is float and type(value) is int)

@@ -6,16 +6,14 @@ What is kept so are counts, measures and names; no number is negative.
 from __future__ import annotations
 
 import json
-import math
+import sys
 import types
-from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields, is_dataclass
-from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from common.options import Range, hints_of, takes
 
 T = TypeVar("T")
-
-MOST = 2**31 - 1  # of a whole number
 
 
 def to_json(value: Any) -> str:
@@ -42,7 +40,7 @@ def checked(kind: Any, value: Any, name: str) -> Any:
 
     Args:
         kind: the hint: a dataclass, a union with None, a tuple, a dict, `int`, `float`, `bool`,
-            `str`, `Any` or a Literal, which is as good as any.
+            `str`, `Any`, a Literal or an Annotated.
         value: what JSON has in its place: objects for dataclasses, lists for tuples.
         name: of the value, for the error.
 
@@ -50,7 +48,7 @@ def checked(kind: Any, value: Any, name: str) -> Any:
         ValueError: it is of another type, or out of range.
     """
     origin, hints = get_origin(kind), get_args(kind)
-    if kind is Any or origin is Literal:
+    if kind is Any:
         return value
     if origin in (Union, types.UnionType):
         (other,) = (hint for hint in hints if hint is not type(None))
@@ -63,21 +61,16 @@ def checked(kind: Any, value: Any, name: str) -> Any:
         hints = hints[:1] * len(value) if hints[-1] is Ellipsis else hints
         if len(hints) == len(value):
             return tuple(checked(h, v, name) for h, v in zip(hints, value, strict=True))
-    if kind in _IS_ONE and _IS_ONE[kind](value):
+    if takes(_AT_LEAST_0.get(kind, kind), value):
         return value
     raise ValueError(f"{name} must not be {str(value)[:40]!r}")
 
 
-_IS_ONE: dict[Any, Callable[[Any], bool]] = {
-    int: lambda value: type(value) is int and 0 <= value <= MOST,
-    float: lambda value: type(value) in (int, float) and 0 <= value < math.inf,
-    bool: lambda value: type(value) is bool,
-    str: lambda value: type(value) is str,
-}
+_AT_LEAST_0 = {int: Annotated[int, Range(0)], float: Annotated[float, Range(0, sys.float_info.max)]}
 
 
 def _dataclass(kind: Any, values: dict[str, Any], name: str) -> Any:
-    hints = _hints(kind)
+    hints = hints_of(kind)
     if unknown := sorted(values.keys() - hints.keys()):
         raise ValueError(f"{name} has no {unknown[0][:40]!r}")
     needed = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
@@ -88,11 +81,6 @@ def _dataclass(kind: Any, values: dict[str, Any], name: str) -> Any:
         return kind(**found)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _key(kind: Any, key: str, name: str) -> str | int:
