@@ -39,6 +39,7 @@ from model.record import TrainingRecord
 from model.serialization import ModelFile, ModelFileError, load_model_file, save_model_file
 from training.checks import RunError
 from training.finish import fitted, scored
+from training.loops import correct_counts, count_logged_steps, end_workers, is_between_steps
 
 MODEL_NAME = "model.safetensors"
 CHECKPOINTS = "checkpoints"  # the folder, inside the run's
@@ -118,15 +119,14 @@ class Checkpoints(Checkpoint):
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Save the step before, all of whose hooks are done by now, if that is due."""
-        if not _is_between_steps(trainer):
+        if not is_between_steps(trainer):
             return
         is_due = self.is_due or time.monotonic() - self.saved_at >= 60 * self.minutes
         if _any_rank(trainer, is_due or self.signal_number > 0):
             self._save(trainer)
             if _any_rank(trainer, self.signal_number > 0):
                 raise _stop(trainer, self.signal_number or signal.SIGTERM)
-        # What Lightning counts as logged steps is one too many after some ways to resume.
-        trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
+        count_logged_steps(trainer)
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Make Lightning validate after the last step."""
@@ -142,7 +142,7 @@ class Checkpoints(Checkpoint):
         """Stop in the middle of a validation, which the resumed run makes again."""
         # Other processes may be at another batch; and what ends here anyway comes to its end.
         is_last = trainer.global_step >= trainer.max_steps > 0
-        can_leave = trainer.world_size == 1 and not is_last and _is_between_steps(trainer)
+        can_leave = trainer.world_size == 1 and not is_last and is_between_steps(trainer)
         if self.signal_number and self.is_validating and can_leave:
             self._save(trainer)
             raise _stop(trainer, self.signal_number)
@@ -193,8 +193,8 @@ class Checkpoints(Checkpoint):
                 save_model_file(path, new)
 
     def on_exception(self, trainer: Trainer, *_: Any) -> None:
-        """End the workers that read batches, which Lightning leaves waiting in a validation."""
-        trainer.fit_loop.teardown()
+        """End the workers that read batches."""
+        end_workers(trainer)
 
     def _save(self, trainer: Trainer) -> None:
         """Write best.ckpt, if this step is the best, before last.ckpt, which holds its figure."""
@@ -232,23 +232,8 @@ class Checkpoints(Checkpoint):
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Correct Lightning's counts: of batches that are done only; a validation begins anew.
-
-        Lightning's depend on the hook in which they are saved, and from some of them it would
-        resume without the validation, or a step further on.
-        """
-        loops = checkpoint["loops"]["fit_loop"]
-        training = loops["epoch_loop.batch_progress"]
-        for counts in (training["total"], training["current"]):
-            done = counts["processed"]
-            counts.update(ready=done, started=done, completed=done)
-        validation = loops["epoch_loop.val_loop.batch_progress"]
-        done = validation["total"]["completed"]
-        if self.is_validating:  # the resumed run scores these batches again
-            done -= validation["current"]["completed"]
-        begun = done + self.is_validating
-        validation["total"].update(ready=begun, started=begun, processed=done, completed=done)
-        validation["current"].update(ready=0, started=0, processed=0, completed=0)
+        """Have the run go on where this is saved: a validation begins anew."""
+        correct_counts(checkpoint, self.is_validating)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run has to know."""
@@ -268,12 +253,6 @@ def is_stopping(trainer: Trainer) -> bool:
 
 def _stop(trainer: Trainer, signal_number: int) -> StopError:
     return StopError(signal_number, f"after step {trainer.global_step}")
-
-
-def _is_between_steps(trainer: Trainer) -> bool:
-    """Return whether no gradients are accumulated for the next step."""
-    done = trainer.fit_loop.epoch_loop.batch_progress.current.completed  # batches
-    return done % int(trainer.accumulate_grad_batches) == 0
 
 
 def _any_rank(trainer: Trainer, mine: bool) -> bool:

@@ -26,6 +26,7 @@ from model.scoring import Tally, hits_by_kind, tally_pieces
 from training.arguments import NO_END
 from training.checks import RunError, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
+from training.loops import form_of_loops
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
 from training.options import ModelOptions
@@ -401,7 +402,7 @@ class MusicModule(LightningModule):
         states = checkpoint["optimizer_states"][:1] or [{}]
         forms = {
             "seed": 0,
-            "loops": {"fit_loop": self.trainer.fit_loop.state_dict()},
+            "loops": form_of_loops(self.trainer),
             "lr_schedulers": [schedule],
             "optimizer_states": [fresh["optimizer"].form_of(state) for state in states],
         }

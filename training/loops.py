@@ -1,0 +1,49 @@
+"""What a run touches of Lightning's loops, which Lightning does not promise; it stands here alone.
+
+tests/training/test_loops.py says what to look at where a new Lightning has them otherwise.
+"""
+
+from typing import Any
+
+from lightning.pytorch import Trainer
+
+
+def is_between_steps(trainer: Trainer) -> bool:
+    """Return whether no gradients are accumulated for the next step."""
+    done = trainer.fit_loop.epoch_loop.batch_progress.current.completed  # batches
+    return done % int(trainer.accumulate_grad_batches) == 0
+
+
+def count_logged_steps(trainer: Trainer) -> None:
+    """Correct what Lightning counts as logged steps: one too many after some ways to resume."""
+    trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
+
+
+def end_workers(trainer: Trainer) -> None:
+    """End the workers that read batches, which Lightning leaves waiting in a validation."""
+    trainer.fit_loop.teardown()
+
+
+def correct_counts(checkpoint: dict[str, Any], is_validating: bool) -> None:
+    """Correct Lightning's counts: of batches that are done only; a validation begins anew.
+
+    Lightning's depend on the hook in which they are saved, and from some of them it would resume
+    without the validation, or a step further on.
+    """
+    loops = checkpoint["loops"]["fit_loop"]
+    training = loops["epoch_loop.batch_progress"]
+    for counts in (training["total"], training["current"]):
+        done = counts["processed"]
+        counts.update(ready=done, started=done, completed=done)
+    validation = loops["epoch_loop.val_loop.batch_progress"]
+    done = validation["total"]["completed"]
+    if is_validating:  # the resumed run scores these batches again
+        done -= validation["current"]["completed"]
+    begun = done + is_validating
+    validation["total"].update(ready=begun, started=begun, processed=done, completed=done)
+    validation["current"].update(ready=0, started=0, processed=0, completed=0)
+
+
+def form_of_loops(trainer: Trainer) -> dict[str, Any]:
+    """Return loops as a checkpoint has them."""
+    return {"fit_loop": trainer.fit_loop.state_dict()}
