@@ -11,8 +11,7 @@ from rendering.svg import LINE, Style, boxes, svg, text
 
 # Pixels.
 _TOKEN, _LEAST_PANEL, _LABEL_ROOM, _GAP, _TITLE_HEIGHT = 10, 240, 66, 14, 36
-_CARD, _CARD_LABEL_ROOM = 355, 55  # of `draw_heads`: as wide as TensorBoard's cards
-_LABEL_SIZE, _CARD_LABEL_SIZE = 8.5, 9
+_LABEL_SIZE = 8.5
 _DARK, _SHADES = "#08306B", 64
 _END: dict[str, Style] = {"text_anchor": "end"}
 
@@ -37,34 +36,14 @@ def draw_attention(maps: NDArray[np.floating], labels: Sequence[str], layers: Se
         parts += [boxes(x, top, x + 1, top + side, **style)]
         parts += [boxes(left, y, left + side, y + 1, **style)]
         if head == n_head - 1:
-            parts += _labels_below(left, top + side, token, labels, _LABEL_SIZE)
+            parts += _labels_below(left, top + side, token, labels)
         if layer == 0:
-            parts += _labels_beside(left, top, token, labels, _LABEL_SIZE)
+            parts += _labels_beside(left, top, token, labels)
         if head == 0:
             title: dict[str, Style] = {"font_weight": "bold", "text_anchor": "middle"}
             parts += [text(left + side / 2, 16, layers[layer], **title)]
     width, height = _LABEL_ROOM + n_layer * (side + _GAP), n_head * (side + _GAP)
     return svg(width, _TITLE_HEIGHT + height + _LABEL_ROOM, parts)
-
-
-def draw_heads(maps: NDArray[np.floating], labels: Sequence[str], title: str) -> str:
-    """Draw the heads of one layer, two a row, small, and with labels to be read as they are.
-
-    The maps are (H, T, T), otherwise as those of `draw_attention`. Returns SVG.
-    """
-    rows = -(-len(maps) // 2)
-    panel = (_CARD - _CARD_LABEL_ROOM) // 2
-    token = (panel - 5) / len(labels)
-    parts = [text(4, 13, f"{title}: looks ↓  at →", font_size=12)]
-    for head, weights in enumerate(maps):
-        row, column = divmod(head, 2)
-        left, top = _CARD_LABEL_ROOM + column * panel, 27 + row * panel
-        parts += _panel(left, top, token, weights, f"head {head + 1}")
-        if row == rows - 1:
-            parts += _labels_below(left, top + panel - 5, token, labels, _CARD_LABEL_SIZE)
-        if column == 0:
-            parts += _labels_beside(left, top, token, labels, _CARD_LABEL_SIZE)
-    return svg(_CARD, 27 + rows * panel + _CARD_LABEL_ROOM, parts)
 
 
 def _panel(
@@ -83,25 +62,21 @@ def _panel(
     return [*parts, text(left + side - 5, top + 11, name, font_size=12, **_END)]
 
 
-def _labels_beside(
-    left: float, top: float, token: float, labels: Sequence[str], size: float
-) -> list[str]:
+def _labels_beside(left: float, top: float, token: float, labels: Sequence[str]) -> list[str]:
     """Write a label at the left of each row of a panel."""
     return [
-        text(left - 3, top + (at + 0.5) * token, label, font_size=size, **_END)
+        text(left - 3, top + (at + 0.5) * token, label, font_size=_LABEL_SIZE, **_END)
         for at, label in enumerate(labels)
     ]
 
 
-def _labels_below(
-    left: float, bottom: float, token: float, labels: Sequence[str], size: float
-) -> list[str]:
+def _labels_below(left: float, bottom: float, token: float, labels: Sequence[str]) -> list[str]:
     """Write a label below each column of a panel, upwards."""
     parts = []
     for at, label in enumerate(labels):
         x, y = left + (at + 0.5) * token, bottom + 3
         turned = f"rotate(-90 {x:.1f} {y:.1f})"
-        parts.append(text(x, y, label, font_size=size, transform=turned, **_END))
+        parts.append(text(x, y, label, font_size=_LABEL_SIZE, transform=turned, **_END))
     return parts
 
 

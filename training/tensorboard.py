@@ -41,7 +41,7 @@ from generation.request import Request
 from generation.seeds import Seed, continued
 from generation.writing import Piece, Writing
 from model.decoding import side_tensors
-from rendering.attention_map import draw_heads, token_labels
+from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
 from rendering.notation import has_notation, notation_png
 from rendering.piano_roll import draw_piano_roll
@@ -409,7 +409,7 @@ def log_attention(snapshot: Snapshot) -> None:
     labels = token_labels(ids, model.vocabulary)
     for layer, heads in zip(decoder.attention_names, maps.numpy(), strict=True):
         tag = f"tokens/attention_{layer.replace(' ', '_')}"
-        snapshot.log_png(tag, png_bytes(draw_heads(heads, labels, layer)))
+        snapshot.log_png(tag, png_bytes(draw_attention(heads[None], labels, [layer])))
 
 
 def log_given(snapshot: Snapshot) -> None:

@@ -161,8 +161,7 @@ def _copies_lines(report: CorpusReport) -> list[str]:
     if not copies:
         return ["Copies: none"]
     exact = sum(not copy.semitones for copy in copies)
-    fate = "kept where they are" if report.splits_given else "kept on one side of the split"
-    fate = fate if report.splits_given else "left out"
+    fate = "kept where they are" if report.splits_given else "left out"
     head = f"Copies: {len(copies):,}, {fate}; {exact:,} exact, {len(copies) - exact:,} transposed"
     lines = [
         f"  {printable(copy.file)} is {printable(copy.of)}"

@@ -93,39 +93,6 @@ def test_by_hand_pitches():
     assert metrics.scale_consistency(harmonic) == 6 / 7
 
 
-def test_by_hand_how_much_sounds():
-    # C for four beats, E for two of them; a rest; then C alone. In unison with another program.
-    notes = [(0, 48, 60, 80, 0), (12, 24, 64, 80, 0), (72, 24, 60, 80, 0), (0, 24, 60, 80, 40)]
-    score = piece([*notes, (48, 12, 36, 80, DRUMS)], bars(2))
-    assert texture.polyphony(score) == (48 + 24 + 24) / (48 + 24)
-    assert note_density(score) == 5 / 4.0  # two bars of 4/4 at 120 last four seconds
-
-
-def test_by_hand_groove():
-    first, second = [0, 24], [48, 60, 72]
-    score = piece([(step, 3, 60, 80, 0) for step in first + second], bars(2))
-    assert metrics.groove_consistency(score) == 1 - 1 / 48
-    # a bar of another length is neighbor to none; an upbeat is such a bar
-    after = [(step + 12, 3, 60, 80, 0) for step in first + second]
-    upbeat = piece([(0, 12, 60, 80, 0), *after], [(4, 4, 12), *bars(2)])
-    assert metrics.groove_consistency(upbeat) == 1 - 1 / 48
-    assert metrics.groove_consistency(piece(after[:2], [(4, 4, 12), (4, 4, 48)])) == NAN
-
-
-def test_by_hand_similarity_of_bars():
-    one = [60, 62, 64, 65]
-    score = piece(line(one) + line(one, 48) + line([60, 62, 67, 67], 96), bars(3))
-    # the same; two of six notes in common, twice
-    assert metrics.bar_similarity(score) == pytest.approx((1 + 2 / 6 + 2 / 6) / 3)
-    far = metrics.MAX_BAR_DISTANCE + 1
-    apart = piece(line(one) + line(one, 48 * far), bars(far + 1))
-    # 16 empty bars beside the first, as many before the last; the two are too far apart
-    assert metrics.bar_similarity(apart) == 0.0
-    near = piece(line(one) + line(one, 48 * (far - 1)), bars(far))
-    assert metrics.bar_similarity(near) == pytest.approx(1 / 31)
-    assert metrics.bar_similarity(piece(line(one))) == NAN
-
-
 RUN = [60, 64, 62, 67, 65, 72, 71, 60]  # eight notes with intervals of many sizes
 
 

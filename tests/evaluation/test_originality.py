@@ -59,25 +59,6 @@ def test_a_tune_in_another_key_instrument_and_place_is_found_whole_with_where():
     assert found_in(asked, there)["line"]["runs"][0].instrument == "Flute"
 
 
-def test_a_changed_note_or_rhythm_ends_a_run():
-    other_note, other_length = [*TUNE[:7], 80, *TUNE[8:]], line(TUNE)
-    for at in range(6, 12):
-        onset, *rest = other_length[at]
-        other_length[at] = (onset + 6, *rest)
-    for asked, longest, shares in (
-        (piece(line(other_note)), 7, [(4 + 1) / 9, 0]),  # notes 1-7 and 9-12
-        (piece(other_length), 6, [(3 + 3) / 9, 0]),  # notes 1-6 and 7-12
-    ):
-        for reading in found_in(asked, piece(line(TUNE))).values():
-            assert reading["longest"] == [longest]
-            assert [reading["shares"][n] for n in (4, 8)] == pytest.approx(shares)
-
-
-def test_how_long_notes_are_held_and_how_loud_does_not_matter():
-    short = [(onset, 3, pitch, 20, 0) for onset, _, pitch, _, _ in line(TUNE)]
-    assert found_in(piece(short), piece(line(TUNE)))["texture"]["longest"] == [12]
-
-
 def test_the_line_is_the_top_of_chords_and_hears_nothing_under_a_held_note():
     chords = [(24 * i, 24, pitch, 80, 40) for i in range(6) for pitch in (40, 43, 47)]
     # chords that begin under the held last note, and a melody held a little into the next note

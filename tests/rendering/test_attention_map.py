@@ -4,7 +4,7 @@ import numpy as np
 
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.tokenizer import encode
-from rendering.attention_map import draw_attention, draw_heads, token_labels
+from rendering.attention_map import draw_attention, token_labels
 from tests.music import piece, vocabulary_for
 from tests.rendering.test_piano_roll import pixels, texts
 
@@ -35,18 +35,6 @@ def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges(
         for is_turned in (False, True)
     )
     assert (beside, below) == (3 * tokens, 2 * tokens)
-
-
-def test_the_heads_of_a_layer_stand_two_a_row_and_are_as_wide_as_a_card():
-    maps = np.zeros((3, 4, 4))
-    maps[2, 3, 0] = 1.0
-    svg = draw_heads(maps, ["Bar 16", "@0", "C4", "1/4"], "layer 2")
-    canvas = pixels(svg)
-    assert canvas.shape[1] <= 360
-    assert canvas[27 + 150 + 127, 55 + 18].mean() < 0.4 * 255  # the lower left of the third panel
-    said = [text for text, _ in texts(svg)]
-    assert [text for text in said if text.startswith("head")] == ["head 1", "head 2", "head 3"]
-    assert said.count("Bar 16") == 3  # at the left of both rows, and below the last
 
 
 def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():

@@ -175,11 +175,6 @@ def triplets(note):
     return note.findtext("time-modification/actual-notes")
 
 
-def test_a_note_over_a_bar_line_is_tied():
-    xml = to_musicxml(piece([(36, 24, 67, 80, 0)]))
-    assert [tie.get("type") for tie in ElementTree.fromstring(xml).iter("tie")] == ["start", "stop"]
-
-
 def test_pitches_are_spelled_in_the_key_and_accidentals_hold_for_a_bar():
     pitches = [64, 66, 68, 69, 71, 73, 75, 76, 70, 70, 71, 70]
     xml = to_musicxml(piece(line(pitches), ((4, 4, 48),) * 3), parse_key("E major"))
