@@ -5,7 +5,7 @@ stand, so that a mistake is told at once.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -30,6 +30,7 @@ class Range:
 
 
 Share = Annotated[float, Range(0, 1)]
+Measure = Annotated[float, Range(0)]
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
 
@@ -77,6 +78,8 @@ def described(hint: Any) -> str:
         return f"{described(parts[0])} {parts[1]}"
     if get_origin(hint) is Literal:
         return f"one of {', '.join(dict.fromkeys(map(str, parts)))}"
+    if get_origin(hint) is dict or is_dataclass(hint):
+        return "an object"
     if get_origin(hint) is tuple:
         return f"a list, each {described(parts[0])}"
     return _KINDS.get(hint) or " or ".join(map(described, parts))

@@ -1,17 +1,13 @@
-"""Frozen dataclasses as JSON, and back: a value that its type hint does not promise is refused.
-
-What is kept so are counts, measures and names; no number is negative.
-"""
+"""Frozen dataclasses as JSON, and back: what their annotations do not take is refused."""
 
 from __future__ import annotations
 
 import json
-import sys
-import types
 from dataclasses import MISSING, asdict, fields, is_dataclass
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
-from common.options import Range, hints_of, takes
+from common.options import described, hints_of, takes
 
 T = TypeVar("T")
 
@@ -35,38 +31,33 @@ def from_json(kind: type[T], text: str) -> T:
     return checked(kind, value, name)  # type: ignore[no-any-return]
 
 
-def checked(kind: Any, value: Any, name: str) -> Any:
-    """Return a value of JSON as its type hint says.
+def checked(hint: Any, value: Any, name: str) -> Any:
+    """Return what a value of JSON is by an annotation: objects dataclasses, lists tuples.
 
     Args:
-        kind: the hint: a dataclass, a union with None, a tuple, a dict, `int`, `float`, `bool`,
-            `str`, `Any`, a Literal or an Annotated.
-        value: what JSON has in its place: objects for dataclasses, lists for tuples.
+        hint: the annotation. A dataclass may be a list, too, of its fields in order.
+        value: from JSON.
         name: of the value, for the error.
 
     Raises:
-        ValueError: it is of another type, or out of range.
+        ValueError: the annotation does not take it.
     """
-    origin, hints = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return value
-    if origin in (Union, types.UnionType):
-        (other,) = (hint for hint in hints if hint is not type(None))
-        return None if value is None else checked(other, value, name)
-    if is_dataclass(kind) and isinstance(value, dict):
-        return _dataclass(kind, value, name)
+    origin, parts, is_record = get_origin(hint), get_args(hint), is_dataclass(hint)
+    if origin in (Union, UnionType) and NoneType in parts and len(parts) == 2:
+        return None if value is None else checked(parts[0], value, name)
+    if is_record and isinstance(value, list) and len(value) == len(hints_of(hint)):
+        value = dict(zip(hints_of(hint), value, strict=True))
+    if is_record and isinstance(value, dict):
+        return _dataclass(hint, value, name)
     if origin is dict and isinstance(value, dict):
-        return {_key(hints[0], key, name): checked(hints[1], v, name) for key, v in value.items()}
+        return {_key(parts[0], key, name): checked(parts[1], v, name) for key, v in value.items()}
     if origin is tuple and isinstance(value, list):
-        hints = hints[:1] * len(value) if hints[-1] is Ellipsis else hints
-        if len(hints) == len(value):
-            return tuple(checked(h, v, name) for h, v in zip(hints, value, strict=True))
-    if takes(_AT_LEAST_0.get(kind, kind), value):
+        each = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
+        if len(each) == len(value):
+            return tuple(checked(part, v, name) for part, v in zip(each, value, strict=True))
+    if hint is Any or takes(hint, value):
         return value
-    raise ValueError(f"{name} must not be {str(value)[:40]!r}")
-
-
-_AT_LEAST_0 = {int: Annotated[int, Range(0)], float: Annotated[float, Range(0, sys.float_info.max)]}
+    raise ValueError(f"{name} must be {described(hint)}, not {str(value)[:40]!r}")
 
 
 def _dataclass(kind: Any, values: dict[str, Any], name: str) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common.options import Count
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 
@@ -19,8 +20,8 @@ RARE = 0.001  # the share of notes at either end that a range leaves out
 class Ensemble:
     """Programs, rising, that play pieces together, and how many pieces."""
 
-    pieces: int
-    programs: tuple[int, ...]
+    pieces: Count
+    programs: tuple[Count, ...]
 
 
 def ensembles_of(scores: Iterable[Score]) -> tuple[Ensemble, ...]:

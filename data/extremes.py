@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from common.options import Measure
 from data.score import Score
 
 FEW_BARS = 8  # in a shorter piece a bar that comes twice is a large share of all
@@ -22,9 +23,9 @@ FEW_BARS = 8  # in a shorter piece a bar that comes twice is a large share of al
 class Extremes:
     """What no piece of a training set goes beyond."""
 
-    bar_repetition: float  # at most, of pieces of FEW_BARS or more
-    least_density: float  # notes a second
-    most_density: float
+    bar_repetition: Measure  # at most, of pieces of FEW_BARS or more
+    least_density: Measure  # notes a second
+    most_density: Measure
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Self | None:

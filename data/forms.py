@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from common.options import Count, Positive
 from data.repeats import Repeat, repeats_of
 from data.score import Score
 
@@ -18,20 +19,13 @@ class Form:
         bars: how many it has.
         final_position: steps from the last bar line to its final chord.
         repeats: its passages that come again, in order.
-
-    Raises:
-        ValueError: a value that no piece has.
     """
 
-    meter: tuple[int, int]
-    first_bar_steps: int
-    bars: int
-    final_position: int
+    meter: tuple[Positive, Positive]
+    first_bar_steps: Positive
+    bars: Positive
+    final_position: Count
     repeats: tuple[Repeat, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not min(*self.meter, self.first_bar_steps, self.bars) >= 1:
-            raise ValueError("forms must have bars, and steps in them")
 
 
 def form_of(score: Score, repeat_bars: float = 0) -> Form:

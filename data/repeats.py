@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common.options import Count
 from data.keys import high_to_low, pitched_notes
 from data.score import Score
 
@@ -28,9 +29,9 @@ class Repeat:
         ValueError: it stands before what it repeats, or has no end.
     """
 
-    begin_step: int
-    end_step: int
-    lag_steps: int
+    begin_step: Count
+    end_step: Count
+    lag_steps: Count
     is_whole: bool
 
     def __post_init__(self) -> None:

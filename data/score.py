@@ -87,18 +87,6 @@ class Grid:
         if self.meter is not None and not (self.has_meter and can_be_said(*self.meter)):
             raise ValueError("grid: a time signature is one such as 6/8, and for beats alone")
 
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Self:
-        """Return the grid that `to_json` wrote.
-
-        Raises:
-            ValueError, TypeError, KeyError: it is none.
-        """
-        parts = tuple(Part(str(name), int(program)) for name, program in fields.get("parts", ()))
-        meter = fields.get("meter")
-        numbers = None if meter is None else (int(meter[0]), int(meter[1]))
-        return cls(int(fields["steps_per_beat"]), fields.get("kind", "beats"), parts, numbers)
-
     def to_json(self) -> dict[str, Any]:
         """Return the grid as JSON has it; parts and meter only where there are any."""
         fields: dict[str, Any] = {"steps_per_beat": self.steps_per_beat, "kind": self.kind}

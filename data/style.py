@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.interface import OCTAVE
+from common.options import Count, Measure, Range, Share
 from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
 from data.extremes import Extremes
 from data.forms import Form, form_of
@@ -22,8 +23,9 @@ from data.score import Score
 from data.texture import has_regular_bars, polyphony, rests
 from data.voice_leading import parallels
 
+Pitch = Annotated[int, Range(0, 127)]
+
 VERSION = 1  # to be raised where a field changes
-HIGHEST_PITCH = 127
 
 ONE_NOTE = 1.02  # polyphony; folk tunes have 1
 FEW_RESTS = 0.03  # Bach's chorales have 0.01
@@ -59,34 +61,31 @@ class Style:
         ValueError: a value that no pieces have.
     """
 
-    voices: int = 0
+    voices: Count = 0
     ensembles: tuple[Ensemble, ...] = ()
-    pitches: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
-    polyphony: float | None = None
-    rests: float | None = None
-    parallels_per_100_bars: float | None = None
-    regular_bars: float | None = None
-    keys: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    pitches: dict[int, tuple[Pitch, ...]] = field(default_factory=dict)
+    ranges: dict[int, tuple[Pitch, Pitch]] = field(default_factory=dict)
+    polyphony: Measure | None = None
+    rests: Share | None = None
+    parallels_per_100_bars: Measure | None = None
+    regular_bars: Share | None = None
+    keys: dict[str, tuple[Count, ...]] = field(default_factory=dict)
     forms: tuple[Form, ...] = ()
     extremes: Extremes | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    temperature: Measure | None = None
+    top_p: Share | None = None
     version: int = VERSION
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
             raise ValueError(f"this program reads version {VERSION}, not {self.version}")
-        pitches = [*chain(*self.pitches.values(), *self.ranges.values())]
-        if max(pitches, default=0) > HIGHEST_PITCH:
-            raise ValueError(f"pitches and ranges go beyond {HIGHEST_PITCH}: {max(pitches)}")
         if any(low > high for low, high in self.ranges.values()):
             raise ValueError("ranges must rise")
         counts = {mode: len(keys) for mode, keys in self.keys.items()}
         if counts and counts != dict.fromkeys(PROFILES, OCTAVE):
             raise ValueError(f"keys must be {OCTAVE} of each of {', '.join(PROFILES)}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+        if self.top_p == 0:
+            raise ValueError("top_p must be above 0")
 
     @classmethod
     def of(cls, pieces: Sequence[Score]) -> Style:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from common.options import Count, Measure
+
 
 @dataclass(frozen=True)
 class TrainingRecord:
@@ -18,9 +20,9 @@ class TrainingRecord:
         figures: of a model that ships, on each held-out split (benchmarks/ship.py).
     """
 
-    step: int = 0
-    valid_nats_per_note: float | None = None
-    valid_pieces: int | None = None
+    step: Count = 0
+    valid_nats_per_note: Measure | None = None
+    valid_pieces: Count | None = None
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)

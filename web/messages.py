@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from common.typed_json import checked
 from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score, canonical
 from generation.constraints import Constraints
 
@@ -130,8 +131,8 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
         raise MessageError("a piece must have a grid of beats or seconds")
     named = {name: data[name] for name in ("parts", "meter") if name in data}
     try:
-        grid = Grid.from_json({"steps_per_beat": steps, "kind": kinds[0], **named})
-    except (ValueError, TypeError, LookupError, OverflowError):
+        grid = checked(Grid, {"steps_per_beat": steps, "kind": kinds[0], **named}, name)
+    except ValueError:
         raise MessageError("a piece must have parts with names and programs") from None
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")

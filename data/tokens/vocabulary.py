@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
 from common import interface
+from common.typed_json import from_json
 from data.score import DRUMS, Grid
 from data.tokens.vocabulary_values import check_values
 
@@ -222,36 +222,8 @@ class Vocabulary:
             VocabularyError: the text is not such JSON.
         """
         try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            fields = None
-        if not isinstance(fields, dict):
-            raise VocabularyError("not a vocabulary: no JSON object")
-        if "ids" in fields:
-            raise VocabularyError("its tokens are not music")
-        values: dict[str, Any] = {}
-        for name, read in _READERS.items():
-            try:
-                values[name] = read(fields[name])
-            except (
-                *(ValueError, TypeError, LookupError),
-                *(AttributeError, OverflowError, RecursionError),
-            ):
-                raise VocabularyError(f"not a vocabulary: {name!r} is missing or wrong") from None
-        try:
-            check_values(**values)
+            vocabulary = from_json(cls, text)
+            check_values(**vars(vocabulary))
         except (ValueError, OverflowError) as error:
-            raise VocabularyError(f"not a vocabulary: {error}") from None
-        return cls(**values)
-
-
-def _integers(values: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(map(int, values))
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {  # of a vocabulary's fields, as JSON has them
-    "meters": lambda pairs: tuple((int(n), int(d)) for n, d in pairs),
-    **dict.fromkeys(("tempos", "programs", "velocities"), _integers),
-    **dict.fromkeys(("lowest_pitch", "highest_pitch"), int),
-    "grid": Grid.from_json,
-}
+            raise VocabularyError(f"not a vocabulary of music: {error}") from None
+        return vocabulary

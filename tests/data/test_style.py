@@ -139,7 +139,7 @@ REPEAT = {"begin_step": 48, "end_step": 96, "lag_steps": 48, "is_whole": True}
         *(("ranges", {"40": [60, 128]}), ("ranges", {"40": 60}), ("ranges", {"40": [79, 60]})),
         *(("ranges", {"violin": [60, 79]}), ("pitches", {"40": [128]}), ("pitches", {"9" * 9: []})),
         *(("temperature", -1), ("top_p", 0), ("top_p", 2), ("extremes", {"most": 1})),
-        *(("extremes", [1, 2, 3]), ("ensembles", [[3, 40]]), ("mood", "gay"), ("version", None)),
+        *(("extremes", [1, 2]), ("ensembles", [[3, 40]]), ("mood", "gay"), ("version", None)),
         ("version", VERSION + 1),
     ],
 )
@@ -152,5 +152,5 @@ def test_json_that_no_pieces_give_is_refused_in_one_line(name, value):
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "[" * 10**5, "null"])
 def test_what_is_no_json_object_is_refused(text):
-    with pytest.raises(ValueError, match=r"style (is|must) no"):
+    with pytest.raises(ValueError, match=r"style (is not JSON|must be an object)"):
         from_json(Style, text)

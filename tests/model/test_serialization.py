@@ -209,13 +209,13 @@ def test_a_decoder_with_a_side_input_comes_back(tmp_path):
         ({"config": None}, "lacks its 'config'"),
         ({"vocabulary": None}, "lacks its 'vocabulary'"),
         ({"config": "{"}, "decoderconfig is not JSON"),
-        ({"config": "[1]"}, "decoderconfig must not be '[1]'"),
+        ({"config": "[1]"}, "decoderconfig must be an object, not '[1]'"),
         ({"config": "[" * 100_000}, "decoderconfig is not JSON"),
         ({"config": '{"vocabulary_size": 7, "wings": 2}'}, "decoderconfig has no 'wings'"),
         ({"config": "{}"}, "decoderconfig lacks its 'vocabulary_size'"),
         (
             {"config": json.dumps(vars(CONFIG) | {"side_blocks": True})},
-            "side_blocks must not",
+            "side_blocks must be a list",
         ),
         ({"config": json.dumps(vars(CONFIG) | {"n_embd": -8})}, "n_embd"),
         ({"config": json.dumps(vars(CONFIG) | {"n_embd": 16})}, "do not fit"),
@@ -225,9 +225,12 @@ def test_a_decoder_with_a_side_input_comes_back(tmp_path):
         ({"config": json.dumps(vars(CONFIG) | {"side_blocks": [2**20]})}, "do not fit"),
         ({"style": None}, "lacks its 'style'"),
         ({"training": None}, "lacks its 'training'"),
-        ({"training": "[]"}, "trainingrecord must not be '[]'"),
-        ({"training": '{"step": -1}'}, "trainingrecord.step must not be '-1'"),
-        ({"training": '{"data": "bach"}'}, "trainingrecord.data must not be 'bach'"),
+        ({"training": "[]"}, "trainingrecord must be an object, not '[]'"),
+        (
+            {"training": '{"step": -1}'},
+            "trainingrecord.step must be a whole number",
+        ),
+        ({"training": '{"data": "bach"}'}, "trainingrecord.data must be an object"),
     ],
 )
 def test_headers_that_are_wrong(tmp_path, decoder, changes, words):

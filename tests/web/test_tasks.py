@@ -228,7 +228,7 @@ def test_no_page_is_told_where_the_server_keeps_its_files(folder, tmp_path):
     ids = QUARTET.to_json().replace("{", '{"ids": 9, ', 1)
     content = load_model_file(home / "models/quartet.safetensors")
     save_model_file(home / "runs/ids/model.safetensors", replace(content, vocabulary_json=ids))
-    for name, reason in (("runs/broken", "damaged"), ("runs/ids", "its tokens are not music")):
+    for name, reason in (("runs/broken", "damaged"), ("runs/ids", "not a vocabulary of music")):
         with pytest.raises(ModelFileError, match=f"^{name}[ :].*{reason}") as refused:
             models.load(name)
         assert str(tmp_path) not in str(refused.value)

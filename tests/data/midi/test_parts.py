@@ -1,6 +1,7 @@
 """Parts: a piece with named parts through a file and back; which tracks play which."""
 
 import io
+import json
 
 import numpy as np
 import pretty_midi
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.typed_json import from_json
 from data.instrument_names import instrument_name
 from data.midi.events import Events
 from data.midi.io import from_pretty_midi, midi_bytes, parse_events
@@ -105,4 +107,4 @@ def test_parts_that_cannot_be_are_refused(parts):
 
 @given(grids)
 def test_a_grid_survives_json(grid):
-    assert Grid.from_json(grid.to_json()) == grid
+    assert from_json(Grid, json.dumps(grid.to_json())) == grid
