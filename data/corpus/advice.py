@@ -112,7 +112,7 @@ def grid_advice(trials: Sequence[Trial], grid: Grid) -> list[str]:
     tried = " and ".join(map(str, STEPS))
     lines = [
         f"on {tried} steps a beat, onsets of the middle file are off by "
-        f"{middle([trial.errors for trial in trials])} ms (chance: {middle(by_chance)}); "
+        f"{middle([trial.errors for trial in trials])} ms (notes at random: {middle(by_chance)}); "
         f"on a grid of seconds by {CHANCE * 1000 / SECONDS.steps_per_beat:.1f}"
     ]
     steps, is_anew = _fewest_steps(trials)
@@ -126,7 +126,7 @@ def grid_advice(trials: Sequence[Trial], grid: Grid) -> list[str]:
     advice = f"{steps} steps a beat{how} are advised"
     if steps != STEPS[0]:
         advice = f"--steps-per-beat {steps}{how} is advised"
-    return [*lines, advice + (f"; to no such steps keep {_named(strays)}" if strays else "")]
+    return [*lines, advice + (f"; off these steps are {_named(strays)}" if strays else "")]
 
 
 def advised_grid(trials: Sequence[Trial]) -> dict[str, Any]:

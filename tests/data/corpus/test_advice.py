@@ -65,12 +65,12 @@ def test_the_advice_names_the_grid_that_fits_and_its_error_in_ms():
     strange = events_at(np.random.default_rng(0).integers(0, 9999, size=99))
     told = grid_advice(tried(even, even, strange), GRID)
     assert told[0].startswith("on 12 and 24 steps a beat, onsets of the middle file are off by 0.0")
-    assert told[-1] == "12 steps a beat are advised; to no such steps keep 1 of them (2.mid)"
+    assert told[-1] == "12 steps a beat are advised; off these steps are 1 of them (2.mid)"
     fine = events_at(np.arange(200) * 60)
     assert grid_advice(tried(fine, fine), GRID)[-1] == "--steps-per-beat 24 is advised"
     late = events_at(np.arange(64) * 120 + 52)
     told = grid_advice(tried(late, late), GRID)
-    assert told[0].endswith("(chance: 10.4 and 5.2); on a grid of seconds by 2.5")
+    assert told[0].endswith("(notes at random: 10.4 and 5.2); on a grid of seconds by 2.5")
     assert "off by 12.5 and 8.3 ms" in told[0]  # 52 ticks are 54 ms, 41.7 a step
     assert told[1] == "with --time-signature 4/4, which finds beats again, by 0.0 and 0.0 ms"
     assert told[2] == "12 steps a beat and --time-signature 4/4 are advised"
