@@ -1,17 +1,16 @@
 """What TensorBoard costs, and validation: their shares of the time of a training.
 
     python -m benchmarks.monitor
-    python -m benchmarks.monitor --config configs/folder.yaml --data.path FOLDER
+    python -m benchmarks.monitor --config configs/folder.yaml --folder POP909 --steps 400
 
-Trains in a temporary folder, with the options of train.py that are given (configs/bach.yaml where
-none is), and times within that one run what a run without TensorBoard would not do: MusicMonitor at
-the beginning and at its four points, and what is logged of a step beside its loss.
+Trains in a temporary folder and times, within that one run, what a run without TensorBoard would
+not do: MusicMonitor at the beginning and at its four points, and what is logged of a step beside
+its loss.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.loops import _EvaluationLoop
 
 import train
+from common.cli import Parser, positive_integer
 from training import tensorboard
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor
@@ -54,10 +54,13 @@ def timed(owner: Any, name: str, seconds: Counter[str], label: str) -> None:
 
 def main() -> None:
     """Run the command."""
-    words = sys.argv[1:] or ["--config", str(CONFIG)]
-    if {"-h", "--help"} & {*words}:
-        print(__doc__)
-        return
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--config", default=str(CONFIG), help="of train.py")
+    parser.add_argument("--folder", help="of MIDI files (default: as the config says)")
+    parser.add_argument("--steps", type=positive_integer, help="(default: as the config says)")
+    given = parser.parse_args()
+    asked = {"--data.path": given.folder, "--trainer.max_steps": given.steps}
+    words = [word for name, value in asked.items() if value for word in (name, str(value))]
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     for shown in (tensorboard.LOGGED_ONCE, tensorboard.LOGGED):
@@ -71,7 +74,7 @@ def main() -> None:
     timed(Trainer, "fit", seconds, "run")
     timed(_EvaluationLoop, "run", seconds, "validation")
     with tempfile.TemporaryDirectory() as folder:
-        train.main(["fit", *words, "--run", f"{folder}/run"])
+        train.main(["fit", "--config", given.config, *words, "--run", f"{folder}/run"])
 
     whole, logged = seconds["run"], seconds["steps"]
     print(f"\n{'':40}{'seconds':>9}{'of the run':>12}")
