@@ -4,9 +4,11 @@ The comment beside a field is what help shows of it. Nothing large is imported h
 stand, so that a mistake is told at once.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
+from inspect import getsource
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -69,6 +71,12 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 
 _hints = cache(partial(get_type_hints, include_extras=True))
+
+
+def comments_of(kind: type[Options]) -> dict[str, str]:
+    """Return what stands beside each field in the source, by name."""
+    sources = "".join(map(getsource, reversed(kind.mro()[:-1])))
+    return dict(re.findall(r"^    (\w+): .*?  # (.+)$", sources, re.MULTILINE))
 
 
 def described(hint: Any) -> str:

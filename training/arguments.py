@@ -7,7 +7,6 @@ from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from inspect import getsource
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +15,7 @@ from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader
 
 from common.cli import explained, file_name, print_error
 from common.files import check_writable
-from common.options import Options, described, hints_of
+from common.options import Options, comments_of, described, hints_of
 from data.corpus.find_files import EMBEDDED, check_folder
 from training.options import RunOptions
 
@@ -90,7 +89,7 @@ def command_line(subcommand: str) -> ArgumentParser:
     kinds: dict[str, type[Options]] = {"": RunOptions, **groups}
     for group, kind in kinds.items():
         prefix = f"--{group}." if group else "--"
-        defaults, comments = vars(kind()), _comments(kind)
+        defaults, comments = vars(kind()), comments_of(kind)
         section = parser.add_argument_group((kind.__doc__ or "").splitlines()[0].rstrip("."))
         for name, hint in hints_of(kind).items():
             if group or name not in groups:
@@ -98,12 +97,6 @@ def command_line(subcommand: str) -> ArgumentParser:
                     f"{prefix}{name}", type=hint, default=defaults[name], help=comments.get(name)
                 )
     return parser
-
-
-def _comments(kind: type[Options]) -> dict[str, str]:
-    """Return what stands beside each field in the source, by name."""
-    sources = "".join(map(getsource, reversed(kind.mro()[:-1])))
-    return dict(re.findall(r"^    (\w+): .*?  # (.+)$", sources, re.MULTILINE))
 
 
 def _groups() -> dict[str, type[Options]]:

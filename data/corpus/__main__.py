@@ -3,11 +3,12 @@
 if __name__ == "__main__":
     import common.command  # noqa: F401  # Ctrl-C ends it at once while it starts
 
+from argparse import SUPPRESS
 from collections.abc import Sequence
 
 from common.cli import Parser, ended_by_ctrl_c, fail, file_name, positive_integer, say
+from common.options import comments_of
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
-from data.midi.instruments import MODES
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -23,13 +24,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--datasets", default="datasets", type=file_name, help="where corpora lie")
     parser.add_argument("--workers", type=positive_integer, help="processes (default: all cores)")
     kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
-    kinds.add_argument("--grid", default="beats", choices=("beats", "seconds"))
-    kinds.add_argument("--steps-per-beat", type=int, default=12, help="(default: 12)")
-    kinds.add_argument("--instruments", default="original", choices=MODES)
-    kinds.add_argument("--programs", type=int, nargs="+", help="the programs to keep, 128: drums")
-    kinds.add_argument("--tracks", nargs="+", help="by name, or number from 1")
-    kinds.add_argument("--parts", default="program", choices=("program", "track"))
-    kinds.add_argument("--time-signature", help="such as 4/4, of files whose own is wrong")
+    for name, comment in comments_of(CorpusOptions).items():
+        if name != "transpose":  # it only widens the vocabulary
+            kinds.add_argument(
+                f"--{name.replace('_', '-')}",
+                nargs="+" if name in ("programs", "tracks") else None,
+                type=int if name in ("programs", "steps_per_beat") else str,
+                default=SUPPRESS,
+                help=comment,
+            )
     given = parser.parse_args(argv)
     try:
         options = CorpusOptions.from_settings(vars(given))

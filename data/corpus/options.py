@@ -24,13 +24,13 @@ class CorpusOptions(Options):
         CorpusError: a value out of range.
     """
 
-    grid: Literal["beats", "seconds"] = "beats"  # seconds: for performances that keep to no beat
+    grid: Literal["beats", "seconds"] = "beats"  # beats, or seconds for what keeps to no beat
     steps_per_beat: Positive = 12  # of a grid of beats: how finely a quarter note is divided
-    instruments: Literal["original", "family", "piano"] = "original"  # see data.midi.instruments
-    programs: tuple[int, ...] | None = None  # to keep, 128 for drums; null: all
+    instruments: Literal["original", "family", "piano"] = "original"  # original, family or piano
+    programs: tuple[int, ...] | None = None  # to keep, 128 for drums; else all
     tracks: tuple[int | str, ...] | None = None  # likewise, by name, or by number from 1
-    parts: Literal["program", "track"] = "program"  # who plays: programs, or tracks by their names
-    time_signature: str | None = None  # such as 4/4, of files whose own is wrong (data.midi.bars)
+    parts: Literal["program", "track"] = "program"  # who plays: a program, or a track
+    time_signature: str | None = None  # such as 4/4, for files whose own is wrong
     transpose: Annotated[int, Range(0, 127)] = 6  # semitones, up and down, that windows are moved
 
     def __post_init__(self) -> None:

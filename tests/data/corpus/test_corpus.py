@@ -413,7 +413,7 @@ def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch,
     [
         (["--workers", "0"], "must be a whole number from 1 up, not '0'"),
         (["--workers", "-1"], "from 1 up"),
-        (["--grid", "feet"], "invalid choice: 'feet'"),
+        (["--grid", "feet"], "grid must be one of beats, seconds, not 'feet'"),
         (["--programs", "200"], "0 to 127, or 128 for drums, not 200"),
     ],
 )
