@@ -60,23 +60,6 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class ModelFacts:
-    """The size of a model, its decoder's configuration, and what its file says of its run."""
-
-    parameters: int
-    decoder: dict[str, Any]
-    record: TrainingRecord
-
-
-@dataclass(frozen=True)
-class CorpusFacts:
-    """The name of a corpus, and by split how many pieces, notes, tokens and bars it has."""
-
-    name: str
-    splits: dict[str, SplitCounts]
-
-
-@dataclass(frozen=True)
 class GivenFiles:
     """The figures of all given files, and messages about what was changed or left out."""
 
@@ -99,9 +82,12 @@ class PieceSurprise:
 class ModelSummary:
     """All figures of a model."""
 
-    model: ModelFacts
+    parameters: int
+    decoder: dict[str, Any]  # its configuration
+    record: TrainingRecord
     beside: str | None  # the name of the other model that is judged beside it
-    corpus: CorpusFacts
+    corpus: str  # its name
+    splits: dict[str, SplitCounts]  # how much is in each
     likelihood: list[SetLikelihood]  # of each held-out split
     music: CorpusComparison  # of the pieces it wrote, as the next two are
     originality: Originality
@@ -147,9 +133,12 @@ def summarize_model(
     instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)
     parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
-        ModelFacts(parameters, asdict(model.decoder.config), model.record),
+        parameters,
+        asdict(model.decoder.config),
+        model.record,
         next(iter(beside or {}), None),
-        CorpusFacts(corpus.folder.name, corpus.splits),
+        corpus.name,
+        corpus.splits,
         likelihood,
         compare_with_corpus(scores, corpus, seed),
         originality,

@@ -100,27 +100,12 @@ class Corpus:
             raise _damaged(path) from None
 
     def summary(self) -> str:
-        """Describe the corpus and what was left out, in a few lines.
+        """Say what the corpus is made of: the beginning of its report.
 
         Raises:
-            CorpusError: its report is damaged.
+            CorpusError: it is damaged.
         """
-        path = self.folder / "report.json"
-        try:
-            report = json.loads(path.read_text(encoding="utf-8"))
-            fate = "kept" if report["splits_given"] else "left out"
-            copies, left_out = len(report["copies"]), len(report["left_out"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise _damaged(path) from None
-        lines = [
-            printable(f"corpus {self.folder}: {self.vocabulary.size:,} different tokens"),
-            *(
-                f"  {name}: {n.pieces:,} pieces, {n.notes:,} notes, {n.tokens:,} tokens"
-                for name, n in self.splits.items()
-            ),
-            f"  {copies} copies {fate}, {left_out} files left out",
-        ]
-        return "\n".join(lines)
+        return "\n".join(self.full_report().split("\n\n")[:2])
 
 
 def _damaged(path: Path) -> CorpusError:

@@ -96,6 +96,20 @@ def test_by_hand_pitches():
 RUN = [60, 64, 62, 67, 65, 72, 71, 60]  # eight notes with intervals of many sizes
 
 
+def test_by_hand_similarity_of_bars():
+    one = [60, 62, 64, 65]
+    score = piece(line(one) + line(one, 48) + line([60, 62, 67, 67], 96), bars(3))
+    # the same; two of six notes in common, twice
+    assert metrics.bar_similarity(score) == pytest.approx((1 + 2 / 6 + 2 / 6) / 3)
+    far = metrics.MAX_BAR_DISTANCE + 1
+    apart = piece(line(one) + line(one, 48 * far), bars(far + 1))
+    # 16 empty bars beside the first, as many before the last; the two are too far apart
+    assert metrics.bar_similarity(apart) == 0.0
+    near = piece(line(one) + line(one, 48 * (far - 1)), bars(far))
+    assert metrics.bar_similarity(near) == pytest.approx(1 / 31)
+    assert metrics.bar_similarity(piece(line(one))) == NAN
+
+
 def test_by_hand_repeated_material():
     def share(*lines):
         return metrics.repeated_material(piece(list(chain(*lines)), bars(9)))

@@ -337,10 +337,10 @@ def test_damage_is_told(folder, tmp_path):
         tokens.write_bytes(tokens.read_bytes()[:10] + header + tokens.read_bytes()[11:])
         with pytest.raises(CorpusError, match="damaged"):
             corpus.split("train")
-    for name, read in (("report.txt", corpus.full_report), ("report.json", corpus.summary)):
-        (corpus.folder / name).write_bytes(b"\xff{}")
-        with pytest.raises(CorpusError, match=f"{name}: damaged"):
-            read()
+    assert corpus.summary() == corpus.full_report().split("\n\n  tokens")[0].replace("\n\n", "\n")
+    (corpus.folder / "report.txt").write_bytes(b"\xff{}")
+    with pytest.raises(CorpusError, match=r"report\.txt: damaged"):
+        corpus.summary()
     (corpus.folder / "corpus.json").write_text("{")
     with pytest.raises(CorpusError, match="damaged"):
         Corpus.open(corpus.folder)
