@@ -1,6 +1,7 @@
 """How far the pieces of a training set go: how often a bar comes again, how dense their notes are.
 
-What goes farther is no such music, however likely each of its notes is.
+What goes farther is no such music, however likely each of its notes is; and what is not as dense
+as nine in ten of them is unusual.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import numpy as np
 
 from common.options import Measure
 from data.score import Score
+from data.texture import polyphony
 
 FEW_BARS = 8  # in a shorter piece a bar that comes twice is a large share of all
+USUAL = (0.05, 0.95)  # quantiles, between which nine of ten pieces are
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,34 @@ class Extremes:
         is_dense_enough = self.least_density <= density <= self.most_density  # not if NaN
         allowed = max(self.bar_repetition, 2 / max(len(score.bars), 1))  # each bar may come twice
         return not is_dense_enough or bar_repetition(score) > allowed
+
+
+@dataclass(frozen=True)
+class Usual:
+    """Between what nine of ten pieces of a training set are: neither nearly empty nor a wall."""
+
+    density: tuple[float, float]  # notes a second
+    polyphony: tuple[float, float]  # pitches at once, on average; nothing of drums alone
+
+    @classmethod
+    def of(cls, scores: Sequence[Score]) -> Self | None:
+        """Return what is usual in some pieces; None where there are no notes with a pitch."""
+        with_pitch = [score for score in scores if not np.isnan(polyphony(score))]
+        if not with_pitch:
+            return None
+        low, high = np.quantile(np.array([measures(s) for s in with_pitch]), USUAL, axis=0).tolist()
+        return cls((low[0], high[0]), (low[1], high[1]))
+
+    def has(self, score: Score) -> tuple[bool, bool]:
+        """Return whether a piece has a usual density, and a usual polyphony."""
+        density, at_once = measures(score)
+        (least, most), (fewest, highest) = self.density, self.polyphony
+        return least <= density <= most, fewest <= at_once <= highest  # not if NaN
+
+
+def measures(score: Score) -> tuple[float, float]:
+    """Return the density and the polyphony of a piece, NaN where there is none."""
+    return note_density(score), polyphony(score)
 
 
 def note_density(score: Score) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from common.interface import OCTAVE
 from common.options import Count, Measure, Range, Share
 from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
-from data.extremes import Extremes
+from data.extremes import FEW_BARS, Extremes, Usual
 from data.forms import Form, form_of
 from data.keys import PROFILES, Key, count_keys
 from data.score import Score
@@ -25,7 +25,7 @@ from data.voice_leading import parallels
 
 Pitch = Annotated[int, Range(0, 127)]
 
-VERSION = 1  # to be raised where a field changes
+VERSION = 2  # to be raised where a field changes
 
 ONE_NOTE = 1.02  # polyphony; folk tunes have 1
 FEW_RESTS = 0.03  # Bach's chorales have 0.01
@@ -53,6 +53,7 @@ class Style:
         keys: of each mode, how many pieces follow its key on each of the 12 tonics.
         forms: of pieces; in music of one voice with long repeats alone.
         extremes: what no piece goes beyond.
+        usual: between what nine of ten are.
         temperature, top_p: with these the model's pieces are most like the training set's
             (evaluation/fit_sampling.py).
         version: of these fields.
@@ -72,6 +73,7 @@ class Style:
     keys: dict[str, tuple[Count, ...]] = field(default_factory=dict)
     forms: tuple[Form, ...] = ()
     extremes: Extremes | None = None
+    usual: Usual | None = None
     temperature: Measure | None = None
     top_p: Share | None = None
     version: int = VERSION
@@ -109,6 +111,7 @@ class Style:
             keys=count_keys(pieces),
             forms=tuple(form_of(score, repeat_bars) for score in with_notes),
             extremes=Extremes.of(with_notes),
+            usual=Usual.of(with_notes),
         )
 
     @property
@@ -135,6 +138,12 @@ class Style:
     def is_exceeded_by(self, score: Score) -> bool:
         """Return whether a piece goes beyond all training pieces."""
         return self.extremes is not None and self.extremes.are_exceeded_by(score)
+
+    def is_unusual(self, score: Score) -> bool:
+        """Return whether a piece is emptier or fuller than pieces usually are; no short one is."""
+        if self.usual is None or len(score.bars) < FEW_BARS:
+            return False
+        return not all(self.usual.has(score))
 
     def joining(self, programs: Sequence[int], voices: int, known: Sequence[int]) -> list[int]:
         """Return the programs that join a seed of others, as they play together in these pieces.

@@ -6,13 +6,14 @@ another: what keeps a chorale in its key leaves a piano piece nearly empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from data.extremes import Usual
 from data.score import Score
 from data.tokens.tokenizer import encode
 from evaluation.comparison import MEASURES
@@ -32,8 +33,7 @@ CANDIDATES = [
     for top_p in (0.95, 1.0)
 ]
 # What is heard first: whether there is music at all, and not a wall of it.
-FIRST_MEASURES = ("note_density", "polyphony")
-USUAL = (0.05, 0.95)  # quantiles of real pieces, between which nine of ten written ones shall be
+NINE_IN_TEN = 0.9  # pieces shall have a usual density, and a usual polyphony, as real ones have
 RUNAWAY = 3  # times the tokens of a long real piece: then a candidate is given up
 
 
@@ -66,19 +66,19 @@ def fit_sampling(
     # passages that come again as in a training piece are written a piece at a time, at length
     forms = tuple(replace(form, repeats=()) for form in model.style.forms)
     model = replace(model, style=replace(model.style, forms=forms))
-    beginnings = _values(openings, MEASURES)
-    usual = {name: _usual(each) for name, each in _values(real, FIRST_MEASURES).items()}
+    beginnings = _values(openings)
+    usual = Usual.of(real)
     distances = []
     for sampling in CANDIDATES:
         written = _written(model, sampling, pieces, most_tokens, seed)
         if written is None:
             distances.append(np.inf)
             continue
-        values = _values(written, MEASURES)
+        values = _values(written)
         distances.append(distance(beginnings, values))
-        for name, (low, high) in usual.items():
-            is_usual = (values[name] >= low) & (values[name] <= high)  # not if NaN
-            distances[-1] += max(0.0, USUAL[1] - USUAL[0] - float(is_usual.mean()))
+        if usual is not None:
+            shares = np.mean([usual.has(score) for score in written], axis=0)  # (2,)
+            distances[-1] += float(np.maximum(0.0, NINE_IN_TEN - shares).sum())
     best = int(np.argmin(distances))
     return CANDIDATES[best] if np.isfinite(distances[best]) else None
 
@@ -107,15 +107,9 @@ def distance(real: Values, written: Values) -> float:
     return float(np.mean(distances))
 
 
-def _values(pieces: Sequence[Score], names: Iterable[str]) -> Values:
-    """Return the values (N,) of measures of pieces."""
-    return {name: np.array([MEASURES[name].of(score) for score in pieces]) for name in names}
-
-
-def _usual(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return between which two values nearly all are; NaN where none is known."""
-    low, high = np.nanquantile(values, USUAL) if not np.isnan(values).all() else [np.nan] * 2
-    return float(low), float(high)
+def _values(pieces: Sequence[Score]) -> Values:
+    """Return the values (N,) of each measure of pieces."""
+    return {name: np.array([MEASURES[name].of(score) for score in pieces]) for name in MEASURES}
 
 
 def _written(

@@ -41,10 +41,14 @@ from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 
 PROGRESS_EVERY = 16  # tokens
+TRIES = 4  # of a piece from nothing that is emptier or fuller than training pieces usually are
 
 
 def compose(model: Model, request: Request = ANY_PIECE, *, progress: bool = False) -> list[Piece]:
     """Write pieces, side by side, that keep what is given and go on as asked.
+
+    Where nothing is given, and nothing is asked for but a length, what is unusual
+    (`Style.is_unusual`) is written anew.
 
     Args:
         model: from `load`.
@@ -54,6 +58,21 @@ def compose(model: Model, request: Request = ANY_PIECE, *, progress: bool = Fals
     Raises:
         ConstraintError: something that can never be; before anything is written.
     """
+    pieces = _written(model, request, progress)
+    is_free = request.seed is None and request.constraints == UNCONSTRAINED
+    for turn in range(1, TRIES if is_free else 1):
+        unusual = [n for n, piece in enumerate(pieces) if model.style.is_unusual(piece.score)]
+        if not unusual:
+            break
+        seed = int(np.random.default_rng((request.random_seed, turn)).integers(2**31))
+        again = dataclasses.replace(request, samples=len(unusual), random_seed=seed)
+        for number, piece in zip(unusual, _written(model, again, progress), strict=True):
+            pieces[number] = piece
+    return pieces
+
+
+def _written(model: Model, request: Request, progress: bool) -> list[Piece]:
+    """Return the pieces of a request, as they come."""
     writing = Writing(model, request)
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from data.extremes import Extremes, bar_repetition, note_density
+from data.extremes import Extremes, Usual, bar_repetition, note_density
 from tests.music import piece, scores
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71, 72)
@@ -62,3 +62,16 @@ def test_pieces_too_short_to_tell_have_no_extremes():
 
 def test_density_counts_to_the_end_of_the_last_bar():
     assert note_density(of_bars((60, 62))) == 2 / 4.0
+
+
+def test_nine_of_ten_pieces_are_usual_and_neither_one_note_nor_a_wall_is():
+    notes_a_bar = [1, *[4] * 19]
+    usual = Usual.of([of_bars(C_MAJOR, count) for count in notes_a_bar])
+    assert usual.has(of_bars(C_MAJOR, 4)) == (True, True)
+    assert usual.has(of_bars(C_MAJOR, 1)) == (False, True)
+    assert usual.has(of_bars(C_MAJOR, 8)) == (False, True)
+    chord = [(24 * n, 24, pitch, 80, 0) for n in range(16) for pitch in (60, 64)]
+    assert usual.has(piece(chord, bars=[(4, 4, 48)] * 8)) == (True, False)
+    assert usual.has(piece([], bars=[(4, 4, 48)])) == (False, False)
+    drums = piece([(0, 12, 36, 80, 128)])
+    assert Usual.of([drums]) is None

@@ -5,7 +5,6 @@ import pytest
 
 from data.tokens.tokenizer import encode
 from evaluation import fit_sampling as fitting
-from evaluation.comparison import MEASURES
 from evaluation.fit_sampling import CANDIDATES, distance, fit_sampling
 from generation.compose import compose
 from generation.length import Length
@@ -38,7 +37,7 @@ def tunes():
 
 def test_pieces_are_the_farther_from_real_ones_the_less_they_are_like_them(tunes):
     def far(pieces):
-        return distance(*(fitting._values(each, MEASURES) for each in (tunes[:30], pieces)))
+        return distance(*(fitting._values(each) for each in (tunes[:30], pieces)))
 
     rng = np.random.default_rng(1)
     alike, thin = tunes[30:], [tune(rng, 1) for _ in range(30)]

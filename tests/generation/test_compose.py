@@ -9,6 +9,7 @@ import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
 from data.ensembles import Ensemble
+from data.extremes import Usual, note_density
 from data.forms import Form
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.repeats import Repeat
@@ -464,6 +465,26 @@ def passages(score, begin, is_whole):
     if is_whole:
         return {tuple(found)}
     return {tuple(n for n in found if n[1] == program) for _, program, _ in found}
+
+
+def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(model):
+    request = Request(None, Length(bars=8), samples=8, random_seed=2)
+    plain = compose(model, request)
+    densities = sorted(note_density(piece.score) for piece in plain)
+    usual = Usual((densities[3], densities[4]), (0.0, 99.0))
+    styled = replace(model, style=Style(usual=usual))
+    pieces = compose(styled, request)
+    was_usual = [all(usual.has(piece.score)) for piece in plain]
+    assert sum(was_usual) == 2
+    for old, new, kept in zip(plain, pieces, was_usual, strict=True):
+        assert np.array_equal(old.ids, new.ids) == kept
+    assert [p.ids.tolist() for p in pieces] == [p.ids.tolist() for p in compose(styled, request)]
+    asked = replace(request, constraints=Constraints(key="C major"))
+    same = zip(compose(model, asked), compose(styled, asked), strict=True)
+    assert all(np.array_equal(old.ids, new.ids) for old, new in same)
+    shorter = replace(request, length=Length(bars=7))
+    same = zip(compose(model, shorter), compose(styled, shorter), strict=True)
+    assert all(np.array_equal(old.ids, new.ids) for old, new in same)
 
 
 def test_a_stream_without_a_length_never_ends(model):
