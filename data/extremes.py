@@ -51,8 +51,8 @@ class Extremes:
 class Usual:
     """Between what nine of ten pieces of a training set are: neither nearly empty nor a wall."""
 
-    density: tuple[float, float]  # notes a second
-    polyphony: tuple[float, float]  # pitches at once, on average; nothing of drums alone
+    density: tuple[Measure, Measure]  # notes a second
+    polyphony: tuple[Measure, Measure]  # pitches at once, on average; nothing of drums alone
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Self | None:
