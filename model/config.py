@@ -1,10 +1,9 @@
 """What a decoder looks like, and how ids are chosen from its logits; no torch is needed."""
 
-import math
 from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
-from common.options import Options, Range
+from common.options import Options, Positive, Range, Share
 
 REACH = 24  # semitones of the interval head; notes further away are as far as that
 LONGEST = 512.0  # steps, the longest period of rotary_time
@@ -89,28 +88,15 @@ SHAPE = tuple(f.name for f in fields(DecoderOptions) if not f.name.endswith("dro
 
 
 @dataclass(frozen=True)
-class SamplingOptions:
+class SamplingOptions(Options):
     """How one id is chosen from logits; by default as the model says, without any filter.
 
     Raises:
         ValueError: a value out of range; the message names it.
     """
 
-    temperature: float = 1.0  # below 1 bolder on the likely, above 1 wilder; 0 = the likeliest
-    top_k: int | None = None  # only the k likeliest ids
-    top_p: float = 1.0  # only the likeliest ids that together reach this probability
-    min_p: float = 0.0  # only ids at least this likely, as a share of the likeliest
-    rhythm_temperature: float | None = None  # of all but the choice of pitches; None: the same
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.temperature < math.inf):
-            raise ValueError(f"temperature must be 0 (greedy) or more, not {self.temperature}")
-        rhythm = self.rhythm_temperature
-        if rhythm is not None and not (0 < rhythm < math.inf):
-            raise ValueError(f"rhythm_temperature must be above 0, not {rhythm}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be 1 or more, not {self.top_k}")
-        if not (0 < self.top_p <= 1):
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
-        if not (0 <= self.min_p <= 1):
-            raise ValueError(f"min_p must be from 0 to 1, not {self.min_p}")
+    temperature: Annotated[float, Range(0)] = 1.0  # below 1 bolder, above wilder; 0 = the likeliest
+    top_k: Positive | None = None  # only the k likeliest ids
+    top_p: Annotated[float, Range(1e-9, 1)] = 1.0  # only the likeliest that together are so likely
+    min_p: Share = 0.0  # only ids at least this likely, as a share of the likeliest
+    rhythm_temperature: Annotated[float, Range(1e-9)] | None = None  # of all but pitches
