@@ -7,6 +7,7 @@ import math
 import os
 import re
 import struct
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlparse
@@ -309,6 +310,7 @@ def test_originality_and_surprise_are_those_of_the_json_file(judged):
         shares = [original[which][how]["shares"][notes] for notes in ("4", "8", "16")]
         assert row[1:4] == ["NaN" if share is None else f"{share:.1%}" for share in shares]
         assert number(row[5]) == max(original[which][how]["longest"])
+    assert figures["surprise"]["split"] == "test"
     _, *rows = page.rows("The most surprising notes")
     most = figures["surprise"]["most"]
     assert [row[2] for row in rows] == [note["name"] for note in most]
@@ -337,7 +339,14 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     assert "The players are silent" in Path("c.html").read_text(encoding="utf-8")
     monkeypatch.setattr(tables, "_FEW_PIECES", 1)
     assert "too few" not in tables.verdict(summary)
-    assert "does not copy" not in tables.verdict(summary)  # with runs and their sources below it
+    for own, real, is_copied in ((0.9, 0.1, True), (0.1, 0.9, False)):
+        found = summary.originality
+        all_runs, held_out = (
+            replace(runs, line=replace(runs.line, shares={8: share}))
+            for runs, share in ((found.all, own), (found.held_out, real))
+        )
+        judged_so = replace(summary, originality=replace(found, all=all_runs, held_out=held_out))
+        assert ("it copies" in tables.verdict(judged_so)) == is_copied
 
 
 def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):

@@ -96,6 +96,8 @@ def written(score):
 def test_music21_reads_the_same_notes(score):
     xml = to_musicxml(score, exact=True)
     assert read_back(xml, bar_starts(score)[:-1], score.grid.steps_per_beat) == written(score)
+    hidden = ElementTree.fromstring(xml).findall(".//note[@print-object='no']")
+    assert all(note.find("rest") is not None for note in hidden)
 
 
 SOPRANO, ALTO = [67, 72, 71, 72, 74], [64, 67, 67, 67, 67]

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from common import files
 from data.corpus import build as build_module
 from data.corpus import store, worker_pool
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
+from data.corpus.survey import translation, widest_vocabulary
+from data.score import SECONDS
+from data.tokens.tokenizer import encode
 from tests.folders import write_tunes
+from tests.music import GRID, PARTS, scores, vocabulary_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -212,6 +217,13 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
     monkeypatch.setattr(worker_pool, "MOST_ITEMS", chunk)
     three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
     assert content(one.folder) == content(three.folder)
+
+
+@given(scores(GRID, SECONDS, PARTS))
+def test_ids_of_the_widest_vocabulary_become_those_of_any_that_holds_the_piece(score):
+    wide, vocabulary = widest_vocabulary(score.grid), vocabulary_for(score, transpose=3)
+    ids = translation(wide, vocabulary)[encode(score, wide)]
+    assert np.array_equal(ids[ids >= 0], encode(score, vocabulary))
 
 
 def test_pieces_with_one_fingerprint_go_to_one_split():
