@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import train
 from data.batches.datamodule import MusicDataModule
 from data.batches.interface import TrainingBatch
-from model.decoding import SideArrays
+from model.steps import SideArrays
 
 PLAIN = ("--model.positions", "rotary", "--model.interval_head", "false", "--data.given", "0")
 

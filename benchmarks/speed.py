@@ -34,9 +34,10 @@ from generation.constrained_state import ConstrainedState
 from generation.length import Length
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.decoding import Ids, engine_of
+from model.decoding import engine_of
 from model.engine import product
 from model.sampling import sample
+from model.steps import Ids
 
 CHOICE = SamplingOptions(top_p=0.95)
 TEMPO_BPM = 80  # quarter notes a minute of the chorale that counts as real time
@@ -157,7 +158,7 @@ def ours(decoder: Decoder, words: Vocabulary, tokens: int) -> Run:
 
     def run(batch: int) -> float:
         start = [np.array([words.first(Kind.START)])] * batch
-        generator = torch.Generator().manual_seed(0)
+        generator = np.random.default_rng(0)
         began = time.perf_counter()
         new = sample(steps, start, guide, guide.start(batch), generator=generator, sampling=CHOICE)
         assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
@@ -234,7 +235,7 @@ def parts(decoder: Decoder, words: Vocabulary, batch: int, tokens: int) -> dict[
     times = {"floor": best(weights.sum), "products": best(products), "step": best(step, 200)}
     grammar = Timed(ConstrainedGrammar(words, NO_END))
     ids = [np.array([start])] * batch
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
     new = sample(steps, ids, grammar, grammar.start(batch), generator=generator, sampling=CHOICE)
     assert sum(1 for _ in itertools.islice(new, tokens)) == tokens
     times["grammar"] = grammar.seconds / tokens
@@ -251,7 +252,7 @@ def long_piece(decoder: Decoder, words: Vocabulary, bars: int) -> list[tuple[flo
         [prompt],
         chorale,
         state,
-        generator=torch.Generator().manual_seed(0),
+        generator=np.random.default_rng(0),
         sampling=CHOICE,
         rebase=partial(rebase, context_length=decoder.config.context_length, vocabulary=words),
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from data.score import Score
@@ -16,7 +15,6 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError
 from generation.model import Model
-from model.decoding import side_tensors
 from model.sampling import allowed_alone
 from model.temperature import weights
 
@@ -78,7 +76,6 @@ def explain_note(
     yield _explained(model, grammar, state, ids, place, number)
 
 
-@torch.inference_mode()
 def _explained(
     model: Model,
     grammar: ConstrainedGrammar,
@@ -88,11 +85,10 @@ def _explained(
     number: int,
 ) -> Explanation:
     """Return what was chosen among at a place in the ids of a piece; the state is that there."""
-    vocabulary, decoder = model.vocabulary, model.decoder
-    read = ids[:place] if place <= decoder.config.context_length else model.rebase(ids[:place])
-    side = grammar.side(state, read[None]).window(0) if decoder.config.side_blocks else None
-    column, beside = torch.from_numpy(read)[None], side_tensors(side, torch.device("cpu"))
-    logits = decoder(column, side=beside)[:, -1].float().numpy()
+    vocabulary, config = model.vocabulary, model.steps.config
+    read = ids[:place] if place <= config.context_length else model.rebase(ids[:place])
+    side = grammar.side(state, read[None]).window(0) if config.side_blocks else None
+    logits, looked_at = model.steps.explained(read[None], side)
     allowed = grammar.allowed(state)
     if not allowed.any():
         raise ConstraintError(NOT_SO)
@@ -105,7 +101,6 @@ def _explained(
     its = int(ids[place]) - vocabulary.first(Kind.NOTE)
     if its not in likeliest:
         likeliest.append(its)
-    maps = decoder.attention_maps(column, side=beside)[:, 0, :, -1]  # (L, H, T)
     return Explanation(
         alternatives=tuple(
             Alternative(
@@ -117,12 +112,12 @@ def _explained(
             if notes[note] > 0 or note == its
         ),
         nothing=float(1 - notes.sum()),
-        looked_at=_on_notes(maps.mean((0, 1)).double().numpy(), vocabulary.kind_of[read], number),
+        looked_at=_on_notes(looked_at[0], vocabulary.kind_of[read], number),
     )
 
 
 def _on_notes(
-    attention: NDArray[np.float64], kinds: NDArray[np.int64], number: int
+    attention: NDArray[np.float32], kinds: NDArray[np.int64], number: int
 ) -> NDArray[np.float64]:
     """Return the share of each note (N,) in attention to tokens (T,), which end before note N."""
     of_note = np.isin(kinds, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))

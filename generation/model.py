@@ -23,11 +23,12 @@ from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
 from model.decoder import Decoder
-from model.decoding import Ids, engine_of
+from model.decoding import engine_of
 from model.engine import Engine
 from model.record import TrainingRecord
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
+from model.steps import Ids
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Model:
             of_pieces = GivenPieces(pieces, given, self.features)
             allowed = of_pieces.narrow(allowed)
             side = of_pieces.side if is_told else side
-        return token_nats(self.decoder, pieces, allowed, rebase=self.rebase, side=side)
+        return token_nats(self.steps, pieces, allowed, rebase=self.rebase, side=side)
 
 
 def load(path: str | Path | None = None) -> Model:

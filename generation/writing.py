@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from data.forms import Form
@@ -28,8 +27,8 @@ from generation.note_stream import NoteStream, StreamedNote, notes_of
 from generation.request import Request
 from generation.seeds import repeating
 from model.config import SamplingOptions
-from model.decoding import Ids
 from model.sampling import sample
+from model.steps import Ids
 
 Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
 
@@ -101,14 +100,14 @@ class Writing:
 
     def __iter__(self) -> Iterator[Notes]:
         samples, seed = self._request.samples, self._request.random_seed
-        generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         for first in range(0, samples, SIDE_BY_SIDE):  # in turns, which take no more memory
             count = min(SIDE_BY_SIDE, samples - first)
             finals = self._style.draw_final_positions(count, rng, self._grammar.meter)
             is_from_nothing = not self._grammar.given.bars
             keys = self._style.draw_keys(count, rng) if is_from_nothing else []
             state = self._grammar.begin(count, finals, keys)
-            rows = _Rows(self._model, self._grammar, state, self._sampling, generator)
+            rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
                 self._draw_forms(rows, first, forms)
@@ -152,13 +151,12 @@ class Writing:
             ):
                 continue
             length = Length(bars=len(score.bars) - len(seed.score.bars))
-            generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
                 model, grammar = dataclasses.replace(self._request, seed=seed, length=length).to(
                     self._model
                 )
                 state = grammar.begin(1, form.final_position)
-                rows = _Rows(model, grammar, state, self._sampling, generator)
+                rows = _Rows(model, grammar, state, self._sampling, rng)
         if rows:
             yield from rows.until(NEVER)
             self.pieces[number] = dataclasses.replace(rows.pieces[0], given=piece.given)
@@ -187,7 +185,7 @@ class _Rows:
         grammar: ConstrainedGrammar,
         state: ConstrainedState,
         sampling: SamplingOptions,
-        generator: torch.Generator,
+        generator: np.random.Generator,
     ) -> None:
         self.state, self._grammar, self._columns = state, grammar, list[Ids]()
         self.ids = np.full(self.count, grammar.given.prompt[0])
@@ -199,7 +197,7 @@ class _Rows:
         return len(self.state.at.kind)
 
     def _write(
-        self, model: Model, sampling: SamplingOptions, generator: torch.Generator
+        self, model: Model, sampling: SamplingOptions, generator: np.random.Generator
     ) -> Iterator[Notes]:
         grammar, state, given = self._grammar, self.state, self._grammar.given
         kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}

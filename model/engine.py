@@ -86,25 +86,54 @@ class Cache(NamedTuple):
 
 
 @compiled
-def read(shape: Shape, w: Weights, cache: Cache, window: Window) -> Floats:
-    """Read a window: return logits (B, V) of the id after each row, 0 where it ends with Pad."""
+def read(shape: Shape, w: Weights, cache: Cache, window: Window, looked: Floats) -> Floats:
+    """Read a window: return logits (B, V) of the id after each row, 0 where it ends with Pad.
+
+    To `looked`, (B, C) or (0, 0), is added what the last id of each row attends to.
+    """
     B, T = window.ids.shape
     tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
     last = np.zeros((B, w.embedding.shape[1]), np.float32)  # (B, D), what leaves the blocks
     for begin in range(0, len(tokens), CHUNK):
         some = tokens[begin : begin + CHUNK]
-        x = blocks(shape, w, cache, window, some)
+        x = blocks(shape, w, cache, window, some, looked)
         for n in range(len(some)):
             if some[n, 1] == T - 1:
                 add(last[some[n, 0]], x[n])
     for n in range(len(tokens)):
         cache.length[tokens[n, 0]] = tokens[n, 2] + 1
-    logits = product(last, w.head)
+    return heads(shape, w, last, window.references[:, T - 1].copy(), window.moves[:, T - 1].copy())
+
+
+@compiled
+def read_all(shape: Shape, w: Weights, cache: Cache, window: Window) -> Floats:
+    """Read a window: return logits (B, T, V) of the id after each, 0 after Pad."""
+    B, T = window.ids.shape
+    tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
+    logits = np.zeros((B, T, len(w.head)), np.float32)
+    for begin in range(0, len(tokens), CHUNK):
+        some = tokens[begin : begin + CHUNK]
+        x = blocks(shape, w, cache, window, some, np.zeros((0, 0), np.float32))
+        references = np.empty((len(some), window.references.shape[2]), np.int64)
+        moves = np.empty((len(some), window.moves.shape[2]), np.int64)
+        for n in range(len(some)):
+            references[n] = window.references[some[n, 0], some[n, 1]]
+            moves[n] = window.moves[some[n, 0], some[n, 1]]
+        each = heads(shape, w, x, references, moves)
+        for n in range(len(some)):
+            logits[some[n, 0], some[n, 1]] = each[n]
+    return logits
+
+
+@compiled
+def heads(shape: Shape, w: Weights, x: Floats, references: Ints, moves: Ints) -> Floats:
+    """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
+    logits = product(x, w.head)
     if shape.n_programs:
-        add_intervals(shape, product(last, w.interval), window, logits)
-    for b in range(B):
+        add_intervals(shape, product(x, w.interval), references, moves, logits)
+    for n in range(len(logits)):
         for v in range(logits.shape[1]):
-            logits[b, v] /= shape.temperature
+            logits[n, v] /= shape.temperature
     return logits
 
 
@@ -129,7 +158,9 @@ def find_tokens(ids: Ints, length: Ints, n_ids: int, context: int) -> Ints:
 
 
 @compiled
-def blocks(shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints) -> Floats:
+def blocks(
+    shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints, looked: Floats
+) -> Floats:
     """Return what leaves the blocks and the last norm: tokens (N, 3) -> (N, D)."""
     x = embed(w, window, tokens)  # (N, D)
     cos, sin = angles(shape, w.angle, window.time, tokens)  # (N, d / 2)
@@ -138,6 +169,8 @@ def blocks(shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints)
             h = x if shape.is_post else norm(shape, x, w.attention_norm[a])
             qkv = product(h, w.qkv[a])  # (N, 3 D)
             y = attend(shape, cache.key[a], cache.value[a], qkv, cos, sin, tokens)  # (N, D)
+            if len(looked):
+                look(shape, cache.key[a], qkv, tokens, window.ids.shape[1] - 1, looked)
             x = residual(shape, x, product(y, w.mix[a]), w.attention_norm[a])
         h = x if shape.is_post else norm(shape, x, w.feed_norm[layer])
         wide = product(h, w.w_1[layer])  # (N, 4 D)
@@ -323,6 +356,21 @@ def attend(
 
 
 @compiled
+def look(shape: Shape, key: Floats, qkv: Floats, tokens: Ints, last: int, looked: Floats) -> None:
+    """Add the attention of each row's last id, to `looked` (B, C), after `attend`."""
+    _, H, _, d = key.shape
+    for n in range(len(tokens)):
+        b, t, place = tokens[n]
+        for h in range(H if t == last else 0):
+            seen = np.zeros(place + 1, np.float32)
+            for s in range(len(seen)):
+                for i in range(d):
+                    seen[s] += qkv[n, h * d + i] * key[b, h, s, i]  # queries are scaled by now
+            softmax(seen)
+            add(looked[b, : place + 1], seen)
+
+
+@compiled
 def to_unit(x: Floats, eps: np.float32) -> None:
     """Bring a vector to RMS 1."""
     square = ZERO
@@ -358,21 +406,23 @@ def softmax(x: Floats) -> None:
 
 
 @compiled
-def add_intervals(shape: Shape, by_row: Floats, window: Window, logits: Floats) -> None:
+def add_intervals(
+    shape: Shape, by_row: Floats, references_of: Ints, moves_of: Ints, logits: Floats
+) -> None:
     """Add the interval head's logits (`model/interval_head.py`) to those of notes.
 
     Args:
         shape: of the decoder.
-        by_row: (B, R), of the rows of the table: by steps, by pitch classes, of parallels.
-        window: of which the last column counts.
-        logits: (B, V), changed in place.
+        by_row: (N, R), of the rows of the table: by steps, by pitch classes, of parallels.
+        references_of, moves_of: (N, 2 P + SHARED_REFERENCES), (N, P) of the side input.
+        logits: (N, V), changed in place.
     """
-    P, last = shape.n_programs, window.ids.shape[1] - 1
+    P = shape.n_programs
     n_steps, n_classes = 2 * shape.reach + 2, OCTAVE + 1
     classes_at = 3 * P * n_steps
     parallels_at = classes_at + 3 * P * n_classes
     for b in range(len(logits)):
-        references, moves = window.references[b, last], window.moves[b, last]
+        references, moves = references_of[b], moves_of[b]
         for p in range(P):
             first = shape.first_note + p * shape.n_pitches - 1  # before the notes, from 1 up
             for k in range(3):
@@ -430,26 +480,53 @@ class Engine:
         side: SideInput[NDArray[Any]] | None = None,
         cache: Cache | None = None,
     ) -> tuple[Floats, Cache]:
-        """Read ids, as `Steps.read` (`model/decoding.py`) says."""
-        B, T = ids.shape
+        """Read ids, as `Steps.read` (`model/steps.py`) says."""
+        window = self._window(ids, side)
+        cache = cache or self._cache(len(ids))
+        return read(self.shape, self.weights, cache, window, np.zeros((0, 0), np.float32)), cache
+
+    def logits(
+        self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None = None
+    ) -> Floats:
+        """Return logits of whole windows, as `Steps.logits` (`model/steps.py`) says."""
+        return read_all(self.shape, self.weights, self._cache(len(ids)), self._window(ids, side))
+
+    def explained(
+        self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return logits (B, V) of what follows whole windows (B, T), and what their last ids see.
+
+        Returns:
+            The logits; and (B, T) the attention to each id, a mean over layers and heads.
+        """
+        config, looked = self.config, np.zeros(ids.shape, np.float32)
+        cache = self._cache(len(ids))
+        logits = read(self.shape, self.weights, cache, self._window(ids, side), looked)
+        return logits, looked / np.float32(config.n_layer * config.n_attention * config.n_head)
+
+    def _cache(self, batch: int) -> Cache:
+        """Return the cache of rows that have read nothing."""
         config, width = self.config, self.config.n_embd // self.config.n_head
-        if cache is None:
-            A = config.n_layer * config.n_attention
-            shape = (A, B, config.n_head, config.context_length, width)
-            # not zeros: nothing reads a place before it is written
-            keys, values = np.empty(shape, np.float32), np.empty(shape, np.float32)
-            cache = Cache(keys, values, np.zeros(B, np.int64))
-        if (side is None) != (config.n_features == 0):
+        layers = config.n_layer * config.n_attention
+        shape = (layers, batch, config.n_head, config.context_length, width)
+        # not zeros: nothing reads a place before it is written
+        keys, values = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        return Cache(keys, values, np.zeros(batch, np.int64))
+
+    def _window(
+        self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None
+    ) -> Window:
+        """Return what is read, checked, as the loops take it."""
+        if (side is None) != (self.config.n_features == 0):
             raise ValueError("a side input where the decoder has none, or none where it has one")
         if side is None:
-            none = np.zeros((B, T, 0), np.int64)
-            side = SideInput(none, none, none, np.zeros((B, T), np.int64))
+            none = np.zeros((*ids.shape, 0), np.int64)
+            side = SideInput(none, none, none, np.zeros(ids.shape, np.int64))
         bag = np.ascontiguousarray(side.bag, np.int32)
         if bag.size and not 0 <= bag.min() <= bag.max() < len(self.weights.side):
             raise ValueError("the side input has features that the decoder does not know")
         others = (np.ascontiguousarray(array, np.int64) for array in side[1:])
-        window = Window(np.ascontiguousarray(ids, np.int64), bag, *others)
-        return read(self.shape, self.weights, cache, window), cache
+        return Window(np.ascontiguousarray(ids, np.int64), bag, *others)
 
 
 def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weights:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.decoding import Ids, SideArrays, Steps, joined, right_aligned
+from model.steps import Ids, SideArrays, Steps, joined, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 

@@ -10,13 +10,12 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from common.interface import PAD
 from model.config import SamplingOptions
-from model.decoding import Ids, SideArrays, Steps
 from model.reader import Reader, Rebase
+from model.steps import Ids, SideArrays, Steps
 from model.temperature import Logits, Weights, group_weights, weights
 
 State = TypeVar("State", contravariant=True)  # of a grammar
@@ -139,7 +138,7 @@ def sample(
     grammar: Grammar[State],
     state: State,
     *,
-    generator: torch.Generator,
+    generator: np.random.Generator,
     sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
     group: Ids | None = None,
@@ -155,7 +154,7 @@ def sample(
         prompts: B arrays of ids, none empty.
         grammar: its `side` is called for decoders that have a side input.
         state: the grammar's state after the prompts; it is changed in place.
-        generator: on the CPU; the only source of chance. Every row takes a number at every step,
+        generator: the only source of chance. Every row takes a number at every step,
             so that no row's fate changes another's.
         sampling: temperature and filters, after the grammar's mask; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
@@ -175,7 +174,7 @@ def sample(
     allowed = grammar.allowed(state)  # (B, V)
     while not (ended := _only_pad(allowed)).all():
         reader.read(ended)
-        uniform = torch.rand(len(allowed), dtype=torch.float64, generator=generator).numpy()
+        uniform = generator.random(len(allowed))
         if np.count_nonzero(allowed) == len(allowed):  # one id a row
             ids = allowed.argmax(axis=1)
         else:

@@ -11,19 +11,18 @@ the next window and is not scored again. At least half a context must remain in 
 scored token after the first window has at least that much past.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from common.compiled import compiled
 from common.interface import PAD
-from model.decoder import Decoder
-from model.decoding import Ids, SideArrays, side_tensors
 from model.reader import Rebase
+from model.steps import Ids, SideArrays, Steps
 
 Nats = NDArray[np.float64]
 
@@ -47,7 +46,7 @@ class Scores(NamedTuple):
 
 
 def token_nats(
-    decoder: Decoder,
+    steps: Steps,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     *,
@@ -55,12 +54,12 @@ def token_nats(
     side: MakeSide | None = None,
 ) -> list[Nats]:
     """Return the nats of `score_tokens`: for each piece float64 (T-1,)."""
-    scores = score_tokens(decoder, pieces, allowed, rebase=rebase, side=side)
+    scores = score_tokens(steps, pieces, allowed, rebase=rebase, side=side)
     return [score.nats[0] for score in scores]
 
 
 def score_tokens(
-    decoder: Decoder,
+    steps: Steps,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     *,
@@ -72,7 +71,7 @@ def score_tokens(
     """Score every token after Start: how likely is it?
 
     Args:
-        decoder: in evaluation mode.
+        steps: of the decoder.
         pieces: 1-D ids from Start to End, of lengths T.
         allowed: for each piece bool (T-1, V), what the grammar admits in the place of token
             1 .. T-1.
@@ -86,21 +85,19 @@ def score_tokens(
         The scores of each piece.
 
     Raises:
-        ValueError: a decoder in training mode, a prompt of the wrong length, an `allowed` of
-            the wrong shape or one that does not admit the token that stands there.
+        ValueError: a prompt of the wrong length, an `allowed` of the wrong shape or one that does
+            not admit the token that stands there.
     """
-    if decoder.training:
-        raise ValueError("the decoder is in training mode: call decoder.eval() first")
     windows: list[_Window] = []
     for index, (piece, mask) in enumerate(zip(pieces, allowed, strict=True)):
-        _check_allowed(index, piece, mask, decoder.config.vocabulary_size)
-        windows.extend(_windows(index, piece, decoder.config.context_length, rebase))
+        _check_allowed(index, piece, mask, steps.config.vocabulary_size)
+        windows.extend(_windows(index, piece, steps.config.context_length, rebase))
     scores = [
         Scores(np.full((len(temperatures), T), np.nan), np.zeros(T, dtype=bool))
         for T in (len(piece) - 1 for piece in pieces)
     ]
     for batch in _batches(windows, batch_tokens):
-        logits = _forward(decoder, batch, side)  # (B, T, V)
+        logits = _forward(steps, batch, side)  # (B, T, V)
         for row, window in zip(logits, batch, strict=True):
             piece = pieces[window.piece]
             _score(row, window, piece, allowed[window.piece], temperatures, scores[window.piece])
@@ -119,7 +116,7 @@ def _check_allowed(index: int, piece: Ids, mask: NDArray[np.bool_], vocabulary_s
 
 
 def _score(
-    logits: Tensor,
+    logits: NDArray[np.float32],
     window: "_Window",
     piece: Ids,
     allowed: NDArray[np.bool_],
@@ -128,16 +125,40 @@ def _score(
 ) -> None:
     """Write the scores of the tokens of a window of a piece, from its logits (T, V)."""
     place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
-    admitted = torch.from_numpy(allowed[place]).to(logits.device)
     tokens = np.asarray(piece[window.first : window.end], dtype=np.int64)
     scored = logits[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
-    scored = scored.float().masked_fill(~admitted, -torch.inf)
-    column = torch.from_numpy(tokens).to(logits.device)[:, None]  # (T, 1)
-    for nats, temperature in zip(scores.nats, temperatures, strict=True):
-        log_p = (scored / temperature).log_softmax(dim=-1)
-        nats[place] = -log_p.gather(-1, column).squeeze(-1).cpu().double().numpy()
-    is_likeliest = scored.gather(-1, column).squeeze(-1) >= scored.amax(dim=-1)  # (T,)
-    scores.is_likeliest[place] = is_likeliest.cpu().numpy()
+    at = np.array(temperatures, dtype=np.float64)
+    nats, is_likeliest = scores.nats[:, place], scores.is_likeliest[place]
+    score_ids(scored, np.ascontiguousarray(allowed[place]), tokens, at, nats, is_likeliest)
+
+
+@compiled
+def score_ids(
+    logits: NDArray[np.float32],
+    allowed: NDArray[np.bool_],
+    tokens: NDArray[np.int64],
+    temperatures: NDArray[np.float64],
+    nats: Nats,
+    is_likeliest: NDArray[np.bool_],
+) -> None:
+    """Score ids (T,) by logits (T, V) of those that are allowed, (T, V).
+
+    Set are `nats` (S, T), minus the log of the softmax at each of S temperatures, and whether
+    nothing else was likelier, (T,).
+    """
+    for t in range(len(tokens)):
+        own = logits[t, tokens[t]]
+        most = own
+        for v in range(logits.shape[1]):
+            if allowed[t, v]:
+                most = max(most, logits[t, v])
+        is_likeliest[t] = own >= most
+        for s in range(len(temperatures)):
+            total = 0.0
+            for v in range(logits.shape[1]):
+                if allowed[t, v]:
+                    total += math.exp((logits[t, v] - most) / temperatures[s])
+            nats[s, t] = math.log(total) - (own - most) / temperatures[s]
 
 
 @dataclass(frozen=True)
@@ -179,17 +200,13 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
         yield batch
 
 
-@torch.no_grad()
-def _forward(decoder: Decoder, batch: list[_Window], side: MakeSide | None) -> Tensor:
+def _forward(steps: Steps, batch: list[_Window], side: MakeSide | None) -> NDArray[np.float32]:
     """Return logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
-    device = decoder.head.weight.device
     rows = [Row(window.piece, window.end - 1) for window in batch]
-    side_input = None if side is None else side_tensors(side(ids, rows), device)
-    logits: Tensor = decoder(torch.from_numpy(ids).to(device), side=side_input)
-    return logits
+    return steps.logits(ids, None if side is None else side(ids, rows))
 
 
 @dataclass(frozen=True)
@@ -238,23 +255,25 @@ def summarize(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds
     return Tally(totals, np.bincount(kinds, minlength=n_kinds).astype(np.int64), n_notes)
 
 
-def hits_by_kind(is_right: Tensor, kinds: Tensor, n_kinds: int) -> Tensor:
+def hits_by_kind(
+    is_right: NDArray[np.bool_], kinds: NDArray[np.integer[Any]], n_kinds: int
+) -> NDArray[np.int64]:
     """Count how often the likeliest id was the right one, by kind of token; such counts add up.
 
     Args:
         is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
-        kinds: int64 (N,) in [0, K), of what stands there.
+        kinds: int (N,) in [0, K), of what stands there.
         n_kinds: K.
 
     Returns:
         int64 (2, K): how many were right, of how many.
     """
-    right = torch.bincount(kinds[is_right], minlength=n_kinds)
-    return torch.stack((right, torch.bincount(kinds, minlength=n_kinds)))
+    counts = (np.bincount(of, minlength=n_kinds) for of in (kinds[is_right], kinds))
+    return np.stack([*counts]).astype(np.int64)
 
 
 def tally_pieces(
-    decoder: Decoder,
+    steps: Steps,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     notes: Sequence[int],
@@ -264,11 +283,11 @@ def tally_pieces(
     rebase: Rebase,
     side: MakeSide | None = None,
     temperatures: Sequence[float] = (1.0,),
-) -> tuple[list[Tally], Tensor]:
+) -> tuple[list[Tally], NDArray[np.int64]]:
     """Score whole pieces, or none, and add up their nats by kind of token.
 
     Args:
-        decoder, pieces, allowed, rebase, side, temperatures: as in `score_tokens`.
+        steps, pieces, allowed, rebase, side, temperatures: as in `score_tokens`.
         notes: how many notes each piece has.
         kind_of: int (V,), the kind of each id, in [0, K).
         n_kinds: K.
@@ -278,14 +297,14 @@ def tally_pieces(
         `hits_by_kind` counts.
     """
     scores = score_tokens(
-        decoder, pieces, allowed, rebase=rebase, side=side, temperatures=temperatures
+        steps, pieces, allowed, rebase=rebase, side=side, temperatures=temperatures
     )
     no_kinds = np.empty(0, dtype=np.int64)  # there may be no piece
     kinds = np.concatenate([no_kinds, *(kind_of[piece[1:]] for piece in pieces)])
     no_nats = np.empty((len(temperatures), 0))
     nats = np.concatenate([no_nats, *(score.nats for score in scores)], axis=1)  # (S, N)
     likeliest = np.concatenate([no_kinds == 0, *(score.is_likeliest for score in scores)])
-    hits = hits_by_kind(torch.from_numpy(likeliest), torch.from_numpy(kinds), n_kinds)
+    hits = hits_by_kind(likeliest, kinds, n_kinds)
     return [summarize(each, kinds, sum(notes), n_kinds) for each in nats], hits
 
 

@@ -22,6 +22,7 @@ from data.batches.interface import PieceBatch, TrainingBatch
 from model.config import SHAPE, DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
+from model.decoding import PlainSteps
 from model.scoring import Tally, hits_by_kind, tally_pieces
 from training.arguments import NO_END
 from training.checks import RunError, has_form_of
@@ -146,7 +147,9 @@ class MusicModule(LightningModule):
     def _log_hits(self, logits: Tensor, targets: Tensor) -> None:
         """Log the accuracy of logits (N, V) for targets (N,), of all ranks together."""
         is_right = logits.argmax(dim=-1) == targets
-        hits = hits_by_kind(is_right, self.kind_of[targets], len(self._kind_names))
+        kinds = self.kind_of[targets].cpu().numpy()
+        counts = hits_by_kind(is_right.cpu().numpy(), kinds, len(self._kind_names))
+        hits = torch.from_numpy(counts).to(logits.device)
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(hits)
         self._log_accuracy("train", hits)
@@ -237,7 +240,7 @@ class MusicModule(LightningModule):
 
     def _tally(self, decoder: Decoder, batch: PieceBatch) -> None:
         tallies, hits = tally_pieces(
-            decoder,
+            PlainSteps(decoder),
             **batch,
             kind_of=self.data.vocabulary.kind_of,
             n_kinds=len(self._kind_names),
@@ -246,7 +249,7 @@ class MusicModule(LightningModule):
             temperatures=self._temperatures,
         )
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
-        self.hits += hits
+        self.hits += torch.from_numpy(hits)
 
     test_step = validation_step
 

@@ -17,6 +17,7 @@ from evaluation.likelihood import (
     read_files,
 )
 from generate import load
+from model.decoding import PlainSteps
 from model.scoring import token_nats
 from tests.models import QUARTET, tune, untrained
 from tests.music import piece
@@ -35,7 +36,9 @@ def nats_of(model, score):
     ids = encode(score, model.vocabulary)
     (mask,) = masks_of_pieces([ids], model.vocabulary)
     allowed = [unpacked(mask, model.vocabulary)]
-    return token_nats(model.decoder, [ids], allowed, rebase=model.rebase, side=model.side)[0]
+    return token_nats(
+        PlainSteps(model.decoder), [ids], allowed, rebase=model.rebase, side=model.side
+    )[0]
 
 
 def test_files_are_scored_total_over_total_with_intervals(model, tmp_path):

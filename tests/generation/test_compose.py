@@ -42,6 +42,7 @@ from generation.seeds import (
     voices_of,
 )
 from generation.writing import Writing
+from model.decoding import PlainSteps
 from model.scoring import token_nats
 from tests import music
 from tests.models import BAND, PIANIST, QUARTET, four_parts, tune, untrained
@@ -343,7 +344,9 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
         ids = encode(piece.score, QUARTET)
         mask = unpacked(masks_of_pieces([ids], QUARTET)[0], QUARTET)
         side = lambda ids, _: model.features.compute(ids)  # noqa: E731
-        (nats,) = token_nats(model.decoder, [ids], [mask], rebase=model.rebase, side=side)
+        (nats,) = token_nats(
+            PlainSteps(model.decoder), [ids], [mask], rebase=model.rebase, side=side
+        )
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
         notes = len(piece.score.notes) - 4
         assert piece.nats_per_note == pytest.approx(new.sum() / notes, rel=1e-5)

@@ -706,7 +706,7 @@ def test_thousands_of_pieces_of_random_weights_are_whole():
     ).eval()
     torch.nn.init.normal_(decoder.head.weight, std=0.5)
     batch, count = 500, 0
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
     start = np.array([vocabulary.first(Kind.START)])
     for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
         constrained = ConstrainedGrammar(vocabulary, length)

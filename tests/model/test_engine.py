@@ -18,7 +18,8 @@ from generation.length import Length
 from generation.model import load
 from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
-from model.decoding import PlainSteps, engine_of, right_aligned
+from model.decoding import PlainSteps, engine_of
+from model.steps import right_aligned
 from tests.tensors import bag_of, configs, opinionated, side_input
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,22 @@ def test_the_engine_is_the_plain_decoder(config, lengths, seed):
     decoder.temperature.fill_(1.3)
     prompts = [rng.integers(1, V, length) for length in lengths]
     assert_equal(decoder, prompts, [1, 3, 1, 1, C - 6 - max(lengths)], rng)
+    assert_windows_equal(decoder, rng)
+
+
+def assert_windows_equal(decoder, rng):
+    """Read whole windows both ways, Pad at the right end; and what the last id attends to."""
+    ids = rng.integers(1, decoder.config.vocabulary_size, (2, C))
+    ids[1, C // 2 :] = PAD
+    side, engine = random_side(decoder.config, ids, rng), engine_of(decoder)
+    expected, logits = PlainSteps(decoder).logits(ids, side), engine.logits(ids, side)
+    assert np.abs(logits - expected)[ids != PAD].max() < 1e-4
+    first = side and side.window(0)
+    last, looked_at = engine.explained(ids[:1], first)
+    beside = first and first.map(torch.from_numpy)
+    maps = decoder.attention_maps(torch.from_numpy(ids[:1]), side=beside)  # (L, 1, H, T, T)
+    assert np.abs(last - expected[:1, -1]).max() < 1e-4
+    assert np.abs(looked_at - maps[..., -1, :].mean(dim=(0, 2)).numpy()).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["bach", "folk", "pop"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.interface import SideInput
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.decoding import PlainSteps, engine_of, right_aligned
+from model.decoding import PlainSteps, engine_of
 from model.sampling import (
     allowed_alone,
     choose,
@@ -23,6 +23,7 @@ from model.sampling import (
     keep_top_p,
     sample,
 )
+from model.steps import right_aligned
 from tests.tensors import opinionated, side_input
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12
@@ -258,7 +259,7 @@ def slow_sample(decoder, prompts, grammar, generator, sampling, max_tokens):
 def sampled(steps, prompts, grammar, *, seed=0, **options):
     """What `sample` yields after prompts, as it yields it; a decoder is read as it is."""
     steps = PlainSteps(steps) if isinstance(steps, Decoder) else steps
-    generator = torch.Generator().manual_seed(seed)
+    generator = np.random.default_rng(seed)
     return sample(steps, prompts, grammar, grammar.after(prompts), generator=generator, **options)
 
 
@@ -276,7 +277,7 @@ def run(steps, prompts, grammar, sampling, *, seed=0, max_tokens=60):
 @pytest.mark.parametrize("reading", [PlainSteps, engine_of])
 def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar, reading):
     fast = run(reading(decoder), PROMPTS, grammar, sampling)
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
     slow = np.array(list(slow_sample(decoder, PROMPTS, grammar, generator, sampling, 60)))
     assert np.array_equal(fast, slow)
     assert grammar.most == 8 or len(fast) > C  # the longer ones went past the context
@@ -303,7 +304,7 @@ def test_guidance_leads_away_from_what_the_untold_rows_do(reading):
         return (told + 1.5 * (told - untold))[None]
 
     fast = np.array(list(sampled(reading(decoder), PROMPTS, grammar, rebase=a_few)))
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
     slow = slow_sample(guided, PROMPTS, grammar, generator, SamplingOptions(), 60)
     assert np.array_equal(fast, np.array(list(slow)))
     assert len(fast) > C  # past the context
@@ -330,7 +331,7 @@ def test_where_there_is_no_choice_the_decoder_is_asked_only_if_there_is_one_late
 
     new = sampled(Watched(decoder), prompts, grammar)
     fast = np.array([next(new) for _ in range(C - 1)])
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
     slow = list(slow_sample(decoder, prompts, grammar, generator, SamplingOptions(), C - 1))
     assert np.array_equal(fast, slow)
     assert asked == [(2, 1), (2, 5)]  # the five at once, and nothing after the last choice
@@ -393,7 +394,7 @@ def test_frequencies_are_the_models(decoder):
 
 def test_it_yields_as_it_goes(decoder):
     grammar = CountGrammar(10**6, 10**6)
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
     state = grammar.start(1)
     grammar.advance(state, np.array([START]))
     endless = sample(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.decoding import PlainSteps
 from model.scoring import Tally, hits_by_kind, score_tokens, summarize, tally_pieces, token_nats
 from tests.tensors import last_half, opinionated
 
@@ -63,7 +64,7 @@ def slowly(decoder, piece, allowed, rebase) -> list[float]:
 def test_every_token_has_the_nats_of_the_slow_reading(decoder, lengths, seed, rebase, size):
     drawn = [draw(length, seed + i) for i, length in enumerate(lengths)]
     pieces, allowed = [d[0] for d in drawn], [d[1] for d in drawn]
-    fast = score_tokens(decoder, pieces, allowed, rebase=rebase, batch_tokens=size)
+    fast = score_tokens(PlainSteps(decoder), pieces, allowed, rebase=rebase, batch_tokens=size)
     for (nats, _), piece, mask in zip(fast, pieces, allowed, strict=True):
         assert nats.shape == (1, len(piece) - 1)
         assert nats.dtype == np.float64
@@ -79,10 +80,10 @@ def test_the_likeliest_is_so_among_what_the_grammar_admits():
     allowed = np.zeros((4, V), dtype=bool)
     for mask, admitted in zip(allowed, ([3, 4], [5, 6], [3, 4], [END]), strict=True):
         mask[admitted] = True
-    (scores,) = score_tokens(plain, [piece], [allowed], rebase=last_half(C))
+    (scores,) = score_tokens(PlainSteps(plain), [piece], [allowed], rebase=last_half(C))
     assert scores.is_likeliest.tolist() == [False, True, True, True]
     (tally,), hits = tally_pieces(
-        plain,
+        PlainSteps(plain),
         [piece],
         [allowed],
         [3],
@@ -104,7 +105,7 @@ def test_half_a_context_stands_before_every_token_and_each_is_read_once(decoder)
         asked.append((len(history), len(prompt)))
         return prompt
 
-    token_nats(decoder, [piece], [allowed], rebase=watch)
+    token_nats(PlainSteps(decoder), [piece], [allowed], rebase=watch)
     assert asked[0][0] == C + 1  # the first window scores tokens 1 .. C
     assert all(C // 2 <= prompt < C for _, prompt in asked)
     steps = [after - before for (before, _), (after, _) in itertools.pairwise(asked)]
@@ -125,20 +126,20 @@ def test_the_probabilities_of_all_pieces_add_up_to_one(decoder, most):
             mask[:, 2:] = True
             mask[most:, 3:] = False  # after the last place only End
             allowed.append(mask)
-    nats = token_nats(small, pieces, allowed, rebase=last_half(4))
+    nats = token_nats(PlainSteps(small), pieces, allowed, rebase=last_half(4))
     assert sum(math.exp(-piece.sum()) for piece in nats) == pytest.approx(1, abs=1e-5)
 
 
 def test_a_token_without_a_choice_costs_nothing(decoder):
     piece, allowed = draw(12, 0)
     allowed[3] = np.arange(V) == piece[4]
-    assert token_nats(decoder, [piece], [allowed], rebase=last_half(C))[0][3] == 0
+    assert token_nats(PlainSteps(decoder), [piece], [allowed], rebase=last_half(C))[0][3] == 0
 
 
 def test_an_untrained_model_pays_the_log_of_the_choices():
     blank = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=8, context_length=C)).eval()
     piece, allowed = draw(30, 1)
-    nats = token_nats(blank, [piece], [allowed], rebase=last_half(C))[0]
+    nats = token_nats(PlainSteps(blank), [piece], [allowed], rebase=last_half(C))[0]
     np.testing.assert_allclose(nats, np.log(allowed.sum(axis=1)), rtol=1e-5, atol=1e-6)
 
 
@@ -146,7 +147,7 @@ def test_errors_say_what_is_wrong(decoder):
     piece, allowed = draw(20, 0)
 
     def score(mask: np.ndarray, keep: int = C // 2) -> None:
-        token_nats(decoder, [piece], [mask], rebase=lambda history: history[-keep:])
+        token_nats(PlainSteps(decoder), [piece], [mask], rebase=lambda history: history[-keep:])
 
     forbidden = allowed.copy()
     forbidden[6, piece[7]] = False
@@ -159,7 +160,7 @@ def test_errors_say_what_is_wrong(decoder):
     with pytest.raises(ValueError, match="rebase gave 8 tokens"):
         score(allowed, keep=C)
     with pytest.raises(ValueError, match="training mode"):
-        token_nats(Decoder(decoder.config), [piece], [allowed], rebase=last_half(C))
+        token_nats(PlainSteps(Decoder(decoder.config)), [piece], [allowed], rebase=last_half(C))
 
 
 def test_a_tally_adds_up():
@@ -178,13 +179,12 @@ def test_without_notes_there_is_no_figure():
 
 
 def test_hits_by_kind_of_hand_made_logits():
-    logits = torch.tensor([[3.0, 1, 0, 0], [0, 1, 2, 0], [0, 5, 2, 9], [0, 1, 0, 0], [7, 1, 0, 0]])
-    targets = torch.tensor([0, 2, 1, 1, 3])
-    kind_of = torch.tensor([2, 0, 0, 2])
+    logits = np.array([[3.0, 1, 0, 0], [0, 1, 2, 0], [0, 5, 2, 9], [0, 1, 0, 0], [7, 1, 0, 0]])
+    targets, kind_of = np.array([0, 2, 1, 1, 3]), np.array([2, 0, 0, 2])
     hits = hits_by_kind(logits.argmax(-1) == targets, kind_of[targets], n_kinds=4)
     assert hits.tolist() == [[2, 0, 1, 0], [3, 0, 2, 0]]
 
 
 def test_nothing_has_no_hits():
-    nothing = torch.zeros(0, dtype=torch.int64)
+    nothing = np.zeros(0, dtype=np.int64)
     assert hits_by_kind(nothing == 1, nothing, 3).tolist() == [[0] * 3] * 2

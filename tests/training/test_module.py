@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from common.interface import SideInput
 from data.batches.datamodule import TrainingBatch
 from data.batches.windows import PieceBatch
+from model.decoding import PlainSteps
 from model.scoring import score_tokens, token_nats
 from tests.tensors import last_half, side_input
 from training.checks import RunError
@@ -161,7 +162,9 @@ def test_accuracy_is_the_share_of_tokens_that_were_the_likeliest(run):
     student, data, _, rows, _ = run
     student.eval()
     batch = Toy.collate(data.pieces)
-    scores = score_tokens(student.decoder, batch["pieces"], batch["allowed"], rebase=last_half(C))
+    scores = score_tokens(
+        PlainSteps(student.decoder), batch["pieces"], batch["allowed"], rebase=last_half(C)
+    )
     is_likeliest = np.concatenate([score.is_likeliest for score in scores])
     kinds = data.vocabulary.kind_of[np.concatenate([piece[1:] for piece in data.pieces])]
     for kind, name in ((2, "end"), (3, "note"), (4, "duration")):
@@ -177,7 +180,9 @@ def test_validation_is_total_nats_over_total_notes(run, together):
     student, data, _, _, path = run
     student.eval()
     batch = Toy.collate(data.pieces)
-    nats = token_nats(student.decoder, batch["pieces"], batch["allowed"], rebase=last_half(C))
+    nats = token_nats(
+        PlainSteps(student.decoder), batch["pieces"], batch["allowed"], rebase=last_half(C)
+    )
     total, notes = sum(map(np.sum, nats)), 1 + 9 + 3 + 14
     for split, verb in (("valid", "validate"), ("test", "test")):
         examiner = trainer(path, 1)
@@ -338,7 +343,9 @@ def test_validation_finds_the_temperature_that_is_used_outside_of_training(run, 
 
     def per_note(temperature: float) -> float:
         decoder.temperature.fill_(temperature)
-        nats = token_nats(decoder, batch["pieces"], batch["allowed"], rebase=last_half(C))
+        nats = token_nats(
+            PlainSteps(decoder), batch["pieces"], batch["allowed"], rebase=last_half(C)
+        )
         return sum(each.sum() for each in nats) / sum(batch["notes"])
 
     each = {temperature: per_note(temperature) for temperature in TEMPERATURES}

@@ -30,8 +30,9 @@ from generation.given import GivenPieces
 from generation.length import Length
 from generation.seeds import Seed, rewritten
 from model.config import DecoderConfig
-from model.decoding import PlainSteps, joined
+from model.decoding import PlainSteps
 from model.scoring import Row, token_nats
+from model.steps import joined
 from tests.data.batches.test_windows import split_of
 from tests.models import QUARTET, four_parts
 from tests.music import (
@@ -621,7 +622,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         [start],
         guide,
         guide.start(1),
-        generator=torch.Generator().manual_seed(0),
+        generator=np.random.default_rng(0),
         rebase=goes_on,
     )
     ids = np.concatenate([start, *itertools.islice(new, 200)])
@@ -638,7 +639,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         allowed = np.zeros((len(ids) - 1, QUARTET.size), dtype=bool)
         allowed[np.arange(len(ids) - 1), ids[1:]] = True  # the prompt is certain
         allowed[len(start) - 1 :] = admitted
-        scored = token_nats(decoder, [ids], [allowed], rebase=goes_on, side=side)[0]
+        scored = token_nats(PlainSteps(decoder), [ids], [allowed], rebase=goes_on, side=side)[0]
         return scored[len(start) - 1 :]
 
     of_piece = GivenPieces([ids], [guide.given], guide.features)
