@@ -245,8 +245,7 @@ def slow_sample(decoder, prompts, grammar, generator, sampling, max_tokens):
         with torch.no_grad():
             logits = torch.stack([decoder(torch.tensor([w]))[0, -1] for w in windows])
         logits[~torch.from_numpy(grammar.allowed(state))] = OUT
-        uniform = torch.rand(len(rows), dtype=torch.float64, generator=generator)
-        ids = choose(logits.numpy(), sampling, uniform.numpy())
+        ids = choose(logits.numpy(), sampling, generator.random(len(rows)))
         grammar.advance(state, ids)
         for row, token in enumerate(ids):
             windows[row].append(int(token))
