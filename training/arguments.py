@@ -6,7 +6,6 @@ import sys
 from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,7 +74,6 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     return subcommand, options
 
 
-@cache
 def command_line(subcommand: str) -> ArgumentParser:
     """Return a parser of a subcommand's options; it raises ArgumentError."""
     parser = ArgumentParser(

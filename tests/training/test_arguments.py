@@ -191,6 +191,11 @@ def test_every_command_of_the_pages_is_read(capsys):
         assert refusal(capsys, *shlex.split(found[1])) is None, line
 
 
+def test_a_mistake_leaves_nothing_to_the_next_command(capsys):
+    assert "is --run meant?" in refusal(capsys, "fit", "--print_config", "--rnu", "x")
+    assert arguments.read(["fit", "--config", SMOKE])[1].trainer.max_steps == 20
+
+
 def test_one_process_of_a_machine_tells_why(capsys, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(SystemExit, match="2"):
