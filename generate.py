@@ -445,7 +445,7 @@ def _constraints(options: argparse.Namespace) -> Constraints:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command: check all options first, since to import torch takes seconds."""
+    """Run the command: check all options first, since to import the rest takes a second."""
     options = command_line().parse_args(argv)
     _check_together(options)
     _check_counts(options)

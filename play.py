@@ -121,9 +121,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     """Answer until Ctrl-C."""
-    with quick_imports():  # here: a wrong option need not wait for torch
-        import torch
-
+    with quick_imports():  # here: a wrong option need not wait for them
         from model.serialization import ModelFileError
         from rendering.audio import has_sound
         from web.models import Models
@@ -131,7 +129,6 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
         from web.sockets import server_of
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    torch.set_num_threads(1)  # a step of few rows is slower on several, and the page needs one
     port = listening.getsockname()[1]
     try:
         path, which = (options.checkpoint, None) if options.checkpoint else default_model()

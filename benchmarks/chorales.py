@@ -43,6 +43,7 @@ from data.tokens.tokenizer import decode
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import Model, corpus_of, load
 from model.decoder import Decoder
+from model.decoding import PlainSteps, decoder_of
 from model.serialization import ModelFileError
 from training.checkpoints import MODEL_NAME
 
@@ -175,8 +176,9 @@ def print_scores(
 ) -> None:
     """Score a split by a model, or by the mean of several."""
     began = time.perf_counter()
-    decoder = Mean([model.decoder for model in models]).eval()
-    model = replace(models[0], decoder=decoder)
+    decoder = Mean([decoder_of(model.network) for model in models]).eval()
+    model = replace(models[0])
+    object.__setattr__(model, "steps", PlainSteps(decoder))
     pieces = EvaluationSet.of_split(corpus, split)
     figures = measure_likelihood(model, {}, pieces)
     cells, notes = len(VOICES) * sixteenths[split], figures.notes
@@ -209,7 +211,7 @@ def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model
     seconds = time.perf_counter() - began
     model = load(run / MODEL_NAME)
     data = model.record.data
-    context_length = model.decoder.config.context_length
+    context_length = model.network.config.context_length
     tokens = model.record.step * data["batch_size"] * context_length
     print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
     return model
@@ -223,7 +225,7 @@ def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> N
             fail(f"{path} learned {learned}, not {folder}: which --strike?")
         if model.vocabulary != models[0].vocabulary:  # --data.transpose widens it
             fail(f"{path} has another vocabulary than {paths[0]}")
-        if model.decoder.config.context_length != models[0].decoder.config.context_length:
+        if model.network.config.context_length != models[0].network.config.context_length:
             fail(f"{path} has another context length than {paths[0]}")
 
 

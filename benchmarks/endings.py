@@ -27,7 +27,6 @@ Shares are in percent; after each figure its standard error.
 from __future__ import annotations
 
 import argparse
-import copy
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -114,11 +113,11 @@ def features(score: Score) -> dict[str, float]:
 
 def with_unknown_end(model: Model) -> Model:
     """Return the model, with the end of a piece unknown to it."""
-    decoder = copy.deepcopy(model.decoder)
-    assert decoder.side is not None
+    side = model.network.weights["side.weight"].copy()
     for block in ("follow", "final"):
-        decoder.side.weight.data[model.features.blocks[block]] = 0
-    return replace(model, decoder=decoder)
+        side[model.features.blocks[block]] = 0
+    weights = {**model.network.weights, "side.weight": side}
+    return replace(model, network=replace(model.network, weights=weights))
 
 
 def print_row(label: str, scores: Sequence[Score]) -> None:

@@ -11,7 +11,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-import torch
+import numpy as np
 
 from common.cli import Parser, check_file, fail
 from data.corpus.corpus import SPLITS, CorpusError
@@ -23,7 +23,7 @@ from model.serialization import ModelFileError, load_model_file, save_model_file
 def ship(trained: str, shipped: str, datasets: str) -> None:
     """Store a model in half precision, measure what was stored, and store its figures beside it."""
     content = load_model_file(trained)
-    save_model_file(shipped, content, torch.float16)
+    save_model_file(shipped, content, np.float16)
     model = load(shipped)
     corpus = corpus_of(model, None, datasets)
     figures = {}
@@ -38,7 +38,7 @@ def ship(trained: str, shipped: str, datasets: str) -> None:
         }
         print(card_line(Path(shipped).name, split, figures[split]))
     content = replace(content, record=replace(content.record, figures=figures))
-    save_model_file(shipped, content, torch.float16)
+    save_model_file(shipped, content, np.float16)
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -56,7 +56,6 @@ def main() -> None:
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     options = parser.parse_args()
     check_file(options.trained)
-    torch.set_grad_enabled(False)
     try:
         ship(options.trained, options.shipped, options.datasets)
     except (ModelFileError, CorpusError, OSError) as error:

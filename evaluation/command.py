@@ -36,7 +36,7 @@ from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
 from generation.model import Model, corpus_of, load
-from model.decoding import side_tensors
+from model.decoding import decoder_of, side_tensors
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
@@ -135,13 +135,14 @@ def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Draw the attention maps of all layers and heads over the first tokens of a file."""
     ids, messages = opening_ids(model, options.midi, options.from_bar)
-    ids = ids[: min(ATTENTION_TOKENS, model.decoder.config.context_length)]
+    decoder = decoder_of(model.network)
+    ids = ids[: min(ATTENTION_TOKENS, decoder.config.context_length)]
     if messages:
         say(f"the piece was fitted to the model: {'; '.join(messages)}")
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
-    maps = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
+    maps = decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, options.from_bar)
-    write_png(draw_attention(maps.numpy(), labels, model.decoder.attention_names), options.out)
+    write_png(draw_attention(maps.numpy(), labels, decoder.attention_names), options.out)
     return {}
 
 

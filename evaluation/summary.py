@@ -131,10 +131,9 @@ def summarize_model(
     real = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
     sets = {"from nothing": scores, "held-out": real}
     instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)
-    parameters = sum(weight.numel() for weight in model.decoder.parameters())
     summary = ModelSummary(
-        parameters,
-        asdict(model.decoder.config),
+        model.network.parameter_count,
+        asdict(model.network.config),
         model.record,
         next(iter(beside or {}), None),
         corpus.name,

@@ -22,9 +22,8 @@ from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
-from model.decoder import Decoder
-from model.decoding import engine_of
 from model.engine import Engine
+from model.network import Network
 from model.record import TrainingRecord
 from model.scoring import MakeSide, token_nats
 from model.serialization import ModelFileError, load_model_file
@@ -35,7 +34,7 @@ from model.steps import Ids
 class Model:
     """A trained decoder, its vocabulary, and what is known of its music and of its training."""
 
-    decoder: Decoder
+    network: Network
     vocabulary: Vocabulary
     style: Style = field(default_factory=Style)
     record: TrainingRecord = field(default_factory=TrainingRecord)
@@ -43,8 +42,8 @@ class Model:
 
     @cached_property
     def steps(self) -> Engine:
-        """The decoder as it is sampled from: on a CPU, with the weights that it has now."""
-        return engine_of(self.decoder)
+        """The decoder, compiled."""
+        return Engine(self.network)
 
     @property
     def voices(self) -> int:
@@ -81,7 +80,7 @@ class Model:
 
     def rebase(self, history: Ids) -> Ids:
         """Return the shorter prompt with which a piece goes on when the context is full."""
-        return rebase(history.astype(np.int64), self.decoder.config.context_length, self.vocabulary)
+        return rebase(history.astype(np.int64), self.network.config.context_length, self.vocabulary)
 
     def retimed(self, constraints: Constraints) -> Model:
         """Return the model at the tempo asked for, if it has only one tempo of its own."""
@@ -130,18 +129,18 @@ def load(path: str | Path | None = None) -> Model:
     """
     path = default_model()[0] if path is None else model_path(path)
     content = load_model_file(path)
-    decoder = content.decoder
+    config = content.network.config
     try:
         vocabulary = Vocabulary.from_json(content.vocabulary_json)
         style = from_json(Style, content.style_json)
     except ValueError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    if vocabulary.size != decoder.config.vocabulary_size:
+    if vocabulary.size != config.vocabulary_size:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
-    if decoder.config.context_length < LEAST_CONTEXT:
+    if config.context_length < LEAST_CONTEXT:
         raise ModelFileError(f"{path}: its context is shorter than {LEAST_CONTEXT} tokens")
-    model = Model(decoder, vocabulary, style, content.record, Path(path))
-    if any(getattr(decoder.config, name) != n for name, n in model.features.shape.items()):
+    model = Model(content.network, vocabulary, style, content.record, Path(path))
+    if any(getattr(config, name) != n for name, n in model.features.shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
 

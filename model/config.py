@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
+from common.interface import OCTAVE
 from common.options import Options, Positive, Range, Share
 
 REACH = 24  # semitones of the interval head; notes further away are as far as that
@@ -81,6 +82,12 @@ class DecoderConfig(DecoderOptions, DataShape):
     def n_features(self) -> int:
         """S, the features of the side input, numbered from 1."""
         return sum(self.side_blocks)
+
+
+def interval_rows(n_programs: int) -> int:
+    """Return how many rows the interval head's table has: steps, pitch classes, parallels."""
+    steps, classes = 2 * REACH + 2, OCTAVE + 1
+    return n_programs * (3 * (steps + classes) + OCTAVE)
 
 
 # The fields that weights must fit: all that people choose but dropout.

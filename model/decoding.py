@@ -11,6 +11,7 @@ from common.interface import PAD, SideInput
 from model.attention import KVCache
 from model.decoder import Decoder
 from model.engine import Engine
+from model.network import Network
 from model.steps import Ids, SideArrays
 
 
@@ -50,10 +51,24 @@ class PlainSteps:
         return logits.float().cpu().numpy()
 
 
+def network_of(decoder: Decoder) -> Network:
+    """Return a copy of a decoder's weights as they are now, as arrays."""
+    state = decoder.state_dict()
+    return Network(
+        decoder.config, {name: w.float().cpu().numpy().copy() for name, w in state.items()}
+    )
+
+
+def decoder_of(network: Network) -> Decoder:
+    """Return the decoder of torch with these weights, in evaluation mode, on the CPU."""
+    decoder = Decoder(network.config)
+    decoder.load_state_dict({name: torch.tensor(w) for name, w in network.weights.items()})
+    return decoder.eval()
+
+
 def engine_of(decoder: Decoder) -> Engine:
     """Return a decoder compiled for a CPU, with the weights that it has now."""
-    weights = decoder.state_dict()
-    return Engine(decoder.config, {name: w.float().cpu().numpy() for name, w in weights.items()})
+    return Engine(network_of(decoder))
 
 
 def side_tensors(side: SideArrays | None, device: torch.device) -> SideInput[Tensor] | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from common.compiled import compiled
 from common.interface import OCTAVE, PAD, SideInput
 from model.config import LONGEST, REACH, DecoderConfig
+from model.network import Network
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -447,12 +448,11 @@ class Engine:
     """A decoder for sampling on a CPU, with a copy of its weights.
 
     Args:
-        config: of the decoder.
-        weights: its `state_dict` as arrays.
+        network: its config and weights.
     """
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> None:
-        self.config = config
+    def __init__(self, network: Network) -> None:
+        self.config = config = network.config
         eps = np.float32(np.finfo(np.float32).eps)  # torch's of RMSNorm
         programs = config.n_programs if config.has_interval_head else 0
         self.shape = Shape(
@@ -470,9 +470,9 @@ class Engine:
             config.n_pitches,
             config.first_note,
             REACH,
-            np.float32(weights["temperature"]),
+            np.float32(network.weights["temperature"]),
         )
-        self.weights = gather(config, weights)
+        self.weights = gather(config, network.weights)
 
     def read(
         self,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from common.interface import OCTAVE, SHARED_REFERENCES
-from model.config import REACH
+from model.config import REACH, interval_rows
 
 # Each program counts from three references by steps, which are its own, its echo and the latest
 # note; and from three by pitch classes: the lowest, the lowest before and the tonic.
@@ -35,7 +35,7 @@ class IntervalHead(nn.Module):
     def __init__(self, n_embd: int, n_programs: int, n_pitches: int) -> None:
         super().__init__()
         self.n_programs, self.n_pitches = n_programs, n_pitches
-        self.table = nn.Linear(n_embd, self.rows(n_programs), bias=False)
+        self.table = nn.Linear(n_embd, interval_rows(n_programs), bias=False)
         notes = torch.arange(1, n_pitches + 1)
         reference = torch.arange(max(n_pitches, OCTAVE) + 1)[:, None]
         step = (notes - reference).clamp(-REACH, REACH) + REACH
@@ -44,11 +44,6 @@ class IntervalHead(nn.Module):
         pitch_class = pitch_class.masked_fill(reference == 0, CLASSES - 1)
         self.register_buffer("step", step, persistent=False)  # (1 + N, N) by reference and note
         self.register_buffer("pitch_class", pitch_class, persistent=False)  # (1 + N, 12)
-
-    @staticmethod
-    def rows(n_programs: int) -> int:
-        """Return how many rows the table has: of steps, of pitch classes, and of parallels."""
-        return n_programs * (THREE * (STEPS + CLASSES) + OCTAVE)
 
     def forward(self, x: Tensor, references: Tensor, moves: Tensor) -> Tensor:
         """Return logits of the notes of all programs, program by program.

@@ -9,22 +9,21 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
+from safetensors.numpy import save
 
 from common.files import write_atomically
 from common.typed_json import from_json, to_json
 from model.config import DecoderConfig
-from model.decoder import Decoder
-from model.interval_head import IntervalHead
+from model.network import Network, weight_shapes
 from model.record import TrainingRecord
 
 FORMAT = "etude"
 VERSION = "14"
 _ADVICE = "use a model.safetensors that train.py wrote"
-_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_DTYPES = ("F32", "F16")  # as safetensors names them
 _LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite
 
 
@@ -36,14 +35,14 @@ class ModelFileError(ValueError):
 class ModelFile:
     """What a model file holds. Vocabulary and style are JSON, which is kept as it is."""
 
-    decoder: Decoder
+    network: Network
     vocabulary_json: str
     style_json: str
     record: TrainingRecord = field(default_factory=TrainingRecord)
 
 
 def save_model_file(
-    path: str | Path, content: ModelFile, dtype: torch.dtype = torch.float32
+    path: str | Path, content: ModelFile, dtype: type[np.floating] = np.float32
 ) -> None:
     """Write a model file; equal models make files of equal bytes.
 
@@ -58,13 +57,12 @@ def save_model_file(
     metadata = {
         "format": FORMAT,
         "version": VERSION,
-        "config": to_json(content.decoder.config),
+        "config": to_json(content.network.config),
         "vocabulary": content.vocabulary_json,
         "style": content.style_json,
         "training": to_json(content.record),
     }
-    state = content.decoder.state_dict()
-    weights = {name: t.detach().to("cpu", dtype).contiguous() for name, t in state.items()}
+    weights = {n: np.ascontiguousarray(w, dtype) for n, w in content.network.weights.items()}
     with write_atomically(path) as temporary:
         temporary.write_bytes(_with_sorted_header(save(weights, metadata)))
 
@@ -78,9 +76,7 @@ def _with_sorted_header(content: bytes) -> bytes:
 
 
 def load_model_file(path: str | Path) -> ModelFile:
-    """Read a model file, with the decoder in evaluation mode on the CPU.
-
-    The weights are float32, however they were stored.
+    """Read a model file; its weights are float32, however they were stored.
 
     Raises:
         ModelFileError: there is no such file, or it is not a model of this program, or not whole.
@@ -90,9 +86,12 @@ def load_model_file(path: str | Path) -> ModelFile:
         reason = "no model.safetensors in it" if path.is_dir() else "no such file"
         raise ModelFileError(f"{path}: {reason}; {_ADVICE}")
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="np") as file:
             metadata: dict[str, str] = file.metadata() or {}
-            weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = [*file.keys()]
+            dtypes = {name: file.get_slice(name).get_dtype() for name in names}
+            known = [name for name in names if dtypes[name] in _DTYPES]
+            weights = {name: file.get_tensor(name).astype(np.float32) for name in known}
     except SafetensorError:
         if zipfile.is_zipfile(path):
             raise ModelFileError(_of_checkpoint(path)) from None
@@ -114,7 +113,11 @@ def load_model_file(path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path} lacks its {error}; {_ADVICE}") from None
     except ValueError as error:
         raise ModelFileError(f"{path}: {error}; {_ADVICE}") from None
-    return ModelFile(_fit(config, weights, path).eval(), vocabulary, style, record)
+    for name, dtype in dtypes.items():
+        if dtype not in _DTYPES:
+            raise ModelFileError(f"{path}: {name} holds {dtype}, no weights; {_ADVICE}")
+    _check(config, weights, path)
+    return ModelFile(Network(config, weights), vocabulary, style, record)
 
 
 def _of_checkpoint(path: Path) -> str:
@@ -124,41 +127,19 @@ def _of_checkpoint(path: Path) -> str:
     return f"{path} is a training checkpoint, from which only train.py goes on; {advice}"
 
 
-def _check_values(weights: dict[str, Tensor], path: Path) -> None:
-    """Refuse weights of which no probabilities can come."""
-    for name, weight in weights.items():
-        if weight.dtype not in _DTYPES:
-            raise ModelFileError(f"{path}: {name} holds {weight.dtype}, no weights; {_ADVICE}")
-        least = 2.0**-14 if name == "temperature" else 0.0  # logits are divided by it
-        size = weight.float().abs()
-        if not (size.numel() and least <= size.min() and size.max() <= _LARGEST):  # or NaN
-            raise ModelFileError(f"{path}: {name} is not finite, or is out of range; {_ADVICE}")
-
-
-def _fit(config: DecoderConfig, weights: dict[str, Tensor], path: Path) -> Decoder:
-    """Build the decoder of `config` with `weights`."""
+def _check(config: DecoderConfig, weights: dict[str, NDArray[np.float32]], path: Path) -> None:
+    """Refuse weights that do not fit the config, or of which no probabilities can come."""
     misfit = f"{path}: the weights do not fit the config beside them"
-    # a header must not make us build a million layers, or huge ones
+    # a header must not make us list a million layers
     if config.n_layer > len(weights):
         raise ModelFileError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
-    tables = {
-        "embedding.weight": (config.vocabulary_size, config.n_embd),
-        "side.weight": (config.n_features + 1, config.n_embd) if config.n_features else None,
-    }
-    if config.has_interval_head:
-        rows = IntervalHead.rows(config.n_programs)
-        tables["interval_head.table.weight"] = (rows, config.n_embd)
-    if config.positions == "learned":
-        tables["positions.table"] = (config.context_length, config.n_embd)
-    for name, table in tables.items():
-        if (tuple(weights[name].shape) if name in weights else None) != table:
-            raise ModelFileError(f"{misfit} ({name}); {_ADVICE}")
-    decoder = Decoder(config)
-    expected = {name: t.shape for name, t in decoder.state_dict().items()}
+    expected = weight_shapes(config)
     for name in sorted(expected.keys() | weights.keys()):
         shape = weights[name].shape if name in weights else None
         if shape != expected.get(name):
             raise ModelFileError(f"{misfit} ({name}); {_ADVICE}")
-    _check_values(weights, path)
-    decoder.load_state_dict(weights)
-    return decoder
+    for name, weight in weights.items():
+        least = 2.0**-14 if name == "temperature" else 0.0  # logits are divided by it
+        size = np.abs(weight)
+        if not (size.size and least <= size.min() and size.max() <= _LARGEST):  # or NaN
+            raise ModelFileError(f"{path}: {name} is not finite, or is out of range; {_ADVICE}")

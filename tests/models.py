@@ -12,6 +12,7 @@ from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.decoding import network_of
 from model.record import TrainingRecord
 from model.serialization import ModelFile, save_model_file
 from tests.music import GRID
@@ -38,7 +39,7 @@ def untrained(path, vocabulary, seed=0, step=0, **style):
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
     vocabulary_json, style_json = vocabulary.to_json(), to_json(Style(**style))
     record = TrainingRecord(step=step)
-    save_model_file(path, ModelFile(decoder, vocabulary_json, style_json, record))
+    save_model_file(path, ModelFile(network_of(decoder), vocabulary_json, style_json, record))
     return path
 
 
@@ -53,7 +54,7 @@ def untrained_on(folder, path, transpose=2, seed=0):
     torch.nn.init.normal_(decoder.head.weight, std=0.3)
     record = TrainingRecord(data={"path": str(folder), "transpose": transpose})
     vocabulary = corpus.vocabulary.to_json()
-    save_model_file(path, ModelFile(decoder, vocabulary, to_json(Style()), record))
+    save_model_file(path, ModelFile(network_of(decoder), vocabulary, to_json(Style()), record))
     return path
 
 

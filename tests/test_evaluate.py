@@ -18,6 +18,7 @@ from evaluation import command, samples
 from evaluation.command import ATTENTION_TOKENS
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import corpus_of
+from model.decoding import decoder_of
 from model.serialization import load_model_file, save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
@@ -117,7 +118,7 @@ def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
     masks = torch.from_numpy(masks_one_by_one(Grammar(model.vocabulary), piece))
     ids = torch.from_numpy(piece)[None, :64]
     side = model.side(ids.numpy()).map(torch.from_numpy)
-    logits = model.decoder(ids, side=side)[0].masked_fill(~masks[:64], -torch.inf)
+    logits = decoder_of(model.network)(ids, side=side)[0].masked_fill(~masks[:64], -torch.inf)
     first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
     total = figures.nats_per_note["model"].value * figures.notes
     assert 0 < first.sum() < total
@@ -179,7 +180,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
     side = model.side(ids[None]).map(torch.from_numpy)
-    expected = model.decoder.attention_maps(torch.from_numpy(ids)[None], side=side)
+    expected = decoder_of(model.network).attention_maps(torch.from_numpy(ids)[None], side=side)
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
     evaluate.main([*options, "b.png", "--from-bar", "3"])

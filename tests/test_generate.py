@@ -18,6 +18,7 @@ from data.style import Style
 from generation import defaults
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.decoding import network_of
 from model.serialization import ModelFile, ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
 from tests.folders import write_tunes
@@ -456,7 +457,7 @@ def test_no_runs_of_the_training_set_are_written_and_without_it_nothing(
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
     other = vocabulary_for(tune(tmp_path / "tune.mid"))
     for text in (other.to_json(), "{}"):
-        content = ModelFile(model.decoder, text, to_json(Style()))
+        content = ModelFile(model.network, text, to_json(Style()))
         save_model_file(tmp_path / "odd.safetensors", content)
         with pytest.raises(ModelFileError, match=r"odd\.safetensors"):
             generate.load(tmp_path / "odd.safetensors")
@@ -464,7 +465,7 @@ def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):
     odd = Decoder(DecoderConfig(QUARTET.size, n_layer=1, n_head=1, n_embd=4, side_blocks=(3,)))
-    content = ModelFile(odd, QUARTET.to_json(), to_json(Style()))
+    content = ModelFile(network_of(odd), QUARTET.to_json(), to_json(Style()))
     save_model_file(tmp_path / "odd.safetensors", content)
     with pytest.raises(ModelFileError, match=r"odd\.safetensors: its side input"):
         generate.load(tmp_path / "odd.safetensors")

@@ -1,6 +1,8 @@
 """The rules of the house: which package may import which, and how large things may get."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,3 +152,11 @@ def test_a_student_can_read_what_makes_a_gpt_write_music():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     places = [readme.index(f". `{name}`") for name in STUDENTS_PATH]
     assert places == sorted(places)
+
+
+def test_to_write_music_neither_torch_nor_lightning_is_imported():
+    code = (
+        "import sys, generation.command, web.server; print({'torch', 'lightning'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")

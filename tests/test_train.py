@@ -52,7 +52,7 @@ def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder, 
     fit(folder, "--run", "runs/one", "--model.n_layer", 2, "--monitor.times", 1)
     run = Path("runs/one")
     model = generate.load(run / "model.safetensors")
-    assert model.decoder.config.n_layer == 2
+    assert model.network.config.n_layer == 2
     assert model.record.step in (10, 20)
     assert model.record.data["path"] == str(folder)
     assert model.record.model["n_layer"] == 2
@@ -81,7 +81,7 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     Path("steps.jsonl").write_text(text)
     fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0, "--monitor.times", 1)
     model = load_model_file("runs/smoke/model.safetensors")
-    assert model.decoder.config.vocabulary_size == 30
+    assert model.network.config.vocabulary_size == 30
     assert model.record.valid_nats_per_note < 0.9 * math.log(30)
     assert not EventAccumulator("runs/smoke").Reload().Tags()["audio"]  # there is nothing to hear
     shown = EventAccumulator("runs/smoke/valid").Reload()
@@ -222,7 +222,7 @@ def test_the_classic_decoder_trains_and_generates(folder):
     )
     train.main(["fit", *config, *options, *limits, *quiet])
     model = generate.load("runs/classic/model.safetensors")
-    config = model.decoder.config
+    config = model.network.config
     assert (config.n_attention, config.positions) == (2, "sinusoidal")
     assert (config.norm, config.norm_position, config.activation) == ("layer", "post", "relu")
     (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=12)))

@@ -35,6 +35,7 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
 from common.typed_json import to_json
+from model.decoding import network_of
 from model.record import TrainingRecord
 from model.serialization import ModelFile, ModelFileError, load_model_file, save_model_file
 from training.checks import RunError
@@ -221,7 +222,9 @@ class Checkpoints(Checkpoint):
         vocabulary, style = data.vocabulary.to_json(), to_json(data.style)
         path = Path(trainer.default_root_dir) / MODEL_NAME
         with _explained(path):
-            save_model_file(path, ModelFile(pl_module.decoder, vocabulary, style, record))
+            save_model_file(
+                path, ModelFile(network_of(pl_module.decoder), vocabulary, style, record)
+            )
 
     def on_load_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]

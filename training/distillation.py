@@ -12,6 +12,7 @@ from data.batches.datamodule import MusicDataModule
 from model.config import SHAPE
 from model.cpu import speed_up
 from model.decoder import Decoder
+from model.decoding import decoder_of
 from model.serialization import ModelFileError, load_model_file
 from training.checks import RunError
 
@@ -83,7 +84,7 @@ def _read_model(option: str, path: str | Path, data: MusicDataModule) -> Decoder
         content = load_model_file(path)
     except ModelFileError as error:
         raise RunError(f"{option}: {error}") from None
-    decoder = content.decoder
+    decoder = decoder_of(content.network)
     side_shape = {name: getattr(decoder.config, name) for name in data.side_shape}
     if content.vocabulary_json != data.vocabulary.to_json() or side_shape != data.side_shape:
         raise RunError(

@@ -10,6 +10,7 @@ from common.typed_json import from_json, to_json
 from data.style import Style
 from evaluation.fit_sampling import fit_sampling
 from generation.model import Model
+from model.decoding import decoder_of, network_of
 from model.serialization import ModelFile
 
 FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
@@ -27,12 +28,12 @@ def scored(content: ModelFile, trainer: Trainer, pl_module: Any) -> ModelFile:
     if trainer.is_global_zero:
         print()  # below the progress bar
         say(f"scoring all {pieces.total} validation pieces, not a sample")
-    nats = pl_module.score_all(content.decoder.to(pl_module.device))
-    content.decoder.cpu()
+    decoder = decoder_of(content.network)
+    nats = pl_module.score_all(decoder.to(pl_module.device))
     if trainer.is_global_zero:
         say(f"all {pieces.total} validation pieces: {nats:.3f} nats per note")
     record = replace(content.record, valid_nats_per_note=nats, valid_pieces=pieces.total)
-    return replace(content, record=record)
+    return replace(content, network=network_of(decoder), record=record)
 
 
 def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
@@ -47,7 +48,7 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
     if style.temperature is not None or not data.some_pieces:
         return content
     tokens = batches * data.options.batch_size * data.context_length
-    model = Model(content.decoder, data.vocabulary, style)
+    model = Model(content.network, data.vocabulary, style)
     sampling = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
     if sampling is None:
         return content

@@ -4,7 +4,6 @@ Each picture or sound is made by a function of its own, so that where one fails 
 still seen. A picture and a sound never share a tag: TensorBoard would show only one of the two.
 """
 
-import copy
 import math
 import struct
 import sys
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -40,7 +39,9 @@ from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued
 from generation.writing import Piece, Writing
-from model.decoding import side_tensors
+from model.decoder import Decoder
+from model.decoding import decoder_of, network_of, side_tensors
+from model.network import Network
 from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
 from rendering.notation import has_notation, notation_png
@@ -189,12 +190,12 @@ class MusicMonitor(Callback):
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if writer is None or not isinstance(corpus, Corpus):
             return
-        decoder: Any = None  # the weights go on changing, so what is shown is a copy
+        network: Network | None = None  # the weights go on changing, so what is shown is a copy
         with self._guarded("the model", pl_module.device):
-            decoder = copy.deepcopy(pl_module.decoder)
-        if decoder is None:
+            network = network_of(cast(Decoder, pl_module.decoder))
+        if network is None:
             return
-        model = Model(decoder.eval(), corpus.vocabulary)
+        model = Model(network, corpus.vocabulary)
         begin = self.clock()
         if self.share and not self.costs:  # what is compiled, once a machine, is no picture's cost
             with _described(trainer, "Compiling"), self._guarded("samples", pl_module.device):
@@ -400,12 +401,11 @@ def log_sample_audio(snapshot: Snapshot) -> None:
 
 def log_attention(snapshot: Snapshot) -> None:
     """Draw which tokens of the first held-out piece each head attends to, layer by layer."""
-    model, decoder = snapshot.model, snapshot.model.decoder
+    model, decoder = snapshot.model, decoder_of(snapshot.model.network)
     longest = min(ATTENTION_TOKENS, decoder.config.context_length)
     ids = snapshot.corpus.split("valid").piece(0)[:longest]
-    on_device = torch.from_numpy(ids)[None].to(decoder.head.weight.device)
-    side = side_tensors(model.side(ids[None]), on_device.device)
-    maps = decoder.attention_maps(on_device, side=side)[:, 0].float().cpu()  # (L, H, T, T)
+    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
+    maps = decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]  # (L, H, T, T)
     labels = token_labels(ids, model.vocabulary)
     for layer, heads in zip(decoder.attention_names, maps.numpy(), strict=True):
         tag = f"tokens/attention_{layer.replace(' ', '_')}"

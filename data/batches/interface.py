@@ -1,12 +1,16 @@
 """What batches hold, as `training` reads them."""
 
-from typing import TypedDict
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from common.interface import SideInput
+
+if TYPE_CHECKING:
+    from torch import Tensor  # writing music needs none of it
 
 
 class TrainingBatch(TypedDict):

@@ -25,6 +25,7 @@ from evaluation.comparison import HISTOGRAMS, MEASURES
 from evaluation.html_report import MAX_SECONDS, TEMPLATES, environment, write_report
 from evaluation.summary import summarize_model
 from generation.model import corpus_of, load
+from model.decoding import decoder_of
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 from tests.folders import tune, write_tunes
@@ -154,7 +155,7 @@ def test_the_page_answers_first_shows_the_best_piece_and_has_every_chapter(judge
     assert links == [f"#{name}" for name in ids]
     assert page.texts("title") == ["m: what the model learned"]
     model = load(folder / "m.safetensors")
-    count = sum(weight.numel() for weight in model.decoder.parameters())
+    count = sum(weight.numel() for weight in decoder_of(model.network).parameters())
     assert f"{count:,}" in page.texts("dd")
     (typed,) = page.texts("code")
     assert typed.startswith("python evaluate.py all -c m.safetensors --count 4 ")

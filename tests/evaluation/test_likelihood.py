@@ -17,7 +17,7 @@ from evaluation.likelihood import (
     read_files,
 )
 from generate import load
-from model.decoding import PlainSteps
+from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats
 from tests.models import QUARTET, tune, untrained
 from tests.music import piece
@@ -37,7 +37,7 @@ def nats_of(model, score):
     (mask,) = masks_of_pieces([ids], model.vocabulary)
     allowed = [unpacked(mask, model.vocabulary)]
     return token_nats(
-        PlainSteps(model.decoder), [ids], allowed, rebase=model.rebase, side=model.side
+        PlainSteps(decoder_of(model.network)), [ids], allowed, rebase=model.rebase, side=model.side
     )[0]
 
 

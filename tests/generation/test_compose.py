@@ -42,7 +42,7 @@ from generation.seeds import (
     voices_of,
 )
 from generation.writing import Writing
-from model.decoding import PlainSteps
+from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats
 from tests import music
 from tests.models import BAND, PIANIST, QUARTET, four_parts, tune, untrained
@@ -106,7 +106,7 @@ def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
     assert len(piece.score.bars) == 34
     write_midi(piece.score, tmp_path / "long.mid")
     long_seed = seed_from_midi(tmp_path / "long.mid", QUARTET, bars=30)
-    assert len(encode(long_seed.score, QUARTET)) > model.decoder.config.context_length
+    assert len(encode(long_seed.score, QUARTET)) > model.network.config.context_length
     (longer,) = compose(model, Request(long_seed, Length(bars=1)))
     assert len(longer.score.bars) == 31
     assert decode(encode(longer.score, QUARTET), QUARTET) == longer.score
@@ -345,7 +345,7 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
         mask = unpacked(masks_of_pieces([ids], QUARTET)[0], QUARTET)
         side = lambda ids, _: model.features.compute(ids)  # noqa: E731
         (nats,) = token_nats(
-            PlainSteps(model.decoder), [ids], [mask], rebase=model.rebase, side=side
+            PlainSteps(decoder_of(model.network)), [ids], [mask], rebase=model.rebase, side=side
         )
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
         notes = len(piece.score.notes) - 4

@@ -30,7 +30,7 @@ def test_a_note_is_as_likely_as_the_definition_says(model):
     ids = encode(score, QUARTET)
     (nats,) = model.token_nats([ids])
     places = np.flatnonzero(QUARTET.kind_of[ids] == Kind.NOTE)
-    assert len(ids) > model.decoder.config.context_length
+    assert len(ids) > model.network.config.context_length
     for number in (0, 1, 5):
         note = score.notes[number]
         its = [

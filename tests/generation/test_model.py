@@ -11,6 +11,7 @@ from data.tokens.vocabulary import Kind
 from generation.model import load
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.decoding import network_of
 from model.serialization import ModelFile, ModelFileError, save_model_file
 from tests.music import SMALL
 
@@ -23,7 +24,7 @@ def saved(path, style_json=None, vocabulary=TRUE, context=64, **style):
     sizes = {"n_layer": 1, "n_head": 1, "n_embd": 16, "context_length": context}
     decoder = Decoder(DecoderConfig(SMALL.size, **sizes, **SideFeatures(SMALL).shape))
     style_json = style_json or to_json(Style(**style))
-    save_model_file(path, ModelFile(decoder, vocabulary, style_json))
+    save_model_file(path, ModelFile(network_of(decoder), vocabulary, style_json))
     return path
 
 

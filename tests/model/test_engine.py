@@ -18,7 +18,7 @@ from generation.length import Length
 from generation.model import load
 from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
-from model.decoding import PlainSteps, engine_of
+from model.decoding import PlainSteps, decoder_of, engine_of
 from model.steps import right_aligned
 from tests.tensors import bag_of, configs, opinionated, side_input
 
@@ -87,7 +87,7 @@ def assert_windows_equal(decoder, rng):
 @pytest.mark.parametrize("name", ["bach", "folk", "pop"])
 def test_the_models_that_ship_give_the_plain_logits(name):
     rng = np.random.default_rng(0)
-    decoder = load(model_path(name)).decoder
+    decoder = decoder_of(load(model_path(name)).network)
     for batch in (1, 3, 8, 64):
         lengths = rng.integers(1, 8, batch)
         prompts = [rng.integers(1, decoder.config.vocabulary_size, length) for length in lengths]
@@ -98,7 +98,7 @@ def test_the_models_that_ship_give_the_plain_logits(name):
 def test_the_models_that_ship_write_the_plain_pieces(name):
     model = load(model_path(name))
     pieces = []
-    for steps in (model.steps, PlainSteps(model.decoder)):
+    for steps in (model.steps, PlainSteps(decoder_of(model.network))):
         object.__setattr__(model, "steps", steps)
         written = compose(
             model, Request(length=Length(bars=2), sampling=SamplingOptions(0), samples=2)

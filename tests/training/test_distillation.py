@@ -12,6 +12,7 @@ from common.interface import NOT_SCORED
 from generation.model import corpus_of, load
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.decoding import decoder_of
 from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.models import untrained_on
@@ -90,7 +91,7 @@ def distance(one, other, ids, side):
 
 def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     paths = [teacher("one"), teacher("other", seed=1)]
-    mean = Mean([load_model_file(path).decoder for path in paths]).eval()
+    mean = Mean([decoder_of(load_model_file(path).network) for path in paths]).eval()
     taught = ("--data.transpose", 0, "--model.teachers", f"[{paths[0]}, {paths[1]}]")
     taught = (*taught, "--model.dropout", 0, "--trainer.val_check_interval", 20)
     for steps in (1, 60):
@@ -99,11 +100,12 @@ def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     piece = corpus_of(models[0], "tunes", "datasets").split("train").piece(0)
     ids = torch.from_numpy(piece[None, :64].astype("int64"))
     side = models[0].side(ids.numpy()).map(torch.from_numpy)
-    for model in models:
-        model.decoder.temperature.fill_(1)
-    early, late = (distance(model.decoder, mean, ids, side) for model in models)
+    decoders = [decoder_of(model.network) for model in models]
+    for decoder in decoders:
+        decoder.temperature.fill_(1)
+    early, late = (distance(decoder, mean, ids, side) for decoder in decoders)
     assert late < 0.7 * early
-    own = {name for name, _ in models[0].decoder.state_dict().items()}
+    own = {*decoders[0].state_dict()}
     checkpoint = torch.load("run-60/checkpoints/last.ckpt", weights_only=True)
     assert {name.removeprefix("decoder.") for name in checkpoint["state_dict"]} == own
 
@@ -114,7 +116,9 @@ def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
     given = ("--data.transpose", 0, "--model.begin_with", path, *one)
     slow = ("--model.learning_rate", 1e-9, "--model.muon_learning_rate", 1e-9)
     train.main(words(*given, *slow, "--trainer.max_steps", 1, "--run", "run"))
-    kept, first = (load_model_file(name).decoder for name in ("run/model.safetensors", path))
+    kept, first = (
+        decoder_of(load_model_file(name).network) for name in ("run/model.safetensors", path)
+    )
     for name, weight in first.named_parameters():
         torch.testing.assert_close(kept.get_parameter(name), weight, atol=1e-6, rtol=1e-6)
 

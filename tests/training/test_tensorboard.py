@@ -195,7 +195,7 @@ def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
 def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
     def fail(snapshot):
         torch.rand(1)  # as if it had used the run's random numbers
-        snapshot.model.decoder.head.weight.data.zero_()  # as if it had spoilt the model
+        snapshot.model.network.weights["head.weight"][:] = 0  # as if it had spoilt the model
         raise OSError("no\nfont")
 
     shown = {"the piano rolls of samples": tensorboard.log_sample_rolls}
@@ -326,10 +326,10 @@ def test_of_long_pieces_the_first_bars_are_scored_with_notes_given():
 
 
 def test_a_model_that_cannot_be_copied_is_reported_and_the_run_goes_on(folder, monkeypatch, capsys):
-    def fail(decoder, memo):
+    def fail(decoder):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("model.decoder.Decoder.__deepcopy__", fail, raising=False)
+    monkeypatch.setattr("training.tensorboard.network_of", fail)
     fit("--run", "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     (line,) = lines
