@@ -62,7 +62,7 @@ def save_model_file(
         "style": content.style_json,
         "training": to_json(content.record),
     }
-    weights = {n: np.ascontiguousarray(w, dtype) for n, w in content.network.weights.items()}
+    weights = {n: np.asarray(w, dtype, order="C") for n, w in content.network.weights.items()}
     with write_atomically(path) as temporary:
         temporary.write_bytes(_with_sorted_header(save(weights, metadata)))
 

@@ -16,6 +16,7 @@ from generation.model import Model
 from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
+from model.decoding import network_of
 from tests.data.batches.test_windows import split_of
 from tests.music import piece, vocabulary_for
 
@@ -57,7 +58,7 @@ def model():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return Model(decoder.eval(), vocabulary)
+    return Model(network_of(decoder), vocabulary)
 
 
 def share_that_end_well(model, bars):

@@ -155,10 +155,7 @@ sys.meta_path.insert(0, Watch())
 """
 
 
-COMMANDS = (
-    *("generate", "evaluate, evaluation.command", "train, training.command"),
-    *("play; play._serve(None, None)", "benchmarks.training"),
-)
+COMMANDS = ("evaluate, evaluation.command", "train, training.command", "benchmarks.training")
 
 
 @pytest.mark.parametrize("modules", COMMANDS)
