@@ -1,7 +1,7 @@
 # make music    play in its first minute, then train on Bach, write music and judge it (ten minutes)
 # make play     a page to play on, with the model that is there
 # make test     the whole suite          make check   its quick part
-# make watch    TensorBoard over runs/
+# make install  what training needs      make watch   TensorBoard over runs/
 
 # the first that is there; tinysoundfont has no wheel for 3.13 and newer: there is no sound with those
 PYTHON ?= $(shell for python in python3.12 python3.11 python3; do \
@@ -15,7 +15,7 @@ MUSIC := $(RUN)/music
 # held out: the model has not seen it
 CHORALE := datasets/bach/midi/bwv153.5.mid
 
-.PHONY: music play test check watch
+.PHONY: music play test check watch install
 .DELETE_ON_ERROR:
 
 music: $(RUN)/report.html
@@ -34,7 +34,7 @@ music/written.mid: music/harmonized.mid
 	@echo "Listen to them. Now a model of your own learns, for about ten minutes."
 
 # Training resumes where it was interrupted; `trained` says that it came to its end.
-$(RUN)/trained: .venv/installed | $(FIRST)
+$(RUN)/trained: .venv/installed-train | $(FIRST)
 	@$(BIN) train.py fit --config configs/bach.yaml --ckpt_path last
 	@touch $@
 
@@ -63,7 +63,7 @@ check: .venv/installed-dev
 	@$(BIN) -m mypy
 	@$(BIN) -m pytest -m "not slow"
 
-watch: .venv/installed
+watch: .venv/installed-train
 	@$(BIN) -m tensorboard.main --logdir runs
 
 .venv/installed: requirements.txt
@@ -75,6 +75,12 @@ watch: .venv/installed
 		echo "no sound: here tinysoundfont needs a C++ compiler, or make PYTHON=python3.12; all else works"
 	@touch $@
 
-.venv/installed-dev: .venv/installed requirements-dev.txt
+install: .venv/installed-train
+
+.venv/installed-train: .venv/installed requirements-train.txt
+	$(BIN) -m pip install --quiet --requirement requirements-train.txt
+	@touch $@
+
+.venv/installed-dev: .venv/installed-train requirements-dev.txt
 	$(BIN) -m pip install --quiet --requirement requirements-dev.txt
 	@touch $@

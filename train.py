@@ -26,7 +26,6 @@ import sys
 from collections.abc import Sequence
 
 from common.cli import ended_by_ctrl_c, quick_imports, with_command_first
-from training.arguments import SUBCOMMANDS, read
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     Args:
         argv: its words; None: those of the process.
     """
+    with quick_imports():  # which say in a line that they are not there
+        from training.arguments import SUBCOMMANDS, read
+
     words = with_command_first(sys.argv[1:] if argv is None else argv, SUBCOMMANDS)
     if words[:1] in (["-h"], ["--help"]):
         print((__doc__ or "").strip())

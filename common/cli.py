@@ -105,7 +105,9 @@ def quick_imports() -> Iterator[None]:
         yield
     except (ImportError, MemoryError, OSError) as error:
         why = str(error) or "no memory"
-        fail(f"a library cannot be loaded ({why}): give more memory, or install it again")
+        fail(
+            f"a library cannot be loaded ({why}): `make install` installs all, or give more memory"
+        )
     gc.freeze()
     gc.enable()
 

@@ -35,7 +35,7 @@ MATPLOTLIB = ("evaluation/charts.py",)
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
 TOP_LEVEL = {
     *("README.md", "LICENSE", "Makefile", "pyproject.toml"),
-    *("requirements.txt", "requirements-dev.txt", ".gitignore", ".ci"),
+    *("requirements.txt", "requirements-train.txt", "requirements-dev.txt", ".gitignore", ".ci"),
     *("benchmarks", "configs", "docs", "models", "tests"),
     *(f"{command}.py" for command in COMMANDS),
     *MAY_IMPORT,
@@ -154,9 +154,12 @@ def test_a_student_can_read_what_makes_a_gpt_write_music():
     assert places == sorted(places)
 
 
-def test_to_write_music_neither_torch_nor_lightning_is_imported():
-    code = (
-        "import sys, generation.command, web.server; print({'torch', 'lightning'} & {*sys.modules})"
-    )
+def test_to_write_music_what_only_training_needs_is_not_imported():
+    lines = (ROOT / "requirements-train.txt").read_text(encoding="utf-8").splitlines()
+    names = {line.partition("==")[0].lower() for line in lines if "==" in line}
+    names = names - {"scikit-learn"} | {"sklearn"}
+    assert "torch" in names
+    check = f"print({{*{sorted(names)}}} & {{*sys.modules}})"
+    code = f"import sys, generation.command, web.server; {check}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("set()\n", "")

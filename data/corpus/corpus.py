@@ -139,8 +139,10 @@ def open_corpus(
         raise CorpusError("no folder of MIDI files is named")
     folder, name = Path(path), Path(path).resolve().name or "corpus"
     if str(path) in EMBEDDED:
-        from data.corpus import bach, folk  # music21 takes its time to import
-
+        try:
+            from data.corpus import bach, folk  # music21 takes its time to import
+        except ModuleNotFoundError as error:
+            raise CorpusError(f"{path}: {error}: `make install` installs it") from None
         folder, name = Path(datasets) / path / "midi", str(path)
         embedded = bach if name == "bach" else folk
         report = embedded.build(folder, Grid(options.steps_per_beat), progress)
