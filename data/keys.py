@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled
 from data.score import DRUMS, Score
 
 Mode = Literal["major", "minor"]
@@ -174,43 +173,6 @@ def _fits(sounding: NDArray[np.number[Any]]) -> Iterator[tuple[Key, float, float
         for tonic in range(12):
             correlation = float(np.corrcoef(shares, profiles[tonic])[0, 1])
             yield Key(tonic, mode), correlation, float(shares[(tonic + scale) % 12].sum())
-
-
-@compiled
-def follow_key(profiles: NDArray[np.int64], heard: NDArray[np.int64]) -> tuple[int, int]:
-    """Find the key whose profile notes follow best.
-
-    Args:
-        profiles: KEY_PROFILES.
-        heard: (12,) notes of each pitch class.
-
-    Returns:
-        The tonic, a pitch class, -1 where fewer than LEAST_HEARD notes were heard or two keys fit
-        as well; and its mode, 0 major, 1 minor.
-    """
-    best, most, second = 0, -(2**60), -(2**60)
-    for key in range(len(profiles)):
-        fit = 0
-        for pitch_class in range(len(heard)):
-            fit += profiles[key, pitch_class] * heard[pitch_class]
-        if fit > most:
-            best, most, second = key, fit, most
-        elif fit > second:
-            second = fit
-    is_heard = heard.sum() >= LEAST_HEARD and most > second
-    return best % 12 if is_heard else -1, best // 12
-
-
-def key_followed(pitches: NDArray[np.integer[Any]]) -> Key | None:
-    """Return the key that notes of these pitches (N,) follow, if there is one."""
-    tonic, mode = follow_key(KEY_PROFILES, np.bincount(pitches % 12, minlength=12))
-    return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])
-
-
-def count_keys(scores: Iterable[Score]) -> dict[str, tuple[int, ...]]:
-    """Count the keys that pieces follow: by mode, how many have each of the 12 tonics."""
-    counts = Counter(key_followed(pitched_notes(score)["pitch"]) for score in scores)
-    return {mode: tuple(counts[Key(tonic, mode)] for tonic in range(12)) for mode in PROFILES}
 
 
 def above_tonic(score: Score) -> Counter[int]:

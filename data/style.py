@@ -17,8 +17,9 @@ from common.interface import OCTAVE
 from common.options import Count, Measure, Range, Share
 from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
 from data.extremes import FEW_BARS, Extremes, Usual
+from data.followed_keys import count_keys
 from data.forms import Form, form_of
-from data.keys import PROFILES, Key, count_keys
+from data.keys import PROFILES, Key
 from data.score import Score
 from data.texture import has_regular_bars, polyphony, rests
 from data.voice_leading import parallels

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from data.corpus.runs import REPRESENTATIONS, Integers, Place, RunIndex, note_sequence
 from data.score import DRUMS, ScoreBatch
-from data.tokens.cursor import NEVER
-from data.tokens.vocabulary import Kind
+from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_state import ConstrainedState, WrittenNotes
 from generation.given import GivenTokens
 

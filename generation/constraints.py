@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
-from data.style import Style
 from data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from data.corpus.runs import RunIndex
+    from data.style import Style
 
 STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
 NO_RESTS = "none"

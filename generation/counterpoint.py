@@ -16,8 +16,8 @@ from common.interface import OCTAVE
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 from data.tokens.bag import NO_PITCH
-from data.tokens.cursor import NEVER, Ints
-from data.tokens.vocabulary import Kind
+from data.tokens.cursor import Ints
+from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
 from generation.length import LengthPlan

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from common.interface import PAD
 from data.keys import Key, key_number, melody_key, pitched_notes
-from data.tokens.cursor import NEVER, Ints, read_windows
+from data.tokens.cursor import Ints, read_windows
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from generation.seeds import Seed
 
 # What the given notes alone decide: lengths and tempi of bars, and how their notes go on.

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from data.tokens.cursor import NEVER
-from data.tokens.features import MAX_BARS_TO_FOLLOW
-from data.tokens.vocabulary import Kind, Vocabulary
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from generation.constraints import ConstraintError
 
 if TYPE_CHECKING:
@@ -188,7 +186,7 @@ class LengthPlan:
             in_this_bar = np.maximum(per_bar - state.bar_notes, 0)
             left = self.length.notes - state.new_notes - in_this_bar
             follow = np.ceil(np.maximum(left, 0) / np.maximum(per_bar, 1e-9))
-            capped = np.minimum(follow, MAX_BARS_TO_FOLLOW).astype(np.int64)
+            capped = np.minimum(follow, NEVER).astype(np.int64)
             return np.where(state.past_notes > 0, capped, -1)
         return np.full(len(state.at.kind), -1)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from data.tokens.cursor import NEVER, Ints
-from data.tokens.vocabulary import Kind
+from data.tokens.cursor import Ints
+from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from data.forms import Form
 from data.score import Score, canonical
-from data.tokens.cursor import NEVER
 from data.tokens.tokenizer import decode
-from data.tokens.vocabulary import Kind
+from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import STRICT, ConstraintError

@@ -13,7 +13,8 @@ from common.interface import NOT_SCORED
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
-from data.keys import key_followed, key_number
+from data.followed_keys import key_followed
+from data.keys import key_number
 from data.score import Score
 from data.style import Style
 from data.tokens.augment import (

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled
-from data.tokens.vocabulary import Kind, Vocabulary, Words
-
-NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 Ints: TypeAlias = NDArray[np.int64]
 

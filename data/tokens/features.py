@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
-from data.keys import KEY_PROFILES, follow_key
+from data.followed_keys import follow_key
+from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
-from data.tokens.cursor import NEVER, Cursor, Ints, advance
+from data.tokens.cursor import Cursor, Ints, advance
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, gathered, tell_given
-from data.tokens.vocabulary import Kind, Vocabulary, Words
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 SideArrays = SideInput[NDArray[np.integer[Any]]]
 

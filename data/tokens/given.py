@@ -14,8 +14,8 @@ from common.compiled import compiled
 from common.interface import OCTAVE
 from data.score import Score
 from data.tokens.bag import NO_PITCH, Bag, put
-from data.tokens.cursor import NEVER, Ints
-from data.tokens.vocabulary import Vocabulary
+from data.tokens.cursor import Ints
+from data.tokens.vocabulary import NEVER, Vocabulary
 
 SOON = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192)  # steps until a note is due
 

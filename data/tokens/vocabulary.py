@@ -26,6 +26,8 @@ from common.typed_json import from_json
 from data.score import DRUMS, Grid
 from data.tokens.vocabulary_values import check_values
 
+NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
+
 COMMON_METERS = (
     *((n, 2) for n in (2, 3)),
     *((n, 4) for n in (2, 3, 4, 5, 6)),

@@ -6,15 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.corpus import bach
+from data.followed_keys import count_keys, follow_key
 from data.keys import (
     KEY_PROFILES,
     LEAST_HEARD,
     PROFILES,
     Key,
     above_tonic,
-    count_keys,
     estimate_key,
-    follow_key,
     melody_key,
 )
 from data.score import DRUMS, NOTE, Grid

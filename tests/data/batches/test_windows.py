@@ -13,7 +13,7 @@ from data.batches.windows import (
     unpacked,
 )
 from data.corpus.store import Split
-from data.keys import key_followed
+from data.followed_keys import key_followed
 from data.score import BAR, NOTE, SECONDS, canonical
 from data.tokens.augment import programs_of, transposition
 from data.tokens.context import rebase
