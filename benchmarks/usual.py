@@ -8,21 +8,19 @@ of whole pieces of the corpus, of all splits. `--first-draw` writes no piece ane
 """
 
 import argparse
-from unittest.mock import patch
 
 import numpy as np
 
 from common.cli import Parser, fail, positive_integer
 from data.corpus.corpus import SPLITS, CorpusError
 from data.extremes import Usual, measures
-from evaluation.samples import split_scores
-from generation import compose
+from evaluation.samples import MAX_PIECES, split_scores
+from generation.compose import compose
 from generation.length import Length
 from generation.model import corpus_of, load
 from generation.request import Request
+from generation.writing import Writing
 from model.serialization import ModelFileError
-
-MOST_PIECES = 500  # of a split
 
 
 def main() -> None:
@@ -40,13 +38,16 @@ def main() -> None:
         corpus = corpus_of(model, options.data)
     except (ModelFileError, CorpusError, OSError) as error:
         fail(str(error))
-    usual = Usual.of([s for split in SPLITS for s in split_scores(corpus, split, MOST_PIECES)])
+    usual = Usual.of([s for split in SPLITS for s in split_scores(corpus, split, MAX_PIECES)])
     if usual is None:
         fail("the corpus has no notes with a pitch")
     length = Length(bars=options.bars)
     request = Request(None, length, samples=options.count, random_seed=options.seed)
-    with patch.object(compose, "TRIES", 1 if options.first_draw else compose.TRIES):
-        written = [piece.score for piece in compose.compose(model, request)]
+    writing = Writing(model, request)
+    if options.first_draw:
+        for _ in writing:
+            pass
+    written = [p.score for p in (writing.pieces if options.first_draw else compose(model, request))]
     density, polyphony = np.mean([usual.has(score) for score in written], axis=0)
     print(f"{options.checkpoint}: {len(written)} pieces of {options.bars} bars, {model.sampling}")
     print(f"density {usual.density[0]:.2f} to {usual.density[1]:.2f}: {density:.2f} of them")

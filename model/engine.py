@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from common.compiled import compiled
 from common.interface import OCTAVE, PAD, SideInput
 from model.config import LONGEST, REACH, DecoderConfig
-from model.network import Network
+from model.network import Network, sub_layers
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -93,16 +93,11 @@ def read(shape: Shape, w: Weights, cache: Cache, window: Window, looked: Floats)
     To `looked`, (B, C) or (0, 0), is added what the last id of each row attends to.
     """
     B, T = window.ids.shape
-    tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
-    last = np.zeros((B, w.embedding.shape[1]), np.float32)  # (B, D), what leaves the blocks
-    for begin in range(0, len(tokens), CHUNK):
-        some = tokens[begin : begin + CHUNK]
-        x = blocks(shape, w, cache, window, some, looked)
-        for n in range(len(some)):
-            if some[n, 1] == T - 1:
-                add(last[some[n, 0]], x[n])
+    tokens, x = hidden(shape, w, cache, window, looked)
+    last = np.zeros((B, x.shape[1]), np.float32)  # (B, D), 0 where a row ends with Pad
     for n in range(len(tokens)):
-        cache.length[tokens[n, 0]] = tokens[n, 2] + 1
+        if tokens[n, 1] == T - 1:
+            add(last[tokens[n, 0]], x[n])
     return heads(shape, w, last, window.references[:, T - 1].copy(), window.moves[:, T - 1].copy())
 
 
@@ -110,20 +105,34 @@ def read(shape: Shape, w: Weights, cache: Cache, window: Window, looked: Floats)
 def read_all(shape: Shape, w: Weights, cache: Cache, window: Window) -> Floats:
     """Read a window: return logits (B, T, V) of the id after each, 0 after Pad."""
     B, T = window.ids.shape
-    tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
+    tokens, x = hidden(shape, w, cache, window, np.zeros((0, 0), np.float32))
     logits = np.zeros((B, T, len(w.head)), np.float32)
     for begin in range(0, len(tokens), CHUNK):
         some = tokens[begin : begin + CHUNK]
-        x = blocks(shape, w, cache, window, some, np.zeros((0, 0), np.float32))
         references = np.empty((len(some), window.references.shape[2]), np.int64)
         moves = np.empty((len(some), window.moves.shape[2]), np.int64)
         for n in range(len(some)):
             references[n] = window.references[some[n, 0], some[n, 1]]
             moves[n] = window.moves[some[n, 0], some[n, 1]]
-        each = heads(shape, w, x, references, moves)
+        each = heads(shape, w, x[begin : begin + CHUNK], references, moves)
         for n in range(len(some)):
             logits[some[n, 0], some[n, 1]] = each[n]
     return logits
+
+
+@compiled
+def hidden(
+    shape: Shape, w: Weights, cache: Cache, window: Window, looked: Floats
+) -> tuple[Ints, Floats]:
+    """Read a window into the cache: return its tokens (N, 3) and what leaves the blocks (N, D)."""
+    tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
+    x = np.empty((len(tokens), w.embedding.shape[1]), np.float32)
+    for begin in range(0, len(tokens), CHUNK):
+        some = tokens[begin : begin + CHUNK]
+        x[begin : begin + CHUNK] = blocks(shape, w, cache, window, some, looked)
+    for n in range(len(tokens)):
+        cache.length[tokens[n, 0]] = tokens[n, 2] + 1
+    return tokens, x
 
 
 @compiled
@@ -541,11 +550,7 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
         return np.stack((find(f"{name}.weight", D, default=1), find(f"{name}.bias", D)))
 
     D = config.n_embd
-    layers = [f"blocks.{number}" for number in range(config.n_layer)]
-    feeds = [f"{layer}.feed_forward" for layer in layers]
-    attentions = [
-        f"{layer}.attention.{number}" for layer in layers for number in range(config.n_attention)
-    ]
+    attentions, feeds = sub_layers(config)
     position, angle = positions(config)
     return Weights(
         embedding=find("embedding.weight"),

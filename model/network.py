@@ -30,6 +30,13 @@ class Network:
         return sum(weight.size for weight in self.weights.values()) - 1  # not the temperature
 
 
+def sub_layers(config: DecoderConfig) -> tuple[list[str], list[str]]:
+    """Return the names of the attention sub-layers, and of the feed-forward ones."""
+    layers = [f"blocks.{number}" for number in range(config.n_layer)]
+    attentions = [f"{layer}.attention.{n}" for layer in layers for n in range(config.n_attention)]
+    return attentions, [f"{layer}.feed_forward" for layer in layers]
+
+
 def weight_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
     """Return the shape of each weight of a decoder of this config, by its name."""
     D, V = config.n_embd, config.vocabulary_size
@@ -41,17 +48,15 @@ def weight_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
         shapes["positions.table"] = (config.context_length, D)
     if config.has_interval_head:
         shapes["interval_head.table.weight"] = (interval_rows(config.n_programs), D)
-    layers = [f"blocks.{number}" for number in range(config.n_layer)]
-    attention = [f"{layer}.attention.{n}" for layer in layers for n in range(config.n_attention)]
-    for name in attention:
+    attentions, feeds = sub_layers(config)
+    for name in attentions:
         shapes |= {f"{name}.layer.w_qkv.weight": (3 * D, D), f"{name}.layer.w_o.weight": (D, D)}
-    feed = [f"{layer}.feed_forward" for layer in layers]
-    for name in feed:
+    for name in feeds:
         shapes[f"{name}.layer.w_1.weight"] = (4 * D, D)
         shapes[f"{name}.layer.w_2.weight"] = (D, 4 * D)
         if config.bias:
             shapes |= {f"{name}.layer.w_1.bias": (4 * D,), f"{name}.layer.w_2.bias": (D,)}
-    norms = [f"{name}.norm" for name in (*attention, *feed)]
+    norms = [f"{name}.norm" for name in (*attentions, *feeds)]
     if config.norm_position == "pre":
         norms.append("norm")
     for name in norms:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from common.interface import NOT_SCORED
 from data.arrays import offsets
 from data.batches.interface import PieceBatch
-from data.batches.windows import batches_by_tokens, sampled
+from data.batches.windows import batches_of
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError
 from data.corpus.store import MOST_IDS
@@ -201,10 +201,9 @@ class WholeSequences:
         self._sequences = sequences
         members = np.array(sequences.members[split], dtype=np.int64)
         lengths = sequences.begins[members + 1] - sequences.begins[members]
-        chosen = sampled(lengths) if is_sample else np.arange(len(members))
-        self.total, self.count = len(members), len(chosen)
-        mine = chosen[rank::ranks]
-        self._batches = batches_by_tokens(members[mine], lengths[mine])
+        self.total = len(members)
+        self.count, batches = batches_of(lengths, rank, ranks, is_sample)
+        self._batches = [members[places] for places in batches]
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -326,15 +326,20 @@ def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(order[before < SAMPLE_TOKENS])
 
 
-def batches_by_tokens(
-    members: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
-    """Group members (N,), of these lengths in tokens, into batches to be scored.
+def batches_of(
+    lengths: NDArray[np.int64], rank: int, ranks: int, is_sample: bool
+) -> tuple[int, list[NDArray[np.int64]]]:
+    """Group a rank's pieces, of these lengths in tokens, into batches; ranks take turns.
 
     A rank without any scores an empty batch, for ranks add up their figures together.
+
+    Returns:
+        How many pieces all ranks have, all of them or a sample; and this rank's, batch by batch.
     """
-    number = np.cumsum(lengths) // EVALUATION_TOKENS
-    return np.split(members, np.flatnonzero(np.diff(number)) + 1)
+    chosen = sampled(lengths) if is_sample else np.arange(len(lengths))
+    mine = chosen[rank::ranks]
+    number = np.cumsum(lengths[mine]) // EVALUATION_TOKENS
+    return len(chosen), np.split(mine, np.flatnonzero(np.diff(number)) + 1)
 
 
 class WholePieces:
@@ -362,10 +367,8 @@ class WholePieces:
     ) -> None:
         self.split, self.vocabulary = split, vocabulary
         lengths = np.diff(split.piece_offsets)
-        chosen = sampled(lengths) if is_sample else np.arange(len(split))
-        self.total, self.count = len(split), len(chosen)
-        mine = chosen[rank::ranks]
-        self.batches = batches_by_tokens(mine, lengths[mine])
+        self.total = len(split)
+        self.count, self.batches = batches_of(lengths, rank, ranks, is_sample)
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:

@@ -88,6 +88,7 @@ class Layout(NamedTuple):
     """What the loops need of a vocabulary with N notes."""
 
     at: Blocks
+    size: int  # the number of features, and one: 0 is none
     words: Words
     programs: int  # with references: P, or 0 of more than FEW
     pitch_count: int
@@ -378,7 +379,7 @@ def read(
         The bag of `SideInput`; its other arrays, which come as zeros, are set.
     """
     B, T = ids.shape
-    capacity, size = heard.number.shape[1], layout.at.key + 2 + 4 * OCTAVE
+    capacity, size = heard.number.shape[1], layout.size
     scratch = 16 * capacity + VOICE_WIDTH * (context.silent.shape[1] + 1) + 64
     bag = Bag(np.empty(scratch, np.int64), np.zeros(1, np.int64))
     told_at = np.full(size, -1)  # the latest cell beside which each feature was told
@@ -497,6 +498,7 @@ class SideFeatures:
             self.shape |= {"n_programs": programs, **pitches}
         self.layout = Layout(
             at=starts,
+            size=self.size,
             words=vocabulary.words,
             programs=few,
             pitch_count=vocabulary.pitch_count,
@@ -509,6 +511,7 @@ class SideFeatures:
             pitch_of=np.where(is_drum, NO_PITCH, pitch),
             profiles=KEY_PROFILES,
         )
+        self._no_given = self.gathered([])
 
     def _block_widths(self, few: int, own_width: int, longest_left: int) -> dict[str, int]:
         """Return the number of features of each block, in their order."""
@@ -581,7 +584,7 @@ class SideFeatures:
             silent=silent,
             piece=unknown,
             begin=zero,
-            given=self.gathered([]),
+            given=self._no_given,
         )
 
     def gathered(self, pieces: list[GivenNotes]) -> Given:
