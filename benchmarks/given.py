@@ -30,13 +30,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from common.cli import Parser, fail
+from data.batches.windows import masks_of_pieces, unpacked
 from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import Corpus, CorpusError
-from data.keys import Key, estimate_key, key_pitch_classes, melody_key, pitched_notes
+from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Vocabulary
 from data.voice_leading import (
     FIFTH,
     PAIRS,
@@ -47,15 +50,15 @@ from data.voice_leading import (
     parallel_octaves,
     voice_crossing,
 )
-from evaluation.cadences import ends_on_tonic, sounding_notes
-from evaluation.likelihood import GIVEN, free_nats, with_gap
+from evaluation.cadences import ends_on_tonic
 from evaluation.samples import sample_pieces, split_scores
 from generation.compose import accompany, compose, rank_by_likelihood
 from generation.defaults import DEFAULT_LENGTH
+from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model, corpus_of, load
 from generation.request import Request
-from generation.seeds import Seed, continued, seed_from_notes, voices_of
+from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
 from model.serialization import ModelFileError
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
@@ -129,6 +132,21 @@ def closes(score: Score, key: Key) -> bool:
 def closes_on_tonic(score: Score, key: Key) -> bool:
     """Return whether a piece ends with a triad in root position on the tonic of a key."""
     return root_of_triad(final_chord(score)) == key.tonic
+
+
+def sounding_notes(score: Score) -> NDArray[np.int64]:
+    """Return how many notes of each instrument but drums, (I, S), sound at each step.
+
+    The first step is that of the first note.
+    """
+    notes = pitched_notes(score)
+    onset = notes["onset"].astype(np.int64)
+    end = onset + notes["duration"]
+    programs, row = np.unique(notes["program"], return_inverse=True)
+    change = np.zeros((len(programs), int(end.max()) + 1), dtype=np.int64)
+    np.add.at(change, (row, onset), 1)
+    np.add.at(change, (row, end), -1)
+    return np.cumsum(change, axis=1)[:, int(onset.min()) : -1]
 
 
 def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score], list[Score]]:
@@ -263,6 +281,44 @@ def rewritings(model: Model, corpus: Corpus) -> None:
         row(name, cell, *(f"{mean:.3f}" for mean in np.mean(counts, axis=0)))
 
 
+def with_top_voice(score: Score, vocabulary: Vocabulary) -> Seed:
+    """Return a piece whose highest instrument is given, by mean pitch; all others are open."""
+    others = [program for program in vocabulary.programs if program not in high_to_low(score)[:1]]
+    return rewritten(score, vocabulary, range(len(score.bars)), others)
+
+
+def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
+    """Return a piece that is given but for so many bars in its middle."""
+    first = max((len(score.bars) - bars) // 2, 0)
+    return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
+
+
+# What is given, and how of a piece.
+GIVEN = {"top voice": with_top_voice, "all but two bars": with_gap}
+
+
+def free_nats(model: Model, scores: Sequence[Score], seeds: Sequence[Seed]) -> tuple[float, float]:
+    """Return the nats per note of what is free in pieces, told of what is given, and not told.
+
+    What is given is certain in both; NaN where no note is free.
+
+    Args:
+        model: with tokens for all notes.
+        scores: the whole pieces.
+        seeds: what is given of each.
+    """
+    vocabulary = model.vocabulary
+    pieces = [encode(score, vocabulary) for score in scores]
+    given = [GivenTokens(seed, vocabulary) for seed in seeds]
+    free = sum(len(score.notes) for score in scores) - sum(len(s.score.notes) for s in seeds)
+    allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
+    told, untold = (
+        sum(float(nats.sum()) for nats in model.token_nats(pieces, allowed, given, is_told))
+        for is_told in (True, False)
+    )
+    return (told / free, untold / free) if free else (float("nan"), float("nan"))
+
+
 def likelihoods(model: Model, corpus: Corpus) -> None:
     """Print nats per note of whole pieces, and of what is free where something is given."""
     vocabulary = model.vocabulary
@@ -276,7 +332,7 @@ def likelihoods(model: Model, corpus: Corpus) -> None:
         for name, way in GIVEN.items():
             told, untold = free_nats(model, scores, [way(score, vocabulary) for score in scores])
             cells = (f"{untold:.4f}", f"{told:.4f}", f"{told / untold - 1:+.2%}")
-            row(name.replace("_", " "), split, *cells)
+            row(name, split, *cells)
 
 
 PARTS = {

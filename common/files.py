@@ -17,7 +17,6 @@ from typing import Any
 import psutil
 
 UNFINISHED = ".unfinished"  # in the name of what is being written
-NOT_JSON = {"json": False}  # metadata of a dataclass field that `write_json` leaves out
 _OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # whose errors name no file
 
 
@@ -138,10 +137,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_json(data: Any, path: str | Path) -> None:
-    """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null.
-
-    Fields of dataclasses whose metadata is NOT_JSON are left out.
-    """
+    """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null."""
     text = json.dumps(_plain(data), indent=1, allow_nan=False)
     with write_atomically(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -149,8 +145,7 @@ def write_json(data: Any, path: str | Path) -> None:
 
 def _plain(data: Any) -> Any:
     if dataclasses.is_dataclass(data):
-        shown = [field.name for field in dataclasses.fields(data) if field.metadata != NOT_JSON]
-        return {name: _plain(getattr(data, name)) for name in shown}
+        return {field.name: _plain(getattr(data, field.name)) for field in dataclasses.fields(data)}
     if isinstance(data, dict):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

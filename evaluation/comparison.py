@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.files import NOT_JSON
 from data import texture, voice_leading
 from data.extremes import note_density
 from data.keys import above_tonic
@@ -19,7 +18,6 @@ from evaluation.classifier import ToldApart, tell_apart
 from evaluation.distances import overlap_of_histograms, overlap_of_values
 
 DRAWS = 20  # of training pieces: an overlap below all of them has a chance of 1 in 21
-TENTHS = (0.1, 0.9)  # the share of the pieces, or notes, below the ends of a line in a chart
 SETS = {"generated": "generated", "held_out": "held-out", "train": "training"}
 
 Value = TypeVar("Value", float, Counter[int])
@@ -65,7 +63,6 @@ class SetSummary:
     sd: float  # over the pieces; of a histogram over the notes
     undefined: int  # how many values are NaN
     values: list[float]  # one per piece; of a histogram the share of each bin
-    tenths: list[float] = field(metadata=NOT_JSON)  # the lowest and the highest
 
 
 @dataclass(frozen=True)
@@ -187,8 +184,7 @@ def _summary(values: NDArray[np.float64], bins: NDArray[np.float64] | None) -> S
     if bins is not None:
         counts = values.sum(axis=0)
         known, values = np.repeat(bins, counts.astype(np.int64)), counts / max(counts.sum(), 1)
-    tenths = np.quantile(known, TENTHS).tolist() if len(known) else [float("nan")] * 2
-    return SetSummary(*_mean_and_sd(known), undefined, values.tolist(), tenths)
+    return SetSummary(*_mean_and_sd(known), undefined, values.tolist())
 
 
 def _defined(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,7 +19,6 @@ from common.text import printable
 from data.midi.io import midi_bytes
 from data.score import Score
 from evaluation import tables
-from evaluation.charts import draw_statistics, svg
 from evaluation.comparison import DRAWS
 from evaluation.originality import Originality
 from evaluation.summary import Example, Examples, ModelSummary
@@ -56,7 +55,7 @@ def write_report(
 
     `checkpoint` is the path of the model's file, `command` what made the page, as one types it.
     """
-    music, originality, its = summary.music, summary.originality, summary.surprise
+    originality, its = summary.originality, summary.surprise
     listed = [(note.note, note.label) for note in its.most]
     surprise = draw_surprise(examples.held_out.score, np.array(its.nats), listed)
     template = environment().get_template("report.html")
@@ -66,11 +65,9 @@ def write_report(
         verdict=tables.verdict(summary),
         headlines=tables.headlines(summary),
         has_sound=has_sound(),
-        voices_table=tables.voices_table(summary),
         players=_players(summary, examples),
         likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
-        statistics_chart=_data_uri(svg(draw_statistics(music)).encode(), "image/svg+xml"),
-        statistics_table=tables.statistics_table(music),
+        statistics_table=tables.statistics_table(summary.music),
         draws=DRAWS,
         originality_table=tables.originality_table(
             {

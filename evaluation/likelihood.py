@@ -9,24 +9,21 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
-from data.batches.windows import WholePieces, masks_of_pieces, unpacked
+from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
-from data.keys import high_to_low
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import DRUMS, Score, ScoreBatch
 from data.tokens.adapt import without_unknown
 from data.tokens.batch_tokenizer import encode_batch
-from data.tokens.tokenizer import decode, encode
+from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import Estimate, estimate_ratios
 from evaluation.ngrams import NGram
-from generation.given import GivenTokens
 from generation.model import Model
-from generation.seeds import Seed, rewritten
 from model.scoring import Tally, summarize
 
 # The aspects of a note, and the kinds of token that encode each.
@@ -294,41 +291,3 @@ def measure_surprise(
     if not is_known.all():
         messages.insert(0, f"{int((~is_known).sum())} notes have no token, left out")
     return whole, nats, messages
-
-
-def with_top_voice(score: Score, vocabulary: Vocabulary) -> Seed:
-    """Return a piece whose highest instrument is given, by mean pitch; all others are open."""
-    others = [program for program in vocabulary.programs if program not in high_to_low(score)[:1]]
-    return rewritten(score, vocabulary, range(len(score.bars)), others)
-
-
-def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
-    """Return a piece that is given but for so many bars in its middle."""
-    first = max((len(score.bars) - bars) // 2, 0)
-    return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
-
-
-# What validation gives, and how of a piece.
-GIVEN = {"top_voice": with_top_voice, "all_but_two_bars": with_gap}
-
-
-def free_nats(model: Model, scores: Sequence[Score], seeds: Sequence[Seed]) -> tuple[float, float]:
-    """Return the nats per note of what is free in pieces, told of what is given, and not told.
-
-    What is given is certain in both; NaN where no note is free.
-
-    Args:
-        model: with tokens for all notes.
-        scores: the whole pieces.
-        seeds: what is given of each.
-    """
-    vocabulary = model.vocabulary
-    pieces = [encode(score, vocabulary) for score in scores]
-    given = [GivenTokens(seed, vocabulary) for seed in seeds]
-    free = sum(len(score.notes) for score in scores) - sum(len(s.score.notes) for s in seeds)
-    allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
-    told, untold = (
-        sum(float(nats.sum()) for nats in model.token_nats(pieces, allowed, given, is_told))
-        for is_told in (True, False)
-    )
-    return (told / free, untold / free) if free else (float("nan"), float("nan"))

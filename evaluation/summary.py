@@ -9,9 +9,8 @@ from typing import Any
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.corpus.reader import MidiPieces
 from data.corpus.store import SplitCounts
-from data.score import DRUMS, Score, ScoreBatch
+from data.score import Score, ScoreBatch
 from data.tokens.tokenizer import decode
-from evaluation.cadences import VoicesAndEndings
 from evaluation.likelihood import (
     EvaluationSet,
     NoteSurprise,
@@ -25,12 +24,9 @@ from evaluation.likelihood import (
 from evaluation.ngrams import NGram, fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
 from evaluation.samples import (
-    MAX_PIECES,
     CorpusComparison,
     compare_with_corpus,
-    held_out_split,
     sample_like_corpus,
-    split_scores,
 )
 from generation.model import Model
 from model.record import TrainingRecord
@@ -94,7 +90,6 @@ class ModelSummary:
     written: SetLikelihood
     given: GivenFiles | None  # None where there were none
     surprise: PieceSurprise  # of one held-out piece
-    voices: dict[str, VoicesAndEndings]  # of the pieces it wrote, and held-out ones
 
 
 def summarize_model(
@@ -128,9 +123,6 @@ def summarize_model(
         Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
     ]
     held_out, surprise = _judge_median(model, splits[-1], likelihood[-1])
-    real = split_scores(corpus, held_out_split(corpus), MAX_PIECES, seed)
-    sets = {"from nothing": scores, "held-out": real}
-    instruments = max(model.voices - (DRUMS in model.vocabulary.programs), 1)
     summary = ModelSummary(
         model.network.parameter_count,
         asdict(model.network.config),
@@ -144,7 +136,6 @@ def summarize_model(
         written,
         given,
         surprise,
-        {name: VoicesAndEndings.of(pieces, instruments) for name, pieces in sets.items()},
     )
     return summary, Examples(given_examples, written_examples, held_out)
 

@@ -136,9 +136,6 @@ def verdict(summary: ModelSummary) -> str:
     if far:
         told = [_difference(name, rows[name]) for name in far[:_MOST_TOLD]]
         text += f" What gives it away: {_listed(told)}."
-    own, real = (summary.voices[name] for name in ("from nothing", "held-out"))
-    if own.tonic < _CLEARLY_LESS * real.tonic:
-        text += " It comes home to its key at the end less often than real pieces do."
     copied, of_real = (
         each.line.shares[8] for each in (summary.originality.all, summary.originality.held_out)
     )
@@ -168,21 +165,6 @@ def _difference(name: str, row: StatisticRow) -> str:
 def _listed(words: Sequence[str]) -> str:
     """Join words as in a sentence."""
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def voices_table(summary: ModelSummary) -> Table:
-    """Return how many notes and instruments sound, and how pieces end."""
-    rows = [
-        [
-            f"{name}, {its.pieces} pieces",
-            number(its.voices, 2),
-            *map(percent, (its.all_instruments, its.triad, its.tonic)),
-        ]
-        for name, its in summary.voices.items()
-        if its.pieces  # with a pitch
-    ]
-    head = ("", "notes at once", "all instruments sound", "end on a triad", "on that of the key")
-    return Table("How many notes sound, and how pieces end", head, rows)
 
 
 def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:

@@ -30,9 +30,7 @@ from common.text import printable
 from data.corpus.corpus import Corpus
 from data.score import Score
 from data.tokens.tokenizer import decode
-from evaluation.charts import draw_statistics
 from evaluation.comparison import compare
-from evaluation.likelihood import GIVEN, free_nats
 from evaluation.samples import split_scores
 from generation.length import Length
 from generation.model import Model
@@ -59,9 +57,6 @@ SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
 SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those that are shown
 SAMPLE_BARS = 4
 PROMPT_BARS = 2  # of a held-out piece, which the model continues
-MOST_GIVEN = 6  # held-out pieces of which some notes are given
-GIVEN_TOGETHER = 3  # of them are scored side by side
-MOST_GIVEN_NOTES = 250  # of the first bars of each; Bach's chorales have about as many
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
 NOTATION_WIDTH = 900  # pixels
@@ -412,40 +407,6 @@ def log_attention(snapshot: Snapshot) -> None:
         snapshot.log_png(tag, png_bytes(draw_attention(heads[None], labels, [layer])))
 
 
-def log_given(snapshot: Snapshot) -> None:
-    """Log how likely held-out pieces are where some of their notes are given, told of them or not.
-
-    The figures are nats per note of the others (see `free_nats` in evaluation/likelihood.py), in
-    the first bars of pieces that are long.
-    """
-    model, corpus = snapshot.model, snapshot.corpus
-    pieces = map(_shortened, split_scores(corpus, "valid", MOST_GIVEN))
-    scores = [score for score in pieces if len(score.notes)]
-    for name, way in GIVEN.items():
-        nats, free = np.zeros(2), 0
-        for first in range(0, len(scores), GIVEN_TOGETHER):
-            snapshot.check()
-            some = scores[first : first + GIVEN_TOGETHER]
-            seeds = [way(score, model.vocabulary) for score in some]
-            if its_free := sum(len(score.notes) for score in some) - sum(
-                len(seed.score.notes) for seed in seeds
-            ):
-                nats += np.multiply(free_nats(model, some, seeds), its_free)
-                free += its_free
-        if free:
-            for how, per_note in zip(("told", "not_told"), nats / free, strict=True):
-                tag = f"with_notes_given/{name}_{how}"
-                snapshot.writer.add_scalar(tag, per_note, snapshot.step)
-
-
-def _shortened(score: Score) -> Score:
-    """Return as many of the first bars, at least one, as have no more than MOST_GIVEN_NOTES."""
-    if len(score.notes) <= MOST_GIVEN_NOTES:
-        return score
-    bars = np.searchsorted(score.bar_starts, score.notes["onset"][MOST_GIVEN_NOTES], side="right")
-    return score.excerpt(0, max(int(bars) - 1, 1))
-
-
 def log_statistics(snapshot: Snapshot) -> None:
     """Compare samples with held-out pieces of their length, and training pieces with the same.
 
@@ -458,8 +419,6 @@ def log_statistics(snapshot: Snapshot) -> None:
         for split in ("valid", "train")
     )
     result = compare(snapshot.samples, held_out, train)
-    figure = draw_statistics(result)  # pyplot does not know of it, so there is nothing to close
-    snapshot.writer.add_figure("statistics/samples", figure, snapshot.step, close=False)
     overlaps = {f"overlap_{name}": row.overlap for name, row in result.rows.items()}
     known = {name: value for name, value in overlaps.items() if np.isfinite(value)}
     if known:
@@ -493,5 +452,4 @@ LOGGED: dict[str, Callable[[Snapshot], None]] = {
     ),
     "the attention maps": log_attention,
     "the statistics of samples": log_statistics,
-    "how likely pieces are with notes given": log_given,
 }

@@ -1,4 +1,4 @@
-"""How many notes and instruments sound, and how pieces end."""
+"""How pieces end."""
 
 import math
 
@@ -6,38 +6,11 @@ import pytest
 
 from data.corpus import bach
 from data.keys import Key, estimate_key
-from data.score import DRUMS, Grid
-from evaluation.cadences import (
-    VoicesAndEndings,
-    ending_figures,
-    ends_on_tonic,
-    sounding_notes,
-)
+from data.score import Grid
+from evaluation.cadences import ending_figures, ends_on_tonic
 from tests.music import EMPTY, chord, line, piece
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
-
-
-def test_notes_are_counted_by_instrument_from_the_first_on():
-    drum = (0, 48, 36, 80, DRUMS)
-    score = piece([drum, (12, 12, 60, 80, 0), (18, 12, 64, 80, 40), (18, 6, 67, 80, 40)])
-    assert sounding_notes(score).tolist() == [
-        [1] * 12 + [0] * 6,
-        [0] * 6 + [2] * 6 + [1] * 6,
-    ]
-
-
-def test_a_set_of_pieces_is_described_by_its_means():
-    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84) + line((72,), program=40)
-    home, away = (
-        piece(before + chord(*last, start=144), [(4, 4, 48)] * 4)
-        for last in ((48, 64, 67), (43, 59, 62))
-    )
-    its = VoicesAndEndings.of([home, away, EMPTY], instruments=2)
-    assert (its.pieces, its.triad, its.tonic) == (2, 1.0, 0.5)
-    assert its.voices == pytest.approx((144 + 12 + 3 * 48) / 192)
-    assert its.all_instruments == pytest.approx(12 / 192)
-    assert math.isnan(VoicesAndEndings.of([EMPTY], instruments=2).voices)
 
 
 def test_an_ending_on_the_tonic():

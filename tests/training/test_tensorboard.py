@@ -20,18 +20,17 @@ import train
 from data.batches.options import DataOptions
 from data.tokens.vocabulary import Kind
 from tests.folders import enter_same_tunes, run_of_tunes
-from tests.models import four_parts
 from training import tensorboard
 from training.checkpoints import StopError
 from training.module import MusicModule
 from training.options import ModelOptions, MonitorOptions
-from training.tensorboard import MOST_GIVEN_NOTES, LeaveOffError, MusicMonitor, _shortened
+from training.tensorboard import LeaveOffError, MusicMonitor
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
 ASKING = {
     *("the piano rolls of samples", "the sound of samples", "the statistics of samples"),
-    *("the piano roll of the continuation", "how likely pieces are with notes given"),
+    "the piano roll of the continuation",
 }
 EVERYTHING = {"images": 0, "audio": 0, "scalars": 0, "tensors": 0}
 OPTIONS = {
@@ -99,7 +98,7 @@ def test_pictures_and_sound_come_at_fixed_points_under_tags_of_their_own(shown):
     assert sorted(tags["images"]) == [
         *("music/continuation_roll", "music/continuation_true_roll"),
         *("music/roll_1", "music/roll_2", "music/score_1", "music/score_2"),
-        *("statistics/samples", "tokens/attention_layer_1"),
+        "tokens/attention_layer_1",
     ]
     assert not set(tags["audio"]) & set(tags["images"])  # TensorBoard would show but one of two
     for tag in tags["audio"]:  # what is always the same stands there once
@@ -315,14 +314,6 @@ def test_all_that_may_take_long_asks_whether_to_go_on(folder, monkeypatch):
     )
     fit("--run", "run", "--monitor.times", "1")
     assert left == [*logs.values()]
-
-
-def test_of_long_pieces_the_first_bars_are_scored_with_notes_given():
-    long, short = (four_parts(bars) for bars in (40, 4))
-    assert _shortened(short) is short
-    shortened = _shortened(long)
-    assert len(shortened.notes) <= MOST_GIVEN_NOTES < len(shortened.notes) + 16  # a bar's
-    np.testing.assert_array_equal(shortened.notes, long.notes[: len(shortened.notes)])
 
 
 def test_a_model_that_cannot_be_copied_is_reported_and_the_run_goes_on(folder, monkeypatch, capsys):
