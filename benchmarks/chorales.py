@@ -35,10 +35,11 @@ import train
 from common.cli import Parser, fail
 from common.files import replace_folder
 from common.interface import SideInput
+from data.canonical import canonical
 from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import midi_bytes
-from data.score import BAR, NOTE, Grid, Score, canonical
+from data.score import BAR, NOTE, Grid, Score
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import Model, corpus_of, load

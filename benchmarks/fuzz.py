@@ -29,6 +29,7 @@ import numpy as np
 from benchmarks.attacks import ATTACKS, BROKEN, HELD, prepare
 from benchmarks.mutations import FOLDER, mutant, originals
 from benchmarks.second_reader import NotComparedError, second_reading
+from data.canonical import canonical
 from data.corpus.advice import try_options
 from data.corpus.corpus import cores
 from data.corpus.duplicates import LEAST_RUNS, find_works, sketches
@@ -37,7 +38,7 @@ from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, parse_events, read_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.midi.repair import track_bytes, walk
-from data.score import SECONDS, Grid, Part, Score, canonical
+from data.score import SECONDS, Grid, Part, Score
 from data.tokens.tokenizer import decode, encode
 
 # Grids of each kind, of steps that divide a bar and that do not, with meters and parts.

@@ -10,13 +10,14 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.batches.windows import WholePieces
+from data.canonical import ScoreBatch
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
-from data.score import DRUMS, Score, ScoreBatch
+from data.score import DRUMS, Score
 from data.tokens.adapt import without_unknown
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.tokenizer import decode

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from data.arrays import reduce_segments
+from data.canonical import ScoreBatch
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.runs import REPRESENTATIONS, Integers, NoteSequence, note_sequence, read_sequences
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
-from data.score import Grid, ScoreBatch
+from data.score import Grid
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import MAX_PIECES, split_scores
 

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from data.canonical import ScoreBatch
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.corpus.reader import MidiPieces
 from data.corpus.store import SplitCounts
-from data.score import Score, ScoreBatch
+from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import (
     EvaluationSet,

@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from data.canonical import ScoreBatch
 from data.corpus.runs import REPRESENTATIONS, Integers, Place, RunIndex, note_sequence
-from data.score import DRUMS, ScoreBatch
+from data.score import DRUMS
 from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_state import ConstrainedState, WrittenNotes
 from generation.given import GivenTokens

@@ -26,7 +26,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from data.score import BAR, NOTE, Grid, Score, canonical
+from data.canonical import canonical
+from data.score import BAR, NOTE, Grid, Score
 
 MAX_QUARTERS = 4096  # a longer voice is refused as a mistake
 _SHOWN = 8  # letters at most that a message repeats

@@ -11,12 +11,13 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from data.canonical import canonical
 from data.instrument_names import instrument_name
 from data.keys import high_to_low, pitched_notes
 from data.midi.io import from_pretty_midi, read_midi
 from data.midi.quantize import MidiError
 from data.repeats import Repeat
-from data.score import BAR, DRUMS, NOTE, Grid, Score, canonical
+from data.score import BAR, DRUMS, NOTE, Grid, Score
 from data.tokens.adapt import adapt_score, became
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import UNCONSTRAINED, Constraints

@@ -11,8 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from data.canonical import canonical
 from data.forms import Form
-from data.score import Score, canonical
+from data.score import Score
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_grammar import ConstrainedGrammar

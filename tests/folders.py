@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.canonical import GridChanges, canonical
 from data.corpus.advice import Trial
 from data.corpus.corpus import Corpus
 from data.corpus.report import Copy, CorpusReport, LeftOut
@@ -15,7 +16,7 @@ from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
 from data.corpus.trials import Measured
 from data.midi.io import write_midi
-from data.score import BAR, DRUMS, NOTE, Grid, GridChanges, Part, Score, canonical
+from data.score import BAR, DRUMS, NOTE, Grid, Part, Score
 from tests.music import GRID
 
 # Real files: the tunes of the Nottingham collection. Tests of them are skipped without them.

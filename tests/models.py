@@ -4,9 +4,10 @@ import numpy as np
 import torch
 
 from common.typed_json import to_json
+from data.canonical import canonical
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.midi.io import write_midi
-from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
 from data.style import Style
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary

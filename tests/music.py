@@ -8,8 +8,9 @@ from itertools import combinations, pairwise
 import numpy as np
 from hypothesis import strategies as st
 
+from data.canonical import canonical
 from data.corpus.survey import Survey
-from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode

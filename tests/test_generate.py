@@ -12,8 +12,9 @@ from PIL import Image
 
 import generate
 from common.typed_json import to_json
+from data.canonical import canonical
 from data.midi.io import read_midi, write_midi
-from data.score import BAR, NOTE, SECONDS, canonical
+from data.score import BAR, NOTE, SECONDS
 from data.style import Style
 from generation import defaults
 from model.config import DecoderConfig

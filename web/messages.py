@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.typed_json import checked
-from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score, canonical
+from data.canonical import canonical
+from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score
 from generation.constraints import Constraints
 
 Json: TypeAlias = dict[str, Any]

@@ -19,11 +19,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from data.canonical import canonical
 from data.corpus.worker_pool import Failed, guarded
 from data.instrument_names import instrument_name
 from data.midi.io import midi_bytes
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS
 from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import Constraints

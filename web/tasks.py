@@ -13,11 +13,12 @@ from itertools import islice
 
 import numpy as np
 
+from data.canonical import canonical
 from data.instrument_names import instrument_name
 from data.keys import high_to_low
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
-from data.score import DRUMS, Grid, Score, canonical
+from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
 from generation.compose import accompany
 from generation.constraints import ConstraintError

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from common.files import replace_folder, write_json
+from data.canonical import canonical
 from data.midi.io import write_midi
-from data.score import BAR, NOTE, Grid, Score, canonical
+from data.score import BAR, NOTE, Grid, Score
 
 # A program a voice, so that two voices on one pitch stay two notes; low numbers are high voices.
 PROGRAMS = {"Soprano": 40, "Alto": 41, "Tenor": 42, "Bass": 43}  # violin, viola, cello, contrabass

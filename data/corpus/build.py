@@ -22,6 +22,7 @@ from tqdm import tqdm
 from common.files import write_json
 from common.text import printable
 from data.arrays import offsets
+from data.canonical import GridChanges
 from data.corpus.advice import Trial, try_options
 from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
 from data.corpus.find_files import SUFFIXES
@@ -33,7 +34,7 @@ from data.corpus.survey import Survey, translation
 from data.corpus.trials import grid_of, measured_options, some_of
 from data.corpus.worker_pool import Failed, guarded_batches
 from data.midi.instruments import Instruments
-from data.score import Grid, GridChanges
+from data.score import Grid
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 

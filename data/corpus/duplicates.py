@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets, reduce_segments, segment_ids
+from data.canonical import ScoreBatch
 from data.midi.events import Events
 from data.midi.quantize import onset_seconds
-from data.score import DRUMS, ScoreBatch
+from data.score import DRUMS
 
 TOGETHER_MS = 50  # how far apart the notes of a chord are struck, at most
 RUN = 10  # intervals

@@ -18,6 +18,7 @@ import numpy as np
 from music21 import abcFormat, common, pitch
 from tqdm import tqdm
 
+from data.canonical import ScoreBatch, canonical
 from data.corpus.bach import (
     VELOCITY,
     BuildReport,
@@ -29,7 +30,7 @@ from data.corpus.bach import (
 )
 from data.corpus.duplicates import fingerprints
 from data.corpus.options import SPLITS
-from data.score import BAR, NOTE, Grid, Score, ScoreBatch, canonical
+from data.score import BAR, NOTE, Grid, Score
 
 TITLE = "folk tunes"
 REPORT_NAME = "folk.json"

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import reduce_segments
+from data.canonical import GridChanges, ScoreBatch
 from data.corpus.find_files import find_midi_files
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
 from data.midi.parts import tracks_of
 from data.midi.quantize import MidiError, batch_from_events, refusals
-from data.score import Grid, GridChanges, Part, ScoreBatch
+from data.score import Grid, Part
 
 MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for minutes

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets, segment_ids
+from data.canonical import ScoreBatch
 from data.corpus.store import Split
-from data.score import DRUMS, MOST_PROGRAM, ScoreBatch
+from data.score import DRUMS, MOST_PROGRAM
 from data.tokens.batch_tokenizer import decode_batch
 from data.tokens.vocabulary import Vocabulary
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from data.canonical import GridChanges
 from data.midi.bars import MAX_BAR_BEATS
 from data.score import (
     DENOMINATORS,
@@ -18,7 +19,6 @@ from data.score import (
     TEMPO_LEVELS,
     VELOCITY_LEVELS,
     Grid,
-    GridChanges,
 )
 from data.tokens.tokenizer import bar_tempos
 from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError

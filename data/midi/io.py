@@ -16,11 +16,12 @@ import symusic
 from numpy.typing import ArrayLike, NDArray
 
 from common.files import write_atomically
+from data.canonical import GridChanges
 from data.instrument_names import instrument_name
 from data.midi.events import MAX_FILE_BYTES, Events
 from data.midi.quantize import MidiError, score_from_events
 from data.midi.repair import LAST_TICK, clipped, has_late_events, repaired, without_escapes
-from data.score import DRUMS, Grid, GridChanges, Score
+from data.score import DRUMS, Grid, Score
 
 MAX_NOTES = 300_000  # of a file
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down

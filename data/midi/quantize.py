@@ -9,20 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import offsets, reduce_segments, segment_ids
+from data.canonical import GridChanges, ScoreBatch, canonical_batch
 from data.midi.bars import barred_anew, with_long_bars_split
 from data.midi.events import Events
 from data.midi.parts import with_parts
-from data.score import (
-    BAR,
-    DRUMS,
-    NOTE,
-    Grid,
-    GridChanges,
-    Score,
-    ScoreBatch,
-    can_be_said,
-    canonical_batch,
-)
+from data.score import BAR, DRUMS, NOTE, Grid, Score, can_be_said
 
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
 MAX_BARS = 1_000_000  # counted as if all were as short as the shortest

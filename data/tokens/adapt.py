@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from data.canonical import canonical
 from data.instrument_names import instrument_name
-from data.score import BAR, DRUMS, FAMILY_PROGRAMS, Score, canonical
+from data.score import BAR, DRUMS, FAMILY_PROGRAMS, Score
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 _C3 = 48

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.score import BAR, NOTE, Score, canonical
+from data.canonical import canonical
+from data.score import BAR, NOTE, Score
 from data.tokens.cursor import read_windows
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 

@@ -3,9 +3,10 @@
 import numpy as np
 from hypothesis import given
 
+from data.canonical import canonical
 from data.keys import high_to_low
 from data.repeats import RUN_NOTES, Repeat, repeats_of
-from data.score import BAR, NOTE, canonical
+from data.score import BAR, NOTE
 from tests.music import GRID, line, piece, scores
 
 TUNE = [60, 62, 64, 65, 67, 69, 71, 72]

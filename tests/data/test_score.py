@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from data.score import (
-    BAR,
-    NOTE,
-    SECONDS,
-    TEMPO_LEVELS,
-    VELOCITY_LEVELS,
-    Grid,
-    canonical,
-    nearest_level,
-)
+from data.canonical import canonical
+from data.score import BAR, NOTE, SECONDS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, nearest_level
 from tests.music import BOTH, GRID, scores
 
 FOUR_FOUR = np.array([(4, 4, 48)], dtype=BAR)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
-from data.score import DRUMS, SECONDS, canonical
+from data.canonical import canonical
+from data.score import DRUMS, SECONDS
 from data.voice_leading import (
     Parts,
     out_of_range,

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import texture
+from data.canonical import canonical
 from data.corpus import bach
 from data.extremes import note_density
 from data.keys import pitched_notes
-from data.score import DRUMS, SECONDS, Grid, canonical
+from data.score import DRUMS, SECONDS, Grid
 from evaluation import metrics
 from evaluation.comparison import HISTOGRAMS, MEASURES
 from tests.music import EMPTY, piece, scores

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.canonical import ScoreBatch, canonical
 from data.corpus import runs
 from data.corpus.corpus import open_corpus
 from data.corpus.runs import REPRESENTATIONS, note_sequence
 from data.corpus.store import Split
-from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, ScoreBatch, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, Grid
 from data.tokens.batch_tokenizer import encode_batch
 from evaluation.originality import (
     find_matches,

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from data.canonical import ScoreBatch
 from data.corpus.corpus import CorpusError
 from data.corpus.runs import REPRESENTATIONS, RunIndex, index_runs, note_sequence
 from data.corpus.store import Split
-from data.score import Grid, ScoreBatch
+from data.score import Grid
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary

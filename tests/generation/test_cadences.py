@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from data.cadences import final_chord, root_of_triad
+from data.canonical import canonical
 from data.keys import Key
-from data.score import BAR, NOTE, canonical
+from data.score import BAR, NOTE
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar

@@ -8,12 +8,13 @@ import pretty_midi
 import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
+from data.canonical import canonical
 from data.ensembles import Ensemble
 from data.extremes import Usual, note_density
 from data.forms import Form
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.repeats import Repeat
-from data.score import BAR, DRUMS, NOTE, UNNAMED, canonical
+from data.score import BAR, DRUMS, NOTE, UNNAMED
 from data.style import Style
 from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size

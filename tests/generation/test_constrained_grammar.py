@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.batches.windows import TrainingWindows
+from data.canonical import canonical
 from data.keys import key_pitch_classes
-from data.score import BAR, DRUMS, NOTE, Grid, canonical
+from data.score import BAR, DRUMS, NOTE, Grid
 from data.texture import has_regular_bars
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.given import seam
+from data.canonical import canonical
 from data.keys import Key
-from data.score import BAR, NOTE, canonical
+from data.score import BAR, NOTE
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
 from data.voice_leading import parallels

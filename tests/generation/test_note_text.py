@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from data.score import BAR, NOTE, SECONDS, Score, canonical
+from data.canonical import canonical
+from data.score import BAR, NOTE, SECONDS, Score
 from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
 from tests.music import GRID
 

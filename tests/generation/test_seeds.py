@@ -4,9 +4,10 @@ import numpy as np
 import pretty_midi
 import pytest
 
+from data.canonical import canonical
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, UNNAMED, canonical
+from data.score import BAR, DRUMS, NOTE, UNNAMED
 from generation.constraints import Constraints
 from generation.note_text import SeedError
 from generation.seeds import (

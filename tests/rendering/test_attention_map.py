@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from data.score import BAR, NOTE, SECONDS, canonical
+from data.canonical import canonical
+from data.score import BAR, NOTE, SECONDS
 from data.tokens.tokenizer import encode
 from rendering.attention_map import draw_attention, token_labels
 from tests.music import piece, vocabulary_for

@@ -8,7 +8,8 @@ import pretty_midi
 import pytest
 from hypothesis import given, settings
 
-from data.score import BAR, DRUMS, NOTE, canonical
+from data.canonical import canonical
+from data.score import BAR, DRUMS, NOTE
 from generation.note_text import parse_seed_notes
 from rendering.audio import mu_law_wav, render_audio, write_wav
 from tests.music import BOTH, EMPTY, GRID, piece, scale, scores

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from data.canonical import canonical
 from data.keys import parse_key
-from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
 from rendering.measures import MAX_RINGING_BARS, Measures
 from rendering.notation import NEW, engrave, has_notation, to_musicxml
 from tests.music import EMPTY, GRID, line, piece, scores

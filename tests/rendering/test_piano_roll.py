@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from matplotlib.image import imread
 
-from data.score import BAR, DRUMS, NOTE, SECONDS, canonical
+from data.canonical import canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS
 from rendering.piano_roll import MAX_NATS, draw_piano_roll, draw_surprise
 from rendering.png import png_bytes
 from tests.music import BOTH, piece, scale, scores

@@ -23,9 +23,10 @@ from data.batches.windows import (
     sampled,
     unpacked,
 )
+from data.canonical import canonical
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter
-from data.score import BAR, NOTE, canonical
+from data.score import BAR, NOTE
 from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, rebase, window_head
 from data.tokens.features import SideFeatures

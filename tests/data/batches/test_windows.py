@@ -12,9 +12,10 @@ from data.batches.windows import (
     masks_of_pieces,
     unpacked,
 )
+from data.canonical import canonical
 from data.corpus.store import Split
 from data.followed_keys import key_followed
-from data.score import BAR, NOTE, SECONDS, canonical
+from data.score import BAR, NOTE, SECONDS
 from data.tokens.augment import programs_of, transposition
 from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW, MOST_HALVES, SideFeatures

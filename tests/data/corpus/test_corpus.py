@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text import printable
+from data.canonical import ScoreBatch
 from data.corpus import build as build_module
 from data.corpus import reader
 from data.corpus.__main__ import main
@@ -22,7 +23,7 @@ from data.corpus.report import Copy, LeftOut, report_text
 from data.midi.instruments import Instruments
 from data.midi.io import read_midi, write_midi
 from data.midi.quantize import MidiError
-from data.score import DRUMS, NOTE, UNNAMED, Grid, Part, Score, ScoreBatch
+from data.score import DRUMS, NOTE, UNNAMED, Grid, Part, Score
 from data.tokens.context import window_head
 from data.tokens.tokenizer import bar_indices, decode
 from tests.folders import report_of, transposed, tune, write_tunes

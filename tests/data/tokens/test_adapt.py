@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.score import BAR, DRUMS, NOTE, SECONDS, Grid, canonical
+from data.canonical import canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, Grid
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import VocabularyError

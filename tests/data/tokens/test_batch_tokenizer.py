@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.score import ScoreBatch
+from data.canonical import ScoreBatch
 from data.tokens.batch_tokenizer import decode_batch, encode_batch
 from data.tokens.tokenizer import encode
 from tests.music import piece, scores, vocabulary_for

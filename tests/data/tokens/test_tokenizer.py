@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.score import BAR, DRUMS, NOTE, SECONDS, Score, canonical
+from data.canonical import canonical
+from data.score import BAR, DRUMS, NOTE, SECONDS, Score
 from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, window_head
 from data.tokens.grammar import Grammar
