@@ -7,7 +7,7 @@ a step, many are prompts. All numbers are float32, and matrices are torch's: y =
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,67 +84,6 @@ class Cache(NamedTuple):
     key: Floats  # (A, B, H, C, d)
     value: Floats  # (A, B, H, C, d)
     length: Ints  # (B,), how many ids of each row were read
-
-
-@compiled
-def read(shape: Shape, w: Weights, cache: Cache, window: Window, looked: Floats) -> Floats:
-    """Read a window: return logits (B, V) of the id after each row, 0 where it ends with Pad.
-
-    To `looked`, (B, C) or (0, 0), is added what the last id of each row attends to.
-    """
-    B, T = window.ids.shape
-    tokens, x = hidden(shape, w, cache, window, looked)
-    last = np.zeros((B, x.shape[1]), np.float32)  # (B, D), 0 where a row ends with Pad
-    for n in range(len(tokens)):
-        if tokens[n, 1] == T - 1:
-            add(last[tokens[n, 0]], x[n])
-    return heads(shape, w, last, window.references[:, T - 1].copy(), window.moves[:, T - 1].copy())
-
-
-@compiled
-def read_all(shape: Shape, w: Weights, cache: Cache, window: Window) -> Floats:
-    """Read a window: return logits (B, T, V) of the id after each, 0 after Pad."""
-    B, T = window.ids.shape
-    tokens, x = hidden(shape, w, cache, window, np.zeros((0, 0), np.float32))
-    logits = np.zeros((B, T, len(w.head)), np.float32)
-    for begin in range(0, len(tokens), CHUNK):
-        some = tokens[begin : begin + CHUNK]
-        references = np.empty((len(some), window.references.shape[2]), np.int64)
-        moves = np.empty((len(some), window.moves.shape[2]), np.int64)
-        for n in range(len(some)):
-            references[n] = window.references[some[n, 0], some[n, 1]]
-            moves[n] = window.moves[some[n, 0], some[n, 1]]
-        each = heads(shape, w, x[begin : begin + CHUNK], references, moves)
-        for n in range(len(some)):
-            logits[some[n, 0], some[n, 1]] = each[n]
-    return logits
-
-
-@compiled
-def hidden(
-    shape: Shape, w: Weights, cache: Cache, window: Window, looked: Floats
-) -> tuple[Ints, Floats]:
-    """Read a window into the cache: return its tokens (N, 3) and what leaves the blocks (N, D)."""
-    tokens = find_tokens(window.ids, cache.length, len(w.embedding), shape.context_length)
-    x = np.empty((len(tokens), w.embedding.shape[1]), np.float32)
-    for begin in range(0, len(tokens), CHUNK):
-        some = tokens[begin : begin + CHUNK]
-        x[begin : begin + CHUNK] = blocks(shape, w, cache, window, some, looked)
-    for n in range(len(tokens)):
-        cache.length[tokens[n, 0]] = tokens[n, 2] + 1
-    return tokens, x
-
-
-@compiled
-def heads(shape: Shape, w: Weights, x: Floats, references: Ints, moves: Ints) -> Floats:
-    """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
-    logits = product(x, w.head)
-    if shape.n_programs:
-        add_intervals(shape, product(x, w.interval), references, moves, logits)
-    for n in range(len(logits)):
-        for v in range(logits.shape[1]):
-            logits[n, v] /= shape.temperature
-    return logits
 
 
 @compiled
@@ -416,6 +355,20 @@ def softmax(x: Floats) -> None:
 
 
 @compiled
+def heads(
+    shape: Shape, head: Floats, interval: Floats, x: Floats, references: Ints, moves: Ints
+) -> Floats:
+    """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
+    logits = product(x, head)
+    if shape.n_programs:
+        add_intervals(shape, product(x, interval), references, moves, logits)
+    for n in range(len(logits)):
+        for v in range(logits.shape[1]):
+            logits[n, v] /= shape.temperature
+    return logits
+
+
+@compiled
 def add_intervals(
     shape: Shape, by_row: Floats, references_of: Ints, moves_of: Ints, logits: Floats
 ) -> None:
@@ -490,15 +443,19 @@ class Engine:
         cache: Cache | None = None,
     ) -> tuple[Floats, Cache]:
         """Read ids, as `Steps.read` (`model/steps.py`) says."""
-        window = self._window(ids, side)
         cache = cache or self._cache(len(ids))
-        return read(self.shape, self.weights, cache, window, np.zeros((0, 0), np.float32)), cache
+        return self._read(self._window(ids, side), cache, np.zeros((0, 0), np.float32)), cache
 
     def logits(
         self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None = None
     ) -> Floats:
         """Return logits of whole windows, as `Steps.logits` (`model/steps.py`) says."""
-        return read_all(self.shape, self.weights, self._cache(len(ids)), self._window(ids, side))
+        window, cache = self._window(ids, side), self._cache(len(ids))
+        logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
+        for tokens, x in self._chunks(window, cache, np.zeros((0, 0), np.float32)):
+            at = tokens[:, 0], tokens[:, 1]
+            logits[at] = self._heads(x, window.references[at], window.moves[at])
+        return logits
 
     def explained(
         self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None = None
@@ -509,9 +466,36 @@ class Engine:
             The logits; and (B, T) the attention to each id, a mean over layers and heads.
         """
         config, looked = self.config, np.zeros(ids.shape, np.float32)
-        cache = self._cache(len(ids))
-        logits = read(self.shape, self.weights, cache, self._window(ids, side), looked)
+        logits = self._read(self._window(ids, side), self._cache(len(ids)), looked)
         return logits, looked / np.float32(config.n_layer * config.n_attention * config.n_head)
+
+    def _read(self, window: Window, cache: Cache, looked: Floats) -> Floats:
+        """Read a window: return logits (B, V) of the id after each row, 0 where it ends with Pad.
+
+        To `looked`, (B, C) or (0, 0), is added what the last id of each row attends to.
+        """
+        B, T = window.ids.shape
+        last = np.zeros((B, self.config.n_embd), np.float32)
+        for tokens, x in self._chunks(window, cache, looked):
+            is_last = tokens[:, 1] == T - 1
+            last[tokens[is_last, 0]] = x[is_last]
+        return self._heads(last, window.references[:, -1], window.moves[:, -1])
+
+    def _chunks(
+        self, window: Window, cache: Cache, looked: Floats
+    ) -> Iterator[tuple[Ints, Floats]]:
+        """Read a window into the cache: yield tokens (N, 3) and what leaves the blocks (N, D)."""
+        w, context = self.weights, self.config.context_length
+        tokens = find_tokens(window.ids, cache.length, len(w.embedding), context)
+        for begin in range(0, len(tokens), CHUNK):
+            some = tokens[begin : begin + CHUNK]
+            yield some, blocks(self.shape, w, cache, window, some, looked)
+        cache.length[tokens[:, 0]] = tokens[:, 2] + 1
+
+    def _heads(self, x: Floats, references: Ints, moves: Ints) -> Floats:
+        """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
+        beside = np.ascontiguousarray(references), np.ascontiguousarray(moves)
+        return heads(self.shape, self.weights.head, self.weights.interval, x, *beside)
 
     def _cache(self, batch: int) -> Cache:
         """Return the cache of rows that have read nothing."""

@@ -395,7 +395,8 @@ def read(
             tell(layout, heard, context, row, bag, references[row, t], moves[row, t])
             if n + size > len(numbers):
                 more = np.empty(2 * len(numbers), np.int32)
-                more[:n] = numbers[:n]
+                for i in range(n):
+                    more[i] = numbers[i]
                 numbers = more
             for feature in bag.numbers[: bag.size[0]]:
                 if told_at[feature] != cell:
@@ -407,7 +408,8 @@ def read(
     bags = np.zeros((B, T, max(most, 1)), np.int32)
     for cell in range(ids.size):
         begin, stop = stops[cell], stops[cell + 1]
-        bags[cell // T, cell % T, : stop - begin] = numbers[begin:stop]
+        for i in range(begin, stop):
+            bags[cell // T, cell % T, i - begin] = numbers[i]
     return bags
 
 

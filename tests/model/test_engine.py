@@ -149,9 +149,9 @@ AS_PYTHON = """
 import numpy as np
 from model.config import DecoderConfig
 from model.decoding import PlainSteps, engine_of
-from model.engine import read
+from model.engine import blocks
 from tests.tensors import opinionated
-assert type(read).__name__ == "function"
+assert type(blocks).__name__ == "function"
 decoder = opinionated(DecoderConfig(9, n_layer=1, n_head=2, n_embd=8), seed=3, std=0.3)
 ids = np.array([[0, 5, 3], [2, 7, 8], [0, 0, 4], [0, 3, 3], [1, 1, 1]])
 expected, _ = PlainSteps(decoder).read(ids)
