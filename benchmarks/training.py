@@ -43,7 +43,8 @@ from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
 from training.command import StepProgress, retain_freed_memory
-from training.module import MusicModule, cross_entropy
+from training.loss import cross_entropy
+from training.module import MusicModule
 from training.optimizer import MuonAdamW
 from training.options import ModelOptions
 from training.tensorboard import RunLogger

@@ -36,6 +36,7 @@ from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
 from generation.model import Model, corpus_of, load
+from model.attention_maps import attention_maps, attention_names
 from model.decoding import decoder_of, side_tensors
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
@@ -140,9 +141,9 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     if messages:
         say(f"the piece was fitted to the model: {'; '.join(messages)}")
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
-    maps = decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]
+    maps = attention_maps(decoder, torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary, options.from_bar)
-    write_png(draw_attention(maps.numpy(), labels, decoder.attention_names), options.out)
+    write_png(draw_attention(maps.numpy(), labels, attention_names(decoder.config)), options.out)
     return {}
 
 

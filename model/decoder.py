@@ -1,13 +1,11 @@
 """The decoder: token ids in, logits of the next token out."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from common.interface import SideInput
-from model.attention import KVCache, MultiHeadAttention
+from model.cache import KVCache
 from model.config import DecoderConfig
 from model.interval_head import IntervalHead
 from model.layers import Block, BlockDropout, make_norm
@@ -130,41 +128,6 @@ class Decoder(nn.Module):
         width = config.n_embd // config.n_head
         shape = (config.n_head, config.context_length, width, width)
         return KVCache(config.n_layer * config.n_attention, start, shape, like=self.head.weight)
-
-    @property
-    def attention_names(self) -> list[str]:
-        """The name of each layer of `attention_maps`."""
-        twice = ("",) if self.config.n_attention == 1 else (", attention 1", ", attention 2")
-        return [f"layer {n + 1}{which}" for n in range(self.config.n_layer) for which in twice]
-
-    @torch.no_grad()
-    def attention_maps(
-        self, ids: Tensor, mask: Tensor | None = None, side: SideInput[Tensor] | None = None
-    ) -> Tensor:
-        """Return the weights of every attention layer while it reads `ids`: who looks at whom.
-
-        Args:
-            ids: int64 (B, T).
-            mask, side: as in `forward`.
-
-        Returns:
-            float (L, B, H, T, T), L = n_layer * n_attention in the order of reading; each row
-            sums to 1, or is all 0 where a query may see nothing.
-        """
-        maps: list[Tensor] = []
-
-        def look(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-            assert isinstance(layer, MultiHeadAttention)
-            maps.append(layer.weights(*inputs[:3]))  # x, rotation, mask
-
-        layers = [layer for layer in self.modules() if isinstance(layer, MultiHeadAttention)]
-        hooks = [layer.register_forward_pre_hook(look) for layer in layers]
-        try:
-            self(ids, mask=mask, side=side)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return torch.stack(maps)
 
 
 def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary | RotaryTime:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from common.interface import PAD, SideInput
-from model.attention import KVCache
+from model.cache import KVCache
 from model.decoder import Decoder
 from model.engine import Engine
 from model.network import Network

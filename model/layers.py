@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.attention import KVCache, MultiHeadAttention
+from model.attention import MultiHeadAttention
+from model.cache import KVCache
 from model.config import DecoderConfig
 
 

@@ -18,6 +18,7 @@ from evaluation import command, samples
 from evaluation.command import ATTENTION_TOKENS
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import corpus_of
+from model.attention_maps import attention_maps
 from model.decoding import decoder_of
 from model.serialization import load_model_file, save_model_file
 from rendering.attention_map import draw_attention
@@ -180,7 +181,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
     side = model.side(ids[None]).map(torch.from_numpy)
-    expected = decoder_of(model.network).attention_maps(torch.from_numpy(ids)[None], side=side)
+    expected = attention_maps(decoder_of(model.network), torch.from_numpy(ids)[None], side=side)
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
     evaluate.main([*options, "b.png", "--from-bar", "3"])

@@ -12,7 +12,6 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
-from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
@@ -28,6 +27,7 @@ from training.arguments import NO_END
 from training.checks import RunError, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.loops import form_of_loops
+from training.loss import cross_entropy, expected_cross_entropy
 from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
 from training.options import ModelOptions
@@ -414,20 +414,3 @@ class MusicModule(LightningModule):
                 raise RunError(
                     f"the checkpoint is damaged ({name}): use another of the run's checkpoints/"
                 )
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the summed nats of int64 targets (B, T), but NOT_SCORED, under logits (B, T, V)."""
-    return functional.cross_entropy(
-        logits.float().flatten(0, 1), targets.flatten(), ignore_index=NOT_SCORED, reduction="sum"
-    )
-
-
-def expected_cross_entropy(logits: Tensor, expected: Tensor, targets: Tensor) -> Tensor:
-    """Return the summed nats of ids drawn as a teacher expects them (Hinton et al. 2015).
-
-    The teacher's logits, `expected`, are (B, T, V) like ours. Of the targets, (B, T), only
-    whether each is NOT_SCORED counts.
-    """
-    nats = -(expected.float().softmax(dim=-1) * logits.float().log_softmax(dim=-1)).sum(dim=-1)
-    return nats.masked_fill(targets == NOT_SCORED, 0).sum()  # (B, T) -> ()

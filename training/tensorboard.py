@@ -37,6 +37,7 @@ from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued
 from generation.writing import Piece, Writing
+from model.attention_maps import attention_maps, attention_names
 from model.decoder import Decoder
 from model.decoding import decoder_of, network_of, side_tensors
 from model.network import Network
@@ -400,9 +401,9 @@ def log_attention(snapshot: Snapshot) -> None:
     longest = min(ATTENTION_TOKENS, decoder.config.context_length)
     ids = snapshot.corpus.split("valid").piece(0)[:longest]
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
-    maps = decoder.attention_maps(torch.from_numpy(ids)[None], side=side)[:, 0]  # (L, H, T, T)
+    maps = attention_maps(decoder, torch.from_numpy(ids)[None], side=side)[:, 0]  # (L, H, T, T)
     labels = token_labels(ids, model.vocabulary)
-    for layer, heads in zip(decoder.attention_names, maps.numpy(), strict=True):
+    for layer, heads in zip(attention_names(decoder.config), maps.numpy(), strict=True):
         tag = f"tokens/attention_{layer.replace(' ', '_')}"
         snapshot.log_png(tag, png_bytes(draw_attention(heads[None], labels, [layer])))
 

@@ -7,13 +7,13 @@ import torch
 from torch.nn import functional
 
 from model.attention import (
-    KVCache,
     MultiHeadAttention,
     attention_weights,
     causal_mask,
     padding_mask,
     scaled_dot_product_attention,
 )
+from model.cache import KVCache
 from model.cpu import causal_bands
 from model.positions import Rotary
 

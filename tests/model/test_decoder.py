@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention, causal_mask, padding_mask
+from model.attention_maps import attention_maps, attention_names
 from model.config import DecoderConfig
 from model.decoder import Block, Decoder
 from tests.tensors import opinionated
@@ -265,10 +266,10 @@ def test_attention_maps_are_the_weights_in_use(variant):
     decoder = make(**variant)
     ids = torch.randint(V, (2, 7))
     before = decoder(ids)
-    maps = decoder.attention_maps(ids)
+    maps = attention_maps(decoder, ids)
     layers = decoder.config.n_layer * decoder.config.n_attention
     assert maps.shape == (layers, 2, 2, 7, 7)
-    assert len(decoder.attention_names) == layers
+    assert len(attention_names(decoder.config)) == layers
     torch.testing.assert_close(maps.sum(-1), torch.ones(layers, 2, 2, 7))
     assert not maps.triu(1).any()
     assert torch.equal(decoder(ids), before)  # no hook is left behind
@@ -287,7 +288,7 @@ def test_attention_maps_are_the_weights_in_use(variant):
 def test_attention_maps_obey_the_mask():
     decoder = make()
     ids = torch.tensor([[0, 0, 3, 4, 5]])
-    maps = decoder.attention_maps(ids, mask=causal_mask(5, 5) & padding_mask(ids != 0))
+    maps = attention_maps(decoder, ids, mask=causal_mask(5, 5) & padding_mask(ids != 0))
     assert not maps[..., :2].any()
     assert not maps[..., :2, :].any()  # an empty place sees nothing
     torch.testing.assert_close(maps[..., 2:, :].sum(-1), torch.ones(2, 1, 2, 3))

@@ -17,6 +17,7 @@ from generation.defaults import model_path
 from generation.length import Length
 from generation.model import load
 from generation.request import Request
+from model.attention_maps import attention_maps
 from model.config import DecoderConfig, SamplingOptions
 from model.decoding import PlainSteps, decoder_of, engine_of
 from model.steps import right_aligned
@@ -79,7 +80,7 @@ def assert_windows_equal(decoder, rng):
     first = side and side.window(0)
     last, looked_at = engine.explained(ids[:1], first)
     beside = first and first.map(torch.from_numpy)
-    maps = decoder.attention_maps(torch.from_numpy(ids[:1]), side=beside)  # (L, 1, H, T, T)
+    maps = attention_maps(decoder, torch.from_numpy(ids[:1]), side=beside)  # (L, 1, H, T, T)
     assert np.abs(last - expected[:1, -1]).max() < 1e-4
     assert np.abs(looked_at - maps[..., -1, :].mean(dim=(0, 2)).numpy()).max() < 1e-5
 

@@ -17,7 +17,7 @@ from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.models import untrained_on
 from training.distillation import Teachers
-from training.module import cross_entropy, expected_cross_entropy
+from training.loss import cross_entropy, expected_cross_entropy
 
 CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 V = 5

@@ -11,7 +11,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from training.optimizer import BatchedMuon, MuonAdamW, split_parameters, trapezoid
+from training.muon import BatchedMuon
+from training.optimizer import MuonAdamW, split_parameters, trapezoid
 
 IDS = torch.arange(12).remainder(7).view(2, 6)
 
