@@ -63,11 +63,10 @@ def main() -> None:
     words = [word for name, value in asked.items() if value for word in (name, str(value))]
     views: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
-    for shown in (tensorboard.LOGGED_ONCE, tensorboard.LOGGED):
-        for what, show in shown.items():
-            holder = SimpleNamespace(show=show)
-            timed(holder, "show", views, what)
-            shown[what] = holder.show
+    for what, show in tensorboard.LOGGED.items():
+        holder = SimpleNamespace(show=show)
+        timed(holder, "show", views, what)
+        tensorboard.LOGGED[what] = holder.show
     for label, hooks in (("points", AT_POINTS), ("steps", AT_STEPS)):
         for owner, name in hooks:
             timed(owner, name, seconds, label)

@@ -18,11 +18,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.hparams import summary_v2
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch.utils.tensorboard import SummaryWriter
 
 from common.cli import print_error
@@ -156,7 +155,6 @@ class MusicMonitor(Callback):
         self.first_step, self.started = 0, 0.0  # of this process, and when it came to it
         self.taken, self.left = 0.0, 0.0  # seconds that pictures took, and may still take
         self.costs: dict[str, float] = {}  # seconds that each picture is expected to take
-        self.shown: set[str] = set()  # pictures so far
         self.failed: set[str] = set()  # what could not be shown
         self.left_off: set[str] = set()  # what there was no time for, as was said
 
@@ -194,7 +192,7 @@ class MusicMonitor(Callback):
         model = Model(network, corpus.vocabulary)
         begin = self.clock()
         if self.share and not self.costs:  # what is compiled, once a machine, is no picture's cost
-            with _described(trainer, "Compiling"), self._guarded("samples", pl_module.device):
+            with self._guarded("samples", pl_module.device):
                 next(iter(Writing(model, Request(length=Length(bars=1)))))
             self.started += self.clock() - begin
             begin = self.clock()
@@ -207,18 +205,15 @@ class MusicMonitor(Callback):
                 raise LeaveOffError
 
         snapshot = Snapshot(writer, corpus, model, step, check)
-        once = LOGGED_ONCE if self.first_step < min(due) else {}
-        pictures = {what: log for what, log in once.items() if what not in self.shown} | LOGGED
         left_off = []
-        for what, log in pictures.items():
+        for what, log in LOGGED.items():
             now = self.clock()
             if is_stopping(trainer) or now + self.costs.get(what, 0) > end:
                 left_off.append(what)
                 continue
             try:
-                with _described(trainer, f"Drawing {what}"), self._guarded(what, pl_module.device):
+                with self._guarded(what, pl_module.device):
                     log(snapshot)
-                self.shown.add(what)
                 self.costs[what] = self.clock() - now
             except LeaveOffError:
                 left_off.append(what)
@@ -257,22 +252,6 @@ class MusicMonitor(Callback):
                 print_error(f"TensorBoard: {what} cannot be shown: {reason}", "train.py")
 
 
-@contextmanager
-def _described(trainer: Trainer, what: str) -> Iterator[None]:
-    """Show at the progress bar, if there is one, what is going on beside training."""
-    progress = trainer.progress_bar_callback
-    if not isinstance(progress, TQDMProgressBar):
-        yield
-        return
-    bar = progress.train_progress_bar
-    before = bar.desc.removesuffix(": ")
-    bar.set_description(what)
-    try:
-        yield
-    finally:
-        bar.set_description(before)
-
-
 def _writer(trainer: Trainer) -> SummaryWriter | None:
     """Return the writer to the run's folder; None in other processes, or with another logger."""
     logger = trainer.logger if trainer.is_global_zero else None
@@ -283,25 +262,17 @@ def _writer(trainer: Trainer) -> SummaryWriter | None:
 
 
 def log_settings(writer: SummaryWriter, trainer: Trainer, pl_module: Any) -> None:
-    """Add the run to the table of runs, with what people vary and its latest validation figures."""
-    data = trainer.datamodule  # type: ignore[attr-defined]
+    """Add the run, with what people vary, to the table of runs; its figures are there anyway."""
     run = {"max_steps": trainer.max_steps, "precision": trainer.precision}
+    data = trainer.datamodule  # type: ignore[attr-defined]
     settings = asdict(data.options) | asdict(pl_module.options) | run
     plain = {
         name: value if isinstance(value, bool | int | float) else printable(str(value))
         for name in VARIED
         if (value := settings[name]) is not None
     }
-    note = data.vocabulary.kind_names[data.vocabulary.note_kind]
-    tags = ("learning/nats_per_note", "learning/loss", f"tokens/accuracy_{note}")
-    metrics = [summary_v2.Metric(tag, group="valid", display_name=f"valid {tag}") for tag in tags]
-    names = [summary_v2.HParam(name) for name in plain]
-    file = writer._get_file_writer()  # type: ignore[no-untyped-call]
-    for summary in (
-        summary_v2.hparams_config_pb(names, metrics),
-        summary_v2.hparams_pb(plain, trial_id=Path(trainer.default_root_dir).name),
-    ):
-        file.add_summary(summary)
+    start = hparams_pb(plain, trial_id=Path(trainer.default_root_dir).name)
+    writer._get_file_writer().add_summary(start)  # type: ignore[no-untyped-call]
 
 
 # A few times a run
@@ -360,17 +331,6 @@ class Snapshot:
         audio = render_audio(score, SAMPLE_RATE)
         self.writer.add_audio(tag, audio, self.step, sample_rate=SAMPLE_RATE)
 
-    def log_continuation(self, tag: str, score: Score, title: str, continues: str) -> None:
-        """Add the piano roll of a piece that begins with the prompt, with a label for the rest."""
-        title = f"{printable(self.corpus.split('valid').names[0])}, {title}"
-        roll = draw_piano_roll(score, self.prompt.is_closed, title=title, continues=continues)
-        self.log_png(tag, png_bytes(roll.svg))
-
-    def log_notation(self, tag: str, score: Score) -> None:
-        """Add the engraved score of a piece, if it has one."""
-        if has_notation(score.grid):
-            self.log_png(tag, notation_png(score, NOTATION_WIDTH))
-
 
 def _first_bars(score: Score, bars: int) -> Score:
     return score.excerpt(0, bars + score.has_upbeat)
@@ -386,13 +346,32 @@ def log_sample_rolls(snapshot: Snapshot) -> None:
 def log_sample_notation(snapshot: Snapshot) -> None:
     """Engrave the same pieces."""
     for number, score in enumerate(snapshot.samples[:SAMPLES_SHOWN], start=1):
-        snapshot.log_notation(f"music/score_{number}", score)
+        if has_notation(score.grid):
+            snapshot.log_png(f"music/score_{number}", notation_png(score, NOTATION_WIDTH))
 
 
 def log_sample_audio(snapshot: Snapshot) -> None:
     """Play the same pieces."""
     for number, score in enumerate(snapshot.samples[:SAMPLES_SHOWN], start=1):
         snapshot.log_audio(f"music/audio_{number}", score)
+
+
+def log_continuation_rolls(snapshot: Snapshot) -> None:
+    """Draw how the first held-out piece goes on, and how the model goes on with it."""
+    name, written = printable(snapshot.corpus.split("valid").names[0]), snapshot.continuation.score
+    for tag, score, title, continues in (
+        ("continuation", written, f"after {snapshot.step} steps", "the model goes on"),
+        ("continuation_true", snapshot.reference, "as it was written", "the piece goes on"),
+    ):
+        title, is_closed = f"{name}, {title}", snapshot.prompt.is_closed
+        roll = draw_piano_roll(score, is_closed, title=title, continues=continues)
+        snapshot.log_png(f"music/{tag}_roll", png_bytes(roll.svg))
+
+
+def log_continuation_audio(snapshot: Snapshot) -> None:
+    """Play the same two."""
+    snapshot.log_audio("music/continuation_audio", snapshot.continuation.score)
+    snapshot.log_audio("music/continuation_true_audio", snapshot.reference)
 
 
 def log_attention(snapshot: Snapshot) -> None:
@@ -430,27 +409,12 @@ def log_statistics(snapshot: Snapshot) -> None:
 
 
 # By what is reported where one fails.
-LOGGED_ONCE: dict[str, Callable[[Snapshot], None]] = {  # for it stays the same
-    "the piano roll of the true continuation": lambda snapshot: snapshot.log_continuation(
-        "music/continuation_true_roll", snapshot.reference, "as it was written", "the piece goes on"
-    ),
-    "the sound of the true continuation": lambda snapshot: snapshot.log_audio(
-        "music/continuation_true_audio", snapshot.reference
-    ),
-}
 LOGGED: dict[str, Callable[[Snapshot], None]] = {
     "the piano rolls of samples": log_sample_rolls,
     "the notation of samples": log_sample_notation,
     "the sound of samples": log_sample_audio,
-    "the piano roll of the continuation": lambda snapshot: snapshot.log_continuation(
-        "music/continuation_roll",
-        snapshot.continuation.score,
-        f"after {snapshot.step} steps",
-        "the model goes on",
-    ),
-    "the sound of the continuation": lambda snapshot: snapshot.log_audio(
-        "music/continuation_audio", snapshot.continuation.score
-    ),
+    "the piano rolls of the continuation": log_continuation_rolls,
+    "the sound of the continuation": log_continuation_audio,
     "the attention maps": log_attention,
     "the statistics of samples": log_statistics,
 }

@@ -55,7 +55,6 @@ def arguments(run, **changes):
 def draw_attention_alone():
     """Leave of all pictures the quickest, which always come: tests here ask when, not which."""
     tensorboard.MusicMonitor.clock = staticmethod(lambda: 0.0)
-    tensorboard.LOGGED_ONCE.clear()
     for what in tensorboard.LOGGED.keys() - {"the attention maps"}:
         del tensorboard.LOGGED[what]
 
@@ -63,7 +62,6 @@ def draw_attention_alone():
 @pytest.fixture(scope="module", autouse=True)
 def _few_pictures():
     with (
-        patch.dict(tensorboard.LOGGED_ONCE),
         patch.dict(tensorboard.LOGGED),
         patch.object(tensorboard.MusicMonitor, "clock"),
     ):
