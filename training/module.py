@@ -12,6 +12,7 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
@@ -23,12 +24,10 @@ from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import PlainSteps
 from model.scoring import Tally, hits_by_kind, tally_pieces
-from training.arguments import NO_END
 from training.checks import RunError, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.loops import form_of_loops
 from training.loss import cross_entropy, expected_cross_entropy
-from training.metrics import gradient_norms, learning_rates
 from training.optimizer import MuonAdamW, trapezoid
 from training.options import ModelOptions
 
@@ -174,35 +173,30 @@ class MusicModule(LightningModule):
         return next((name for name, weight in weights if not weight.isfinite().all()), None)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the norms of gradients, before they are clipped, and the learning rates."""
+        """Log the norm of the gradients, before it is clipped, and the learning rates."""
         if self._is_logged(self.global_step + 1):
-            norms = gradient_norms(self.decoder.named_parameters())
-            rates = learning_rates(optimizer.param_groups)
-            self.log_dict({f"gradient_norm/{part}": norm for part, norm in norms.items()})
-            self.log_dict({f"learning_rate/{of}": rate for of, rate in rates.items()})
+            gradients = [weight.grad for weight in self.parameters() if weight.grad is not None]
+            self.log("optimizer/gradient_norm", get_total_norm(gradients))
+            for name, group in zip(("muon", "adamw"), optimizer.param_groups, strict=False):
+                self.log(f"optimizer/learning_rate_{name}", group["lr"])
 
     def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
         """Log tokens and notes a second since this was last logged, and the memory in use."""
         if self._is_logged(self.global_step):
             seconds = time.perf_counter() - self.clock_start
             tokens = self.tokens * self.trainer.world_size
-            self.log("machine/tokens_per_second", tokens / seconds)
-            self.log("machine/notes_per_second", float(self.notes) / seconds)
+            self.log("resources/tokens_per_second", tokens / seconds)
+            self.log("resources/notes_per_second", float(self.notes) / seconds)
             if self.device.type == "cuda":
                 memory = torch.cuda.max_memory_allocated(self.device)
             else:
                 memory = psutil.Process().memory_info().rss
-            self.log("machine/memory_gib", memory / 2**30)
+            self.log("resources/memory_gib", memory / 2**30)
             self._restart_clock()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """Return Muon and AdamW, with rates that rise, hold and fall to 0 at the run's last step.
-
-        A run that has no end is refused by a RunError.
-        """
+        """Return Muon and AdamW, whose rates rise, hold and fall to 0 at the run's last step."""
         options, total = self.options, self.trainer.max_steps
-        if total < 1:
-            raise RunError(NO_END)
         optimizer = MuonAdamW(
             self.decoder,
             options.learning_rate,

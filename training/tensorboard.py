@@ -60,10 +60,7 @@ PROMPT_BARS = 2  # of a held-out piece, which the model continues
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
 NOTATION_WIDTH = 900  # pixels
-# Where the figures that Lightning logs stand on the page. It shows groups by the alphabet, and the
-# first two unfolded: `learning` and `music`.
-GROUPS = {name: f"optimizer/{name}_" for name in ("gradient_norm", "learning_rate")}
-GROUPS |= {"machine": "resources/"}
+# TensorBoard shows groups by the alphabet, and the first two unfolded: `learning` and `music`.
 LEARNING = ("nats_per_note", "loss", "temperature")
 # What people vary; the table of runs sorts settings by the alphabet, and shows the first five.
 VARIED = (
@@ -131,7 +128,9 @@ class RunLogger(TensorBoardLogger):
 def shown_tag(name: str) -> str:
     """Return the tag under which a figure that Lightning logs is shown."""
     group, _, figure = name.partition("/")
-    return f"{GROUPS.get(group, 'learning/' if figure in LEARNING else 'tokens/')}{figure}"
+    if group not in ("train", "valid", "test"):
+        return name
+    return f"{'learning' if figure in LEARNING else 'tokens'}/{figure}"
 
 
 class LeaveOffError(Exception):

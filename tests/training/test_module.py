@@ -144,10 +144,10 @@ def test_it_learns_and_says_so(run):
 
 def test_what_is_logged(run):
     _, _, _, rows, _ = run
-    for name in ("gradient_norm/all", "gradient_norm/layer_1", "machine/tokens_per_second"):
+    for name in ("optimizer/gradient_norm", "resources/tokens_per_second"):
         assert len(column(rows, name)) == 12
         assert all(value > 0 for value in column(rows, name))
-    rates = column(rows, "learning_rate/adamw")
+    rates = column(rows, "optimizer/learning_rate_adamw")
     assert max(rates) == pytest.approx(0.006)
     assert rates[-1] == pytest.approx(0.006 / (0.7 * 60))  # the last step's: next it is 0
     kinds = {name for name in rows[0] if name.startswith("valid/nats_")} - {"valid/nats_per_note"}
@@ -203,54 +203,6 @@ def test_padding_is_no_part_of_the_loss(run):
     nothing = {**batch, "targets": torch.full_like(batch["targets"], -100)}
     assert student.training_step(nothing, 0) == 0
     del student.log
-
-
-def weights(student: MusicModule) -> list[torch.Tensor]:
-    return [weight.detach().clone() for weight in student.parameters()]
-
-
-def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
-    seed_everything(7)
-    whole = module()
-    trainer(tmp_path, 12).fit(whole, datamodule=Toy())
-
-    class Stop(MusicModule):
-        def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
-            super().on_train_batch_end(outputs, batch, batch_idx)
-            self.trainer.should_stop = self.global_step == 7
-
-    seed_everything(7)
-    first = Stop(whole.options)
-    half = trainer(tmp_path, 12)
-    half.fit(first, datamodule=Toy())
-    assert half.global_step == 7
-    half.save_checkpoint(tmp_path / "half.ckpt")
-
-    seed_everything(7)
-    second = module()
-    trainer(tmp_path, 12).fit(second, datamodule=Toy(), ckpt_path=tmp_path / "half.ckpt")
-    assert all(map(torch.equal, weights(whole), weights(second)))
-    assert not any(map(torch.equal, weights(first), weights(second)))
-
-
-def test_checkpoints_hold_no_code_and_the_vocabulary(run):
-    path = run[-1]
-    checkpoint = torch.load(path / "last.ckpt", weights_only=True)
-    assert checkpoint["vocabulary"] == '{"size": 9}'
-    assert checkpoint["hyper_parameters"]["n_embd"] == 8
-    assert not any("is_note" in name for name in checkpoint["state_dict"])
-
-
-def test_another_vocabulary_is_refused(run):
-    path = run[-1]
-
-    class Other(Toy):
-        def setup(self, stage: str) -> None:
-            super().setup(stage)
-            self.vocabulary = ToyVocabulary(size=10)
-
-    with pytest.raises(ValueError, match="trained with another vocabulary"):
-        trainer(path, 1).validate(module(), datamodule=Other(), ckpt_path=path / "last.ckpt")
 
 
 class TwoSided(Toy):
@@ -309,11 +261,6 @@ def test_muon_iterates_in_what_training_multiplies_in(tmp_path, precision, itera
     trainer(tmp_path, 1, precision=precision).fit(student, datamodule=Toy())
     muon = student.optimizers(use_pl_optimizer=False)._parts[0]
     assert muon.iterate_in == iterates_in
-
-
-def test_a_run_without_end_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"the run has no end: give --config"):
-        trainer(tmp_path, -1, max_epochs=-1).fit(module(), datamodule=Toy())
 
 
 class TooSure(MusicModule):
