@@ -21,8 +21,8 @@ from tokenize import TokenError
 import numpy as np
 from numpy.typing import NDArray
 
-from common.interface import NOT_SCORED
 from data.arrays import offsets
+from data.batches.cutting import ids_and_targets
 from data.batches.interface import PieceBatch
 from data.batches.windows import batches_of
 from data.corpus.build import random_splits
@@ -165,10 +165,7 @@ class SequenceWindows:
         source = first[:, None] + np.arange(self._length)  # (B, W)
         end = self._end[member][:, None]
         window = self._sequences.ids[np.minimum(source, end - 1)].astype(np.int64)
-        is_beyond = source >= end
-        ids = np.where(is_beyond, 0, window)[:, :-1]
-        targets = np.where(is_beyond, NOT_SCORED, window)[:, 1:]
-        return ids, targets, None
+        return *ids_and_targets(window, source >= end), None
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """Describe each window of a batch: which sequence, from which of its ids."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.interface import NOT_SCORED
+from data.batches.cutting import WindowCutter, ids_and_targets
 from data.batches.interface import PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
@@ -27,7 +28,7 @@ from data.tokens.augment import (
     transpositions,
 )
 from data.tokens.bag import NO_PITCH
-from data.tokens.context import bar_head_sizes, bar_lengths, rebase
+from data.tokens.context import bar_lengths, rebase
 from data.tokens.cursor import Ints
 from data.tokens.features import Context, SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
@@ -47,13 +48,7 @@ SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how go
 class TrainingWindows:
     """The training windows of a split: W = context_length + 1 tokens that begin at a bar.
 
-    A window is drawn by its middle, which is any token of the split, all equally likely; it
-    begins at the last bar at or before the middle less half a window, or, where it would then end
-    before its middle, at the next bar. It does not begin before Start, nor after the first bar
-    from which the rest of the piece fits. So inner tokens are seen equally often, those within a
-    window of an end of the piece 0.5 to 1.5 times that, once on average, and no window is much
-    shorter than W unless the piece is. A piece shorter than W counts as W tokens, for it fills a
-    row all the same. Of a bar longer than W the rest is never seen.
+    Where they begin, `WindowCutter` says.
 
     Args:
         split: where the windows come from; it holds at least one piece with a note.
@@ -88,16 +83,10 @@ class TrainingWindows:
         self._tables = transpositions(vocabulary, reach)
         self._slips = transpositions(vocabulary, MOST_SLIP)
 
-        begin, end = split.piece_offsets[:-1], split.piece_offsets[1:]
-        # Where a window may begin: at every bar, and for a piece's first bar at its Start.
-        self._starts = split.bar_offsets.copy()
-        first = np.searchsorted(split.bar_offsets, begin)
-        self._starts[first] = begin
-        last = np.searchsorted(self._starts, end - self._length)  # the first whose rest fits
-        bar_after = np.append(first[1:], len(self._starts))
-        self._first, self._last = first, np.clip(last, first, bar_after - 1)
-        self._bar_after = bar_after
-        self._places = np.cumsum(np.maximum(end - begin, self._length))
+        self._cutter = WindowCutter(
+            *(split.tokens, split.piece_offsets, split.bar_offsets, split.bar_tempos),
+            *(self._length, vocabulary),
+        )
 
     def batch(
         self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
@@ -115,7 +104,7 @@ class TrainingWindows:
         ids, targets, silent = self._cut(drawn)
         pieces, number, is_given = self._give(drawn, ids, targets)
         final, position = self._finals(drawn)
-        bars_left = self._bar_after[drawn.piece] - drawn.bar
+        bars_left = self._cutter.bar_after[drawn.piece] - drawn.bar
         context = Context(
             bars=np.where(drawn.has_known_length, bars_left, -1),
             final=final,
@@ -134,7 +123,7 @@ class TrainingWindows:
         """Say where each window of a `batch` comes from: piece, bar, semitones moved."""
         drawn = self._choose(seed, step, size, rank, ranks)
         names = [self._split.names[index] for index in drawn.piece]
-        number = drawn.bar - self._first[drawn.piece] + 1
+        number = drawn.bar - self._cutter.first_bar[drawn.piece] + 1
         return [
             f"{name} from bar {first}" + (f" moved by {moved:+d}" if moved else "")
             for name, first, moved in zip(names, number, drawn.shift, strict=True)
@@ -142,7 +131,7 @@ class TrainingWindows:
 
     def _choose(self, seed: int, step: int, size: int, rank: int, ranks: int) -> _Drawn:
         rng = np.random.default_rng([seed, step])
-        piece, bar = self._draw(rng, size * ranks)
+        piece, bar = self._cutter.draw(rng, size * ranks)
         low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
         shift = rng.integers(low, high + 1)
         has_known_length = rng.random(size * ranks) < KNOWN_LENGTH_SHARE
@@ -163,37 +152,10 @@ class TrainingWindows:
         )
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
-    def _draw(
-        self, rng: np.random.Generator, count: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw (count,) pieces, and the number of the bar at which each window begins."""
-        place = rng.integers(self._places[-1], size=count)
-        piece = np.searchsorted(self._places, place, side="right")
-        from_end = self._places[piece] - place  # 1 .. the piece's length, or W
-        aim = self._split.piece_offsets[piece + 1] - from_end - self._length // 2
-        bar = np.searchsorted(self._starts, aim, side="right") - 1
-        # After a bar of more than half a window the middle may lie beyond that window's end.
-        after = np.minimum(bar + 1, len(self._starts) - 1)
-        middle = aim + self._length // 2
-        is_beyond = self._starts[bar] + self._length - 1 <= middle
-        bar = np.where(is_beyond & (self._starts[after] <= middle), after, bar)
-        return piece, np.clip(bar, self._first[piece], self._last[piece])
-
     def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """Return ids (B, T), targets (B, T) and which programs are silent (B, P)."""
-        piece, bar, tokens = drawn.piece, drawn.bar, self._split.tokens
-        start, end = self._starts[bar], self._split.piece_offsets[piece + 1]
-        # In mid-piece the tempo is restated after Bar [Length], if it does not change just there.
-        head, has_tempo = bar_head_sizes(tokens, start, self._vocabulary)
-        restates = ~has_tempo & (start != self._split.piece_offsets[piece])
-        restates &= self._vocabulary.grid.has_meter
-        column = np.arange(self._length)  # (W,)
-        is_restated = restates[:, None] & (column == head[:, None])  # (B, W)
-        source = start[:, None] + column - (restates[:, None] & (column >= head[:, None]))
-        window = tokens[np.minimum(source, end[:, None] - 1)].astype(np.int64)
-        window = np.where(is_restated, self._split.bar_tempos[bar][:, None], window)
+        window, is_restated, is_beyond = self._cutter.cut(drawn.piece, drawn.bar)
         window = self._tables[(drawn.shift + self._reach)[:, None], window]
-        is_beyond = source >= end[:, None]
         silent = np.zeros_like(drawn.order, dtype=bool)
         if self._silence:
             window = np.where(is_beyond, 0, window)
@@ -203,9 +165,7 @@ class TrainingWindows:
             window = np.take_along_axis(window, to_left, axis=1)
             is_restated = np.take_along_axis(is_restated, to_left, axis=1)
             is_beyond = ~np.take_along_axis(is_left, to_left, axis=1)
-        ids = np.where(is_beyond, 0, window)[:, :-1]
-        targets = np.where(is_beyond | is_restated, NOT_SCORED, window)[:, 1:]
-        return ids, targets, silent
+        return *ids_and_targets(window, is_beyond, is_restated), silent
 
     def _give(
         self, drawn: _Drawn, ids: Ints, targets: Ints
@@ -257,7 +217,9 @@ class TrainingWindows:
         final, position = np.full((2, len(drawn.piece)), -1)
         for row in np.flatnonzero(drawn.has_known_final):
             end = self._split.piece_offsets[drawn.piece[row] + 1]
-            bars = self._split.bar_offsets[drawn.bar[row] : self._bar_after[drawn.piece[row]]]
+            bars = self._split.bar_offsets[
+                drawn.bar[row] : self._cutter.bar_after[drawn.piece[row]]
+            ]
             if len(bars):
                 last = self._split.tokens[bars[-1] : end]
                 positions = last[self._kind_of[last] == Kind.POSITION].astype(np.int64)
