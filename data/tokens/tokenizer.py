@@ -1,7 +1,6 @@
-"""Scores to token ids and back, whole arrays at a time.
+"""Scores to token ids and back: a canonical Score has one encoding, and each decodes to one Score.
 
-Canonical scores and grammatical id sequences are one to one (see `data.tokens.vocabulary` for how
-a piece is encoded, `data.tokens.grammar` for what is grammatical).
+`data/tokens/vocabulary.py` says what the tokens are, and in which order they stand.
 """
 
 from __future__ import annotations
@@ -9,13 +8,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.compiled import compiled
 from data.canonical import canonical
 from data.score import BAR, NOTE, Score
-from data.tokens.cursor import read_windows
-from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
+from data.tokens.cursor import Ints, read_windows
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError, Words
 
 
-def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
+def encode(score: Score, vocabulary: Vocabulary) -> Ints:
     """Encode a piece: return (T,) ids, from Start to End.
 
     Raises:
@@ -23,48 +23,69 @@ def encode(score: Score, vocabulary: Vocabulary) -> NDArray[np.int64]:
     """
     if score.grid != vocabulary.grid:
         raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
-    first = vocabulary.first
     notes, bars = score.notes, score.bars
-
-    # Which optional tokens stand where: most only where something changes.
     meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
-    has_length = bars["length"] != vocabulary.whole_bars[meter]
-    has_tempo = _is_new(score.tempo_bpm) & vocabulary.grid.has_meter
-    has_position = _is_new(notes["onset"])
-    extends = (notes["duration"] - 1) // vocabulary.longest_duration
-    has_velocity = int(len(vocabulary.velocities) > 1)
-
-    # Where each bar's and each note's first token stands: sums of the sizes of all before.
-    starts = score.bar_starts
-    bar_of_note = np.searchsorted(starts, notes["onset"], side="right") - 1
-    bar_size = 1 + has_length + has_tempo
-    note_size = has_position + 1 + extends + 1 + has_velocity
-    bar_ends, note_ends = np.cumsum(bar_size), np.cumsum(note_size)
-    notes_before_bar = np.searchsorted(notes["onset"], starts[:-1])
-    bar_at = 1 + bar_ends - bar_size + np.append(0, note_ends)[notes_before_bar]
-    note_at = 1 + note_ends - note_size + bar_ends[bar_of_note]
-
-    # Extend is what is left when everything else is in its place.
-    ids = np.full(2 + int(bar_size.sum() + note_size.sum()), first(Kind.EXTEND), dtype=np.int64)
-    ids[0], ids[-1] = first(Kind.START), first(Kind.END)
-    ids[bar_at] = first(Kind.BAR) + meter
-    ids[(bar_at + 1)[has_length]] = first(Kind.LENGTH) + bars["length"][has_length] - 1
-    tempo = _index("tempo", score.tempo_bpm[has_tempo], vocabulary.tempos)
-    ids[(bar_at + 1 + has_length)[has_tempo]] = first(Kind.TEMPO) + tempo
-    position = notes["onset"] - starts[bar_of_note]
-    ids[note_at[has_position]] = first(Kind.POSITION) + position[has_position]
+    tempo = np.full(len(bars), -1)
+    if vocabulary.grid.has_meter:
+        tempo = _index("tempo", score.tempo_bpm, vocabulary.tempos)
     program = _index("program", notes["program"], vocabulary.programs)
-    pitch = _index(
-        "pitch", notes["pitch"], range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
-    )
-    ids[note_at + has_position] = first(Kind.NOTE) + program * vocabulary.pitch_count + pitch
-    duration = notes["duration"] - 1 - extends * vocabulary.longest_duration
-    duration_at = note_at + has_position + 1 + extends
-    ids[duration_at] = first(Kind.DURATION) + duration
+    pitches = range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+    number = program * vocabulary.pitch_count + _index("pitch", notes["pitch"], pitches)
     velocity = _index("velocity", notes["velocity"], vocabulary.velocities)
-    if has_velocity:
-        ids[duration_at + 1] = first(Kind.VELOCITY) + velocity
-    return ids
+    if len(vocabulary.velocities) == 1:
+        velocity = np.full(len(notes), -1)
+    length, onset, duration = (
+        array.astype(np.int64) for array in (bars["length"], notes["onset"], notes["duration"])
+    )
+    firsts = np.array(vocabulary.firsts)
+    return _write(vocabulary.words, firsts, meter, tempo, length, onset, number, duration, velocity)
+
+
+@compiled
+def _write(
+    words: Words,
+    firsts: Ints,
+    meter: Ints,
+    tempo: Ints,
+    length: Ints,
+    onset: Ints,
+    number: Ints,
+    duration: Ints,
+    velocity: Ints,
+) -> Ints:
+    """Return the ids (T,) of M bars and N notes.
+
+    Args:
+        words: of the vocabulary.
+        firsts: the first id of each kind.
+        meter, tempo, length: (M,) numbers of meters and tempi (-1: no tokens), and steps.
+        onset, number, duration, velocity: (N,) steps, the number of program and pitch, steps, and
+            the number of the velocity (-1: no tokens).
+    """
+    ids, note, start = [firsts[Kind.START]], 0, 0
+    for bar in range(len(meter)):
+        ids.append(firsts[Kind.BAR] + meter[bar])
+        if length[bar] != words.whole_bars[meter[bar]]:
+            ids.append(firsts[Kind.LENGTH] + length[bar] - 1)
+        if tempo[bar] >= 0 and (bar == 0 or tempo[bar] != tempo[bar - 1]):
+            ids.append(firsts[Kind.TEMPO] + tempo[bar])
+        latest = -1  # onset in this bar
+        while note < len(onset) and onset[note] < start + length[bar]:
+            if onset[note] != latest:
+                latest = onset[note]
+                ids.append(firsts[Kind.POSITION] + latest - start)
+            ids.append(firsts[Kind.NOTE] + number[note])
+            left = duration[note]
+            while left > words.longest_duration:
+                ids.append(firsts[Kind.EXTEND])
+                left -= words.longest_duration
+            ids.append(firsts[Kind.DURATION] + left - 1)
+            if velocity[note] >= 0:
+                ids.append(firsts[Kind.VELOCITY] + velocity[note])
+            note += 1
+        start += length[bar]
+    ids.append(firsts[Kind.END])
+    return np.array(ids)
 
 
 def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
@@ -132,13 +153,6 @@ def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int
     # the latest Tempo before the next bar
     latest = np.searchsorted(tempos, np.append(bars, len(ids))[1:]) - 1
     return ids[tempos[latest]]
-
-
-def _is_new(values: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return where a value differs from the one before it; the first does."""
-    is_new = np.ones(len(values), dtype=bool)
-    is_new[1:] = values[1:] != values[:-1]
-    return is_new
 
 
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:
