@@ -186,7 +186,7 @@ def print_scores(
     parameters = sum(weight.numel() for weight in decoder.parameters())
     print(f"{split}: {figures.pieces} pieces, {cells:,} voice-sixteenths, {notes:,} notes")
     rows = [("a note", figures.nats_per_note["model"])]
-    rows += [(f"  {name}", kind.nats_per_note) for name, kind in figures.by_kind.items()]
+    rows += [(f"  {name}", nats) for name, nats in figures.nats_by_kind.items()]
     print(f"{'nats':12}{'a voice and sixteenth':>24}{'':18}{'a note':>8}")
     for name, its in rows:
         value, low, high = (each * notes / cells for each in (its.value, its.low, its.high))

@@ -24,14 +24,14 @@ from data.tokens.tokenizer import bar_indices, encode
 from evaluation import tables
 from evaluation.html_report import write_report
 from evaluation.likelihood import (
+    Baseline,
     EvaluationSet,
-    OtherModel,
     measure_likelihood,
     measure_surprise,
     most_surprising,
     read_files,
 )
-from evaluation.ngrams import NGram, fit_baselines
+from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.summary import MAX_NOTES, summarize_model
@@ -72,14 +72,15 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     return {"likelihood": results}
 
 
-def _beside(model: Model, options: argparse.Namespace) -> dict[str, NGram | OtherModel]:
+def _beside(model: Model, options: argparse.Namespace) -> dict[str, Baseline]:
     """Return the model that is to be judged beside, if any, by a short name."""
     if options.beside is None:
         return {}
     other = load(options.beside)
     if other.vocabulary != model.vocabulary:
         raise ModelFileError(f"{options.beside}: its vocabulary is another than the model's")
-    return {"/".join(Path(options.beside).with_suffix("").parts[-2:]): OtherModel(other)}
+    name = "/".join(Path(options.beside).with_suffix("").parts[-2:])
+    return {name: lambda ids, allowed: other.token_nats([ids], [allowed])[0]}
 
 
 def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from data.extremes import Usual
 from data.score import Score
 from data.tokens.tokenizer import encode
 from evaluation.comparison import MEASURES
@@ -67,7 +66,7 @@ def fit_sampling(
     forms = tuple(replace(form, repeats=()) for form in model.style.forms)
     model = replace(model, style=replace(model.style, forms=forms))
     beginnings = _values(openings)
-    usual = Usual.of(real)
+    usual = model.style.usual
     distances = []
     for sampling in CANDIDATES:
         written = _written(model, sampling, pieces, most_tokens, seed)

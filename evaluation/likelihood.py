@@ -1,9 +1,9 @@
 """How likely a trained model finds whole pieces, and each note of a piece."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import pretty_midi
@@ -23,7 +23,6 @@ from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import Estimate, estimate_ratios
-from evaluation.ngrams import NGram
 from generation.model import Model
 from model.scoring import Tally, summarize
 
@@ -34,6 +33,9 @@ ASPECTS = {
     "how long": (Kind.EXTEND, Kind.DURATION),
     "how loud": (Kind.VELOCITY,),
 }
+
+# Returns the nats (T - 1,) of a piece's tokens after Start from its ids (T,) and what is allowed.
+Baseline: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -92,14 +94,6 @@ def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
 
 
 @dataclass(frozen=True)
-class KindNats:
-    """How many tokens of a kind there are, and what they add to the model's nats per note."""
-
-    tokens: int
-    nats_per_note: Estimate
-
-
-@dataclass(frozen=True)
 class PieceLikelihood:
     """The model's figure for one piece."""
 
@@ -123,28 +117,12 @@ class SetLikelihood:
     nats_per_note: dict[str, Estimate]  # by the names of the baselines, and "model"
     bits_per_second: dict[str, Estimate]  # likewise
     nats_per_token: Estimate  # of the model
-    by_kind: dict[str, KindNats]  # of the model, by kind of token
+    nats_by_kind: dict[str, Estimate]  # what each kind of token adds to the model's nats per note
     files: list[PieceLikelihood]
-
-    @property
-    def nats_by_kind(self) -> dict[str, Estimate]:
-        """What each kind of token adds to the model's nats per note."""
-        return {kind: its.nats_per_note for kind, its in self.by_kind.items()}
-
-
-@dataclass(frozen=True)
-class OtherModel:
-    """Another model of the same vocabulary as a baseline."""
-
-    model: Model
-
-    def token_nats(self, ids: NDArray[np.int64], allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the nats of each token after Start."""
-        return self.model.token_nats([ids], [allowed])[0]
 
 
 def measure_likelihood(
-    model: Model, baselines: Mapping[str, NGram | OtherModel], pieces: EvaluationSet
+    model: Model, baselines: Mapping[str, Baseline], pieces: EvaluationSet
 ) -> SetLikelihood:
     """Score whole pieces by a model and by baselines (see model/scoring.py).
 
@@ -156,11 +134,11 @@ def measure_likelihood(
     seconds: list[float] = []
     for batch in WholePieces(pieces.split, vocabulary):
         ids, allowed = batch["pieces"], batch["allowed"]
-        nats = model.token_nats(ids, allowed)
-        for piece, mask, each, count in zip(ids, allowed, nats, batch["notes"], strict=True):
+        scored = model.token_nats(ids, allowed)
+        for piece, mask, each, count in zip(ids, allowed, scored, batch["notes"], strict=True):
             kind = vocabulary.kind_of[piece[1:]]
             tallies.append(summarize(each, kind, count, len(vocabulary.kind_names)))
-            baseline_nats.append([b.token_nats(piece, mask).sum() for b in baselines.values()])
+            baseline_nats.append([nats(piece, mask).sum() for nats in baselines.values()])
             score = decode(piece, vocabulary)
             seconds.append(float(score.step_seconds(score.end_step)))
     columns = (pieces.split.names, tallies, pieces.notes_left_out, seconds)
@@ -187,7 +165,7 @@ def measure_likelihood(
         dict(zip(who, per_second, strict=True)),
         estimate_ratios(totals[:, -1:], tokens.sum(axis=1))[0],
         {
-            vocabulary.kind_names[kind]: KindNats(int(tokens[:, kind].sum()), estimate)
+            vocabulary.kind_names[kind]: estimate
             for kind, estimate in zip(present.tolist(), per_note[len(who) :], strict=True)
         },
         files,

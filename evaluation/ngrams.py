@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.corpus import Corpus
+from evaluation.likelihood import Baseline
 
 BASELINES = {1: "unigram", 2: "bigram", 5: "5-gram"}
 CHUNK = 4096  # tokens scored at once, each with (V,) probabilities
@@ -146,6 +147,6 @@ def fit_ngram(corpus: Corpus, order: int) -> NGram:
     return NGram(pieces, order, corpus.vocabulary.size)
 
 
-def fit_baselines(corpus: Corpus) -> dict[str, NGram]:
-    """Fit BASELINES to a corpus's train split, and return them by name."""
-    return {name: fit_ngram(corpus, order) for order, name in BASELINES.items()}
+def fit_baselines(corpus: Corpus) -> dict[str, Baseline]:
+    """Fit BASELINES to a corpus's train split, and return what scores a piece, by name."""
+    return {name: fit_ngram(corpus, order).token_nats for order, name in BASELINES.items()}

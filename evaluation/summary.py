@@ -13,16 +13,16 @@ from data.corpus.store import SplitCounts
 from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import (
+    Baseline,
     EvaluationSet,
     NoteSurprise,
-    OtherModel,
     PieceLikelihood,
     SetLikelihood,
     measure_likelihood,
     most_surprising,
     note_nats,
 )
-from evaluation.ngrams import NGram, fit_baselines
+from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
 from evaluation.samples import (
     CorpusComparison,
@@ -99,7 +99,7 @@ def summarize_model(
     files: MidiPieces | None,
     count: int,
     seed: int,
-    beside: dict[str, NGram | OtherModel] | None = None,
+    beside: dict[str, Baseline] | None = None,
 ) -> tuple[ModelSummary, Examples]:
     """Judge a model by everything this package measures, and the MIDI files given, if any.
 

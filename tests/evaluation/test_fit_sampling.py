@@ -1,8 +1,11 @@
 """The sampling that is fitted to a model: what makes its pieces most like the corpus's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from data.extremes import Usual
 from data.tokens.tokenizer import encode
 from evaluation import fit_sampling as fitting
 from evaluation.fit_sampling import CANDIDATES, distance, fit_sampling
@@ -63,8 +66,9 @@ def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(
 
 
 @pytest.fixture
-def model(tmp_path):
-    return load(untrained(tmp_path / "m.safetensors", QUARTET))
+def model(tmp_path, tunes):
+    trained_on = load(untrained(tmp_path / "m.safetensors", QUARTET))
+    return replace(trained_on, style=replace(trained_on.style, usual=Usual.of(tunes[:30])))
 
 
 def test_the_candidate_that_writes_as_the_corpus_has_it_is_taken(model, tunes, monkeypatch):

@@ -309,15 +309,10 @@ def test_without_held_out_pieces_there_is_no_measure(judged, monkeypatch):
     ("options", "words"),
     [
         (["--html", "a.txt"], "the name of a .html file is needed, not 'a.txt'"),
-        (["--html", "tunes"], "the name of a .html file is needed, not 'tunes'"),
-        (["--json", "a.html"], "the name of a .json file is needed"),
         (["--html", "m.safetensors/a.html"], "m.safetensors/a.html: cannot be written ("),
         (["--html", "d.html", "--json", "m.safetensors/a.json"], "a.json: cannot be written ("),
-        (["--count", "0"], "must be a whole number from 1 up, not '0'"),
         (["--path", "nowhere", "--html", "d.html"], "nowhere"),
-        (["none.mid", "--html", "d.html"], "none.mid: no such file"),
         (["more/broken.mid", "--html", "d.html"], "more/broken.mid: not a MIDI file"),
-        (["-c", "none.safetensors", "--html", "d.html"], "none.safetensors"),
     ],
 )
 def test_what_cannot_be_judged_is_said_in_a_line_and_leaves_nothing(
