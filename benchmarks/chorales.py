@@ -36,8 +36,9 @@ from common.cli import Parser, fail
 from common.files import replace_folder
 from common.interface import SideInput
 from data.canonical import canonical
-from data.corpus.bach import PROGRAMS, TEMPO_BPM, VELOCITY
+from data.corpus.bach import PROGRAMS, TEMPO_BPM
 from data.corpus.corpus import Corpus, CorpusError
+from data.corpus.embedded import VELOCITY
 from data.midi.io import midi_bytes
 from data.score import BAR, NOTE, Grid, Score
 from data.tokens.tokenizer import decode

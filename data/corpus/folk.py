@@ -13,27 +13,18 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-import music21
 import numpy as np
 from music21 import abcFormat, common, pitch
 from tqdm import tqdm
 
-from data.canonical import ScoreBatch, canonical
-from data.corpus.bach import (
-    VELOCITY,
-    BuildReport,
-    LeftOutError,
-    Pieces,
-    Quarters,
-    build_folder,
-    nearest_step,
-)
+from data.canonical import ScoreBatch
+from data.corpus import embedded
 from data.corpus.duplicates import fingerprints
+from data.corpus.embedded import BuildReport, LeftOutError, Pieces
 from data.corpus.options import SPLITS
-from data.score import BAR, NOTE, Grid, Score
+from data.score import Grid, Score
 
 TITLE = "folk tunes"
-REPORT_NAME = "folk.json"
 COLLECTIONS = {"ryan": "ryansMammoth", "oneill": "oneills1850"}  # folders of music21's corpus
 PROGRAM = 40  # violin, as the soprano of the chorales: what sings there can be harmonized
 # Quarter notes a minute by meter, since hardly a tune has a tempo mark: a beat of a dance takes
@@ -44,17 +35,15 @@ OTHER_TEMPO_BPM = 120
 # be, by runs and arpeggios that all tunes have.
 RUN = 16
 HELD_OUT = 0.1  # share of the tunes in valid, and in test
-FORMAT = 1  # goes up when the same scores would give other files
 
 
 def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BuildReport:  # noqa: B008
-    """Write every tune to `folder/SPLIT/NAME.mid`; see `data.corpus.bach.build_folder`.
+    """Write every tune to `folder/SPLIT/NAME.mid`; see `build_folder`.
 
     All versions of a tune, in any key and of either collection, go to one split. Of versions that
     are the same note for note the first is kept.
     """
-    settings = {"format": FORMAT, "music21": music21.__version__, **grid.to_json()}
-    return build_folder(folder / REPORT_NAME, settings, partial(_tunes, grid, progress))
+    return embedded.build_folder(folder / "folk.json", grid, partial(_tunes, grid, progress))
 
 
 def _tunes(grid: Grid, progress: bool) -> Pieces:
@@ -140,37 +129,22 @@ def tune_score(tokens: Iterable[abcFormat.ABCToken], grid: Grid) -> Score:
     tune.end_bar(is_sign=True)
     if tune.is_first_ending or not tune.notes:
         raise LeftOutError("without an end")
-    bars = np.array([bar.row(grid) for bar in tune.bars], dtype=BAR)
-    tempo = [TEMPO_BPM.get(bar.meter, OTHER_TEMPO_BPM) for bar in tune.bars]
-    steps = [
-        (nearest_step(start, grid), nearest_step(end, grid), pitch)
-        for start, end, pitch in tune.notes
-    ]
-    rows = [(start, end - start, pitch, VELOCITY, PROGRAM) for start, end, pitch in steps]
-    return canonical(np.array(rows, dtype=NOTE), bars, np.array(tempo), grid)[0]
-
-
-@dataclass(frozen=True)
-class _Bar:
-    """A bar as it stands in print; times in quarter notes."""
-
-    meter: tuple[int, int]
-    start: Quarters
-    end: Quarters
-
-    def row(self, grid: Grid) -> tuple[int, int, int]:
-        """Return the bar's row of BAR."""
-        return *self.meter, nearest_step(self.end, grid) - nearest_step(self.start, grid)
+    return embedded.notated_score(
+        tune.bars,
+        {PROGRAM: tune.notes},
+        lambda meter: TEMPO_BPM.get(meter, OTHER_TEMPO_BPM),
+        grid,
+    )
 
 
 @dataclass
 class _Tune:
     """A tune that is read token by token; times in quarter notes."""
 
-    bars: list[_Bar] = field(default_factory=list)
-    notes: list[tuple[Quarters, Quarters, int]] = field(default_factory=list)  # start, end, pitch
+    bars: list[embedded.Bar] = field(default_factory=list)
+    notes: embedded.Line = field(default_factory=list)
     meter: tuple[int, int] | None = None
-    time: Quarters = Fraction(0)
+    time: embedded.Quarters = Fraction(0)
     is_after_sign: bool = True  # whether the bar begins at a repeat sign or a double bar
     is_first_ending: bool = False
 
@@ -207,7 +181,7 @@ class _Tune:
                 raise LeftOutError("with a bar longer than its meter")
             if self.time - start < whole and not is_sign and not self.is_after_sign:
                 raise LeftOutError("with a bar shorter than its meter")
-            self.bars.append(_Bar(self.meter, start, self.time))
+            self.bars.append(embedded.Bar(self.meter, start, self.time))
             self.is_after_sign = is_sign
         self.is_after_sign = self.is_after_sign or is_sign
 
@@ -220,7 +194,5 @@ class _Tune:
         sounding = token.subTokens if isinstance(token, abcFormat.ABCChord) else [token]
         pitches = [pitch.Pitch(note.pitchName).midi for note in sounding if not note.isRest]
         if pitches:
-            is_tied = token.tie in ("continue", "stop") and self.notes
-            if is_tied and self.notes[-1][1:] == (start, max(pitches)):
-                start = self.notes.pop()[0]
-            self.notes.append((start, self.time, max(pitches)))
+            is_tied = token.tie in ("continue", "stop")
+            embedded.add_note(self.notes, start, self.time, max(pitches), is_tied)

@@ -10,6 +10,7 @@ import pytest
 from music21 import chord, meter, note, stream, tie
 
 from data.corpus import bach, corpus
+from data.corpus.embedded import LeftOutError
 from data.midi.io import midi_bytes
 from data.score import Grid, Score
 from data.tokens.tokenizer import decode
@@ -119,7 +120,7 @@ def test_a_recitation_longer_than_its_meter_becomes_several_bars(chorale):
     ],
 )
 def test_what_is_no_four_part_chorale_is_left_out(chorale, name, reason):
-    with pytest.raises(bach.LeftOutError, match=f"^{reason}$"):
+    with pytest.raises(LeftOutError, match=f"^{reason}$"):
         chorale(name)
 
 
@@ -171,18 +172,18 @@ def test_two_notes_at_once_in_a_voice_are_refused(what):
         measure.replace(measure.notes[0], chord.Chord("C4 E4", quarterLength=4))
     else:
         measure.insert(1, note.Note("E4", quarterLength=1))
-    with pytest.raises(bach.LeftOutError, match="two notes at once"):
+    with pytest.raises(LeftOutError, match="two notes at once"):
         bach.chorale_score(score, Grid())
 
 
 def test_voices_that_do_not_fit_together_are_refused():
     score = piece([4], [4])
     score.parts[2].remove(measures(score, 2)[1])
-    with pytest.raises(bach.LeftOutError, match="bar lines"):
+    with pytest.raises(LeftOutError, match="bar lines"):
         bach.chorale_score(score, Grid())
     score = piece([4])
     measures(score, 0)[0].removeByClass(meter.TimeSignature)
-    with pytest.raises(bach.LeftOutError, match="without a time signature"):
+    with pytest.raises(LeftOutError, match="without a time signature"):
         bach.chorale_score(score, Grid())
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from data.corpus import folk
-from data.corpus.bach import LeftOutError
 from data.corpus.corpus import SPLITS
+from data.corpus.embedded import LeftOutError
 from data.midi.io import read_midi
 from data.score import Grid, Score
 
