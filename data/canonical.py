@@ -85,6 +85,7 @@ class GridChanges:
     worst_error_steps: float = 0.0  # the largest of those moves
     split_bars: int = 0  # that were longer than any meter's
     clipped_bytes: int = 0  # of the file, read as 127
+    empty_bars: int = 0  # before the first note, left out of a corpus
 
 
 # Bits of a sorting key that a voice (see `_voice`) and an onset take.

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -261,11 +261,16 @@ def read_and_encode(
     """Read MIDI files by their names in a folder; try other options on those of `tried`."""
     read = read_pieces(names, folder, wide.grid, instruments)
     ids = lengths = np.empty(0, dtype=np.int64)
+    scores, empty_bars = read.scores.begun_by_notes()  # a model would learn to begin with silence
     if read.names:  # so few that the steps of all together fit 32 bits
-        ids, lengths = encode_batch(read.scores, wide)
+        ids, lengths = encode_batch(scores, wide)
+    changes = [
+        replace(each, empty_bars=count)
+        for each, count in zip(read.grid_changes, empty_bars.tolist(), strict=True)
+    ]
     columns = (
-        *(read.names, lengths.tolist(), fingerprints(read.scores), sketches(read.events)),
-        *(lowest_pitches(read.scores).tolist(), read.grid_changes, read.unkept_notes),
+        *(read.names, lengths.tolist(), fingerprints(scores), sketches(read.events)),
+        *(lowest_pitches(scores).tolist(), changes, read.unkept_notes),
     )
     pieces = [Piece(*row) for row in zip(*columns, strict=True)]
     events = zip(read.names, read.events, strict=True)

@@ -23,7 +23,7 @@ from data.corpus.report import Copy, LeftOut, report_text
 from data.midi.instruments import Instruments
 from data.midi.io import read_midi, write_midi
 from data.midi.quantize import MidiError
-from data.score import DRUMS, NOTE, UNNAMED, Grid, Part, Score
+from data.score import BAR, DRUMS, NOTE, UNNAMED, Grid, Part, Score
 from data.tokens.context import window_head
 from data.tokens.tokenizer import bar_indices, decode
 from tests.folders import report_of, transposed, tune, write_tunes
@@ -64,6 +64,28 @@ def test_every_piece_comes_back_from_the_arrays(folder, tmp_path):
             assert split.note_counts[index] == len(score.notes)
             seen.append(split.names[index])
     assert sorted(seen) == sorted([f"tune{n}.mid" for n in range(12)] + ["below/LOUD.MIDI"])
+
+
+def test_bars_before_the_first_note_are_left_out_and_counted(tmp_path):
+    """The upbeat, the bars after it with their tempi, and all that sounds stay as they are."""
+    written = [tune(number) for number in range(4)]
+    delayed = dataclasses.replace(
+        written[0],
+        notes=written[0].notes.copy(),
+        bars=np.concatenate([np.array([(3, 4, 36), (3, 4, 24)], BAR), written[0].bars]),
+        tempo_bpm=np.append([60, 90], written[0].tempo_bpm),
+    )
+    delayed.notes["onset"] += 36 + 24
+    for number, score in enumerate([delayed, *written[1:]]):
+        write_midi(score, tmp_path / "tunes" / f"{number}.mid")
+    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out", progress=False)
+    for split in map(corpus.split, SPLITS):
+        for index, name in enumerate(split.names):
+            assert decode(split.piece(index), corpus.vocabulary) == written[int(name[0])]
+    assert "  2 empty bars before first notes left out\n" in corpus.full_report()
+    write_midi(written[0], tmp_path / "tunes" / "4.mid")  # whose copy is known as such
+    again = open_corpus(tmp_path / "tunes", tmp_path / "out", progress=False)
+    assert report_of(again).copies == [Copy("4.mid", "0.mid", 0)]
 
 
 def test_bars_and_their_tempi_are_where_the_tokenizer_says(folder, tmp_path):
