@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class Source:
     folder: Path
     files: Sequence[str]  # their names, relative to the folder
     left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
-    ties_works: bool = True  # whether all pieces of a work go to one split
+    is_embedded: bool = False  # then it stays as it was: figures that are published rest on it
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def build(
 
     A source with MIDI files in train/, valid/ or test/ is split so, and keeps its copies;
     otherwise the first of each group of copies is used and pieces are split by their content,
-    all of a work to one split if the source says so.
+    all of a work to one split unless the source is embedded.
 
     Raises:
         CorpusError: nothing there to train on.
@@ -153,6 +153,7 @@ class _Reading:
             folder=self.source.folder,
             wide=self.survey.wide,
             instruments=self.options.kept_instruments,
+            begins_with_notes=not self.source.is_embedded,
             tried=frozenset(some_of(files)),
         )
         hides = None if progress else True  # None: where there is no terminal
@@ -202,7 +203,7 @@ class _Reading:
             numbers = {s: [i for i, split in enumerate(given) if split == s] for s in SPLITS}
         else:
             tied = [*marks]
-            for work in self.works if self.source.ties_works else ():
+            for work in () if self.source.is_embedded else self.works:
                 for number in work:
                     tied[number] = min(marks[number] for number in work)
             # where all are one work, they are not tied
@@ -256,21 +257,25 @@ def read_and_encode(
     folder: Path,
     wide: Vocabulary,
     instruments: Instruments,
+    begins_with_notes: bool,
     tried: frozenset[str],
 ) -> FilesRead:
-    """Read MIDI files by their names in a folder; try other options on those of `tried`."""
+    """Read MIDI files by their names in a folder; try other options on those of `tried`.
+
+    Bars before the first note are left out where it says so, or models would begin with silence.
+    """
     read = read_pieces(names, folder, wide.grid, instruments)
     ids = lengths = np.empty(0, dtype=np.int64)
-    scores, empty_bars = read.scores.begun_by_notes()  # a model would learn to begin with silence
+    scores = read.scores
+    if begins_with_notes:
+        scores, empty_bars = scores.begun_by_notes()
+        for changes, count in zip(read.grid_changes, empty_bars.tolist(), strict=True):
+            changes.empty_bars = count
     if read.names:  # so few that the steps of all together fit 32 bits
         ids, lengths = encode_batch(scores, wide)
-    changes = [
-        replace(each, empty_bars=count)
-        for each, count in zip(read.grid_changes, empty_bars.tolist(), strict=True)
-    ]
     columns = (
-        *(read.names, lengths.tolist(), fingerprints(scores), sketches(read.events)),
-        *(lowest_pitches(scores).tolist(), changes, read.unkept_notes),
+        *(read.names, lengths.tolist(), fingerprints(read.scores), sketches(read.events)),
+        *(lowest_pitches(read.scores).tolist(), read.grid_changes, read.unkept_notes),
     )
     pieces = [Piece(*row) for row in zip(*columns, strict=True)]
     events = zip(read.names, read.events, strict=True)

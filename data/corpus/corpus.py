@@ -161,8 +161,7 @@ def open_corpus(
 
         try:
             with replace_folder(out) as temporary:
-                # splits of an embedded corpus stay: figures that are published rest on them
-                source = Source(name, folder, names, left_out, str(path) not in EMBEDDED)
+                source = Source(name, folder, names, left_out, str(path) in EMBEDDED)
                 build(source, temporary, options, workers or cores(), progress)
                 if _content_hash(folder, names, options) != content:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")
