@@ -22,7 +22,7 @@ from tqdm import tqdm
 from common.files import write_json
 from common.text import printable
 from data.arrays import offsets
-from data.canonical import GridChanges
+from data.canonical import GridChanges, ScoreBatch
 from data.corpus.advice import Trial, try_options
 from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
 from data.corpus.find_files import SUFFIXES
@@ -267,9 +267,12 @@ def read_and_encode(
     read = read_pieces(names, folder, wide.grid, instruments)
     ids = lengths = np.empty(0, dtype=np.int64)
     scores = read.scores
-    if begins_with_notes:
-        scores, empty_bars = scores.begun_by_notes()
-        for changes, count in zip(read.grid_changes, empty_bars.tolist(), strict=True):
+    pieces = [scores[number] for number in range(len(scores) * begins_with_notes)]
+    empty = [int(piece.bar_positions[0][0]) for piece in pieces]  # bars
+    if any(empty):
+        heard = zip(pieces, empty, strict=True)
+        scores = ScoreBatch.from_scores([piece.excerpt(n, len(piece.bars)) for piece, n in heard])
+        for changes, count in zip(read.grid_changes, empty, strict=True):
             changes.empty_bars = count
     if read.names:  # so few that the steps of all together fit 32 bits
         ids, lengths = encode_batch(scores, wide)
