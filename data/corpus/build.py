@@ -267,11 +267,11 @@ def read_and_encode(
     read = read_pieces(names, folder, wide.grid, instruments)
     ids = lengths = np.empty(0, dtype=np.int64)
     scores = read.scores
-    pieces = [scores[number] for number in range(len(scores) * begins_with_notes)]
-    empty = [int(piece.bar_positions[0][0]) for piece in pieces]  # bars
+    whole = [scores[number] for number in range(len(scores) * begins_with_notes)]
+    empty = [int(score.bar_positions[0][0]) for score in whole]  # bars
     if any(empty):
-        heard = zip(pieces, empty, strict=True)
-        scores = ScoreBatch.from_scores([piece.excerpt(n, len(piece.bars)) for piece, n in heard])
+        heard = [each.excerpt(n, len(each.bars)) for each, n in zip(whole, empty, strict=True)]
+        scores = ScoreBatch.from_scores(heard)
         for changes, count in zip(read.grid_changes, empty, strict=True):
             changes.empty_bars = count
     if read.names:  # so few that the steps of all together fit 32 bits
