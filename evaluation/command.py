@@ -19,8 +19,8 @@ from data.corpus.corpus import CorpusError
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
-from data.tokens.context import bar_head_size, window_head
-from data.tokens.tokenizer import bar_indices, encode
+from data.tokens.context import bar_head_size, bar_indices, window_head
+from data.tokens.tokenizer import encode
 from evaluation import tables
 from evaluation.html_report import write_report
 from evaluation.likelihood import (

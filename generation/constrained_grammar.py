@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.keys import Key, key_number
-from data.tokens.cursor import read_windows
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
+from data.tokens.windows import read_windows
 from generation.avoid_copying import AvoidCopying
 from generation.constrained_state import ConstrainedState, LatestNotes, Window
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints

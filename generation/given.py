@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from common.interface import PAD
 from data.keys import Key, key_number, melody_key, pitched_notes
-from data.tokens.cursor import Ints, read_windows
+from data.tokens.cursor import Ints
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
+from data.tokens.windows import read_windows
 from generation.seeds import Seed
 
 # What the given notes alone decide: lengths and tempi of bars, and how their notes go on.

@@ -5,10 +5,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.interface import SideInput
+from model.block_dropout import BlockDropout
 from model.cache import KVCache
 from model.config import DecoderConfig
 from model.interval_head import IntervalHead
-from model.layers import Block, BlockDropout, make_norm
+from model.layers import Block, make_norm
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
 
 SIDE_STD = 0.3  # of the features' vectors at first; some sixty are summed

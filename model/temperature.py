@@ -1,4 +1,7 @@
-"""Temperature: how boldly ids are chosen; groups of ids may have another than each within."""
+"""Temperature and filters: how boldly ids are chosen.
+
+Groups of ids may have another temperature than the ids within each.
+"""
 
 from typing import Any
 
@@ -54,3 +57,31 @@ def group_weights(
     chance = np.exp(logit / group_temperature)
     chance /= np.add.reduceat(chance, first)[of_row]
     return np.asarray((weight * (chance / share)[of_id]).reshape(exact.shape))
+
+
+# Filters: weights (B, V) -> weights (B, V), 0 where an id is out. None touches the likeliest.
+
+
+def keep_top_k(weight: Weights, k: int) -> Weights:
+    """Keep the k largest, and what is as large as the smallest of them (Fan et al. 2018)."""
+    place = max(weight.shape[1] - k, 0)
+    return _at_least(weight, np.partition(weight, place, axis=1)[:, place])
+
+
+def keep_top_p(weight: Weights, p: float) -> Weights:
+    """Keep the fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
+    rising = np.sort(weight, axis=1)
+    total = rising.cumsum(axis=1)  # of each and the less likely
+    # out is what is outweighed p to 1 - p by the likelier: never the likeliest, the last
+    out = np.count_nonzero(total[:, :-1] <= (1 - p) * total[:, -1:], axis=1)  # (B,)
+    return _at_least(weight, rising[np.arange(len(rising)), out])
+
+
+def keep_min_p(weight: Weights, p: float) -> Weights:
+    """Keep ids at least p times as likely as the likeliest (Nguyen et al. 2024)."""
+    return _at_least(weight, p * weight.max(axis=1))
+
+
+def _at_least(weight: Weights, least: Weights) -> Weights:
+    """Keep weights (B, V) that reach their row's least (B,); the others become 0."""
+    return weight * (weight >= least[:, None])

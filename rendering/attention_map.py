@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from data.tokens.labels import describe
 from data.tokens.vocabulary import Kind, Vocabulary
 from rendering.svg import LINE, Style, boxes, svg, text
 
@@ -90,6 +91,6 @@ def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int 
     return [
         (f"Bar {next(numbers)}" if vocabulary.grid.has_meter else f"{next(numbers) - 1} s")
         if vocabulary.kind_of[token] == Kind.BAR
-        else vocabulary.describe(token)
+        else describe(vocabulary, token)
         for token in ids.tolist()
     ]

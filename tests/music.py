@@ -13,6 +13,7 @@ from data.corpus.survey import Survey
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
+from data.tokens.labels import describe
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
 
@@ -161,7 +162,7 @@ def masks_one_by_one(grammar, ids):
     for index, token in enumerate(ids[1:]):
         masks.append(grammar.allowed(state)[0])
         if not masks[-1][token]:
-            raise VocabularyError(f"{grammar.vocabulary.describe(int(token))} at {index + 1}")
+            raise VocabularyError(f"{describe(grammar.vocabulary, int(token))} at {index + 1}")
         grammar.advance(state, ids[index + 1 : index + 2])
     return np.array(masks)
 

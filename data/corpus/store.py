@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from data.arrays import offsets
 from data.tokens.augment import transposition_ranges
-from data.tokens.tokenizer import bar_indices, bar_tempos
+from data.tokens.context import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary
 
 FORMAT = 5  # of what is written; another number is never read, but built anew

@@ -20,7 +20,7 @@ from data.score import (
     VELOCITY_LEVELS,
     Grid,
 )
-from data.tokens.tokenizer import bar_tempos
+from data.tokens.context import bar_tempos
 from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
 
 METERS = tuple(

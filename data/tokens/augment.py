@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from common.compiled import compiled
 from data.tokens.bag import NO_PITCH
-from data.tokens.cursor import read_windows
 from data.tokens.given import GivenNotes
 from data.tokens.vocabulary import Kind, Vocabulary, Words
+from data.tokens.windows import read_windows
 
 
 def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:

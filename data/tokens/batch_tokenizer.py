@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from data.arrays import offsets
 from data.canonical import ScoreBatch
 from data.score import Score
-from data.tokens.context import bar_head_sizes
-from data.tokens.tokenizer import bar_indices, bar_tempos, decode_parts, encode
+from data.tokens.context import bar_head_sizes, bar_indices, bar_tempos
+from data.tokens.tokenizer import decode_parts, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 
 

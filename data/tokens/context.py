@@ -5,10 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from data.tokens.tokenizer import bar_indices
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_CONTEXT = 8  # tokens, in which a note fits behind the head of its bar
+
+
+def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Return the places of the Bar tokens, at which windows may begin."""
+    return np.flatnonzero(vocabulary.kind_of[ids] == Kind.BAR)
+
+
+def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Return (M,), the id of the Tempo in force in each bar; Pad on a grid without meter."""
+    bars = bar_indices(ids, vocabulary)
+    if not vocabulary.grid.has_meter:
+        return np.zeros(len(bars), dtype=np.int64)
+    tempos = np.flatnonzero(vocabulary.kind_of[ids] == Kind.TEMPO)
+    # the latest Tempo before the next bar
+    latest = np.searchsorted(tempos, np.append(bars, len(ids))[1:]) - 1
+    return ids[tempos[latest]]
 
 
 def bar_head_sizes(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from common.compiled import compiled
 from data.canonical import canonical
 from data.score import BAR, NOTE, Score
-from data.tokens.cursor import Ints, read_windows
+from data.tokens.cursor import Cursor, Ints, advance
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError, Words
 
 
@@ -115,44 +115,53 @@ def decode_parts(
     Onsets are counted from the first piece's beginning. Other ids give noise, a ValueError or an
     IndexError.
     """
-    read = read_windows(ids[None], vocabulary)
-    kind, value = read.kind[0], read.value[0]
-    is_bar, note_at = kind == Kind.BAR, np.flatnonzero(kind == Kind.NOTE)
-    meters = np.array(vocabulary.meters)[value[is_bar]].reshape(-1, 2)
-    bars = np.empty(len(meters), dtype=BAR)
-    bars["numerator"], bars["denominator"] = meters.T
-    bars["length"] = read.bar_length[0, is_bar]
-    tempo = np.full(len(bars), vocabulary.tempos[0])
-    if vocabulary.grid.has_meter:
-        numbers = bar_tempos(ids, vocabulary) - vocabulary.first(Kind.TEMPO)
-        tempo = np.array(vocabulary.tempos)[numbers]
+    kind = vocabulary.kind_of[ids]
+    of_bars = np.zeros((np.count_nonzero(kind == Kind.BAR), 3), dtype=np.int64)
+    of_notes = np.zeros((np.count_nonzero(kind == Kind.NOTE), 4), dtype=np.int64)
+    _read(vocabulary.words, Cursor.at_start(vocabulary, 1), ids, of_bars, of_notes)
+    meter, length, tempo = of_bars.T
+    bars = np.empty(len(of_bars), dtype=BAR)
+    bars["numerator"], bars["denominator"] = np.array(vocabulary.meters)[meter].T
+    bars["length"] = length
 
-    program, pitch = np.divmod(value[note_at], vocabulary.pitch_count)
-    notes = np.empty(len(note_at), dtype=NOTE)
-    notes["onset"] = read.now[0, note_at]
-    notes["duration"] = read.note_end[0, note_at] - read.now[0, note_at]
+    notes = np.empty(len(of_notes), dtype=NOTE)
+    notes["onset"], number, notes["duration"], velocity = of_notes.T
+    program, pitch = np.divmod(number, vocabulary.pitch_count)
     notes["program"] = np.array(vocabulary.programs)[program]
     notes["pitch"] = pitch + vocabulary.lowest_pitch
-    notes["velocity"] = vocabulary.velocities[0]
-    if len(vocabulary.velocities) > 1:
-        notes["velocity"] = np.array(vocabulary.velocities)[value[kind == Kind.VELOCITY]]
-    return notes, bars, tempo.astype(np.int32)
+    notes["velocity"] = np.array(vocabulary.velocities)[velocity]
+    return notes, bars, np.array(vocabulary.tempos, dtype=np.int32)[tempo]
 
 
-def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """Return the places of the Bar tokens, at which windows may begin."""
-    return np.flatnonzero(vocabulary.kind_of[ids] == Kind.BAR)
+@compiled
+def _read(words: Words, cursor: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) -> None:
+    """Read ids (T,).
 
-
-def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """Return (M,), the id of the Tempo in force in each bar; Pad on a grid without meter."""
-    bars = bar_indices(ids, vocabulary)
-    if not vocabulary.grid.has_meter:
-        return np.zeros(len(bars), dtype=np.int64)
-    tempos = np.flatnonzero(vocabulary.kind_of[ids] == Kind.TEMPO)
-    # the latest Tempo before the next bar
-    latest = np.searchsorted(tempos, np.append(bars, len(ids))[1:]) - 1
-    return ids[tempos[latest]]
+    Args:
+        words: of the vocabulary.
+        cursor: of one row, that has read nothing.
+        ids: the ids.
+        of_bars: (M, 3) set to the number of each bar's meter, its steps, and the number of its
+            tempo.
+        of_notes: (N, 4) set to each note's onset, its number, its steps, and the number of its
+            velocity.
+    """
+    bar = note = -1
+    for token in ids:
+        advance(words, cursor, 0, token)
+        kind, value = cursor.kind[0], token - words.first_of[token]
+        if kind == Kind.BAR:
+            bar += 1
+            of_bars[bar, 0] = value
+        elif kind == Kind.NOTE:
+            note += 1
+            of_notes[note, 0], of_notes[note, 1] = cursor.now[0], value
+        elif kind == Kind.DURATION and note >= 0:
+            of_notes[note, 2] = cursor.note_end[0] - cursor.now[0]
+        elif kind == Kind.VELOCITY and note >= 0:
+            of_notes[note, 3] = value
+        if bar >= 0:
+            of_bars[bar, 1], of_bars[bar, 2] = cursor.bar_length[0], cursor.tempo[0]
 
 
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:

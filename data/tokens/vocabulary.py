@@ -13,12 +13,10 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from enum import IntEnum
-from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import pretty_midi
 from numpy.typing import NDArray
 
 from common import interface
@@ -172,45 +170,6 @@ class Vocabulary:
     def note_kind(self) -> int:
         """The number of the kind that stands once in every note."""
         return int(Kind.NOTE)
-
-    def describe(self, token: int) -> str:
-        """Label an id: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats).
-
-        On a grid of seconds `Bar`, `0.25s` and `@0.5s`.
-        """
-        kind = Kind(self.kind_of[token])
-        index = token - self.firsts[kind]
-        match kind:
-            case Kind.BAR:
-                return "Bar {}/{}".format(*self.meters[index]) if self.grid.has_meter else "Bar"
-            case Kind.LENGTH:
-                return f"Length {self._length_label(index + 1)}"
-            case Kind.TEMPO:
-                return f"Tempo {self.tempos[index]}"
-            case Kind.POSITION:
-                unit = "" if self.grid.has_meter else "s"
-                return f"@{round(index / self.grid.steps_per_beat, 2):g}{unit}"
-            case Kind.NOTE:
-                program, pitch = divmod(index, self.pitch_count)
-                name = pretty_midi.note_number_to_name(pitch + self.lowest_pitch)
-                return name if len(self.programs) == 1 else f"{name} {self._player(program)}"
-            case Kind.DURATION:
-                return self._length_label(index + 1)
-            case Kind.VELOCITY:
-                return f"v{self.velocities[index]}"
-        return kind.name.capitalize()
-
-    def _player(self, number: int) -> str:
-        """Write who plays: `p40`, a program, or the name of a part."""
-        program = self.programs[number]
-        is_part = program < len(self.grid.parts)
-        return self.grid.parts[program].name if is_part else f"p{self.grid.general_midi(program)}"
-
-    def _length_label(self, steps: int) -> str:
-        """Write a number of steps in whole notes, or in seconds."""
-        if self.grid.has_meter:
-            return str(Fraction(steps, 4 * self.grid.steps_per_beat))
-        return f"{steps / self.grid.steps_per_beat:g}s"
 
     def to_json(self) -> str:
         """Return the vocabulary as JSON; `from_json` gives it back."""

@@ -17,8 +17,8 @@ from data.repeats import Repeat
 from data.score import BAR, DRUMS, NOTE, UNNAMED
 from data.style import Style
 from data.texture import has_regular_bars, rests
-from data.tokens.context import bar_head_size
-from data.tokens.tokenizer import bar_indices, decode, encode
+from data.tokens.context import bar_head_size, bar_indices
+from data.tokens.tokenizer import decode, encode
 from generation.compose import (
     accompany,
     compose,

@@ -18,12 +18,10 @@ from model.decoding import PlainSteps, engine_of
 from model.sampling import (
     allowed_alone,
     choose,
-    keep_min_p,
-    keep_top_k,
-    keep_top_p,
     sample,
 )
 from model.steps import right_aligned
+from model.temperature import keep_min_p, keep_top_k, keep_top_p
 from tests.tensors import opinionated, side_input
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12

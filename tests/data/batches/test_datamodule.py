@@ -28,10 +28,10 @@ from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter
 from data.score import BAR, NOTE
 from data.tokens.augment import transposition
-from data.tokens.context import bar_head_size, rebase, window_head
+from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import bar_indices, encode
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.length import Length

@@ -17,9 +17,9 @@ from data.corpus.store import Split
 from data.followed_keys import key_followed
 from data.score import BAR, NOTE, SECONDS
 from data.tokens.augment import programs_of, transposition
-from data.tokens.context import rebase
+from data.tokens.context import bar_indices, bar_tempos, rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW, MOST_HALVES, SideFeatures
-from data.tokens.tokenizer import bar_indices, bar_tempos, encode
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.models import QUARTET, four_parts
 from tests.music import (

@@ -24,8 +24,8 @@ from data.midi.instruments import Instruments
 from data.midi.io import read_midi, write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, UNNAMED, Grid, Part, Score
-from data.tokens.context import window_head
-from data.tokens.tokenizer import bar_indices, decode
+from data.tokens.context import bar_indices, window_head
+from data.tokens.tokenizer import decode
 from tests.folders import report_of, transposed, tune, write_tunes
 from tests.music import GRID, piece, random_score, scores
 

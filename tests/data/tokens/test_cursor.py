@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from data.tokens.cursor import Cursor, advance_rows, read_windows
+from data.tokens.cursor import Cursor, advance_rows
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
+from data.tokens.windows import read_windows
 from tests.music import piece, vocabulary_for
 
 

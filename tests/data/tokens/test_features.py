@@ -18,11 +18,11 @@ from data.batches.windows import TrainingWindows
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
 from data.tokens.augment import programs_of, transposition
-from data.tokens.context import bar_head_size, rebase, window_head
+from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.given import GivenNotes
-from data.tokens.tokenizer import bar_indices, encode
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import ConstraintError

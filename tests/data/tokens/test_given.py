@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from data.tokens.augment import GAPS, OPENING, SCATTERED, VOICE, VOICES, choose_given
-from data.tokens.cursor import read_windows
 from data.tokens.features import SideFeatures
 from data.tokens.given import SOON, VOICE_WIDTH, GivenNotes
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
+from data.tokens.windows import read_windows
 from tests.models import PIANIST, QUARTET, four_parts
 from tests.tensors import told
 

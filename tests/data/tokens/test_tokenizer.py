@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from data.canonical import canonical
 from data.score import BAR, DRUMS, NOTE, SECONDS, Score
 from data.tokens.augment import transposition
-from data.tokens.context import bar_head_size, window_head
+from data.tokens.context import bar_head_size, bar_indices, bar_tempos, window_head
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import bar_indices, bar_tempos, decode, encode
+from data.tokens.labels import describe
+from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 from tests.music import (
     BOTH,
@@ -30,7 +31,7 @@ from tests.music import (
 
 
 def spelled(ids, vocabulary):
-    return [vocabulary.describe(token) for token in ids]
+    return [describe(vocabulary, token) for token in ids]
 
 
 def test_a_piece_is_spelled_as_the_specification_says():

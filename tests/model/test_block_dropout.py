@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from model.layers import BlockDropout
+from model.block_dropout import BlockDropout
 
 
 def test_blocks_drop_out_whole_and_what_is_kept_keeps_the_mean():
