@@ -48,8 +48,7 @@ class MusicModule(LightningModule):
         self.options = options
         self.seed: int | None = None
         self.teachers: list[Teachers] = []  # one at most; in a list, its weights are not ours
-        # Trained on since `clock_start`: for the rates that are logged.
-        self.tokens, self.notes = 0, torch.zeros(())
+        self.tokens = 0  # trained on since `clock_start`
         self.clock_start = self.paused_at = 0.0  # seconds
 
     @property
@@ -100,10 +99,7 @@ class MusicModule(LightningModule):
 
     def on_train_start(self) -> None:
         """Start the clock."""
-        self._restart_clock()
-
-    def _restart_clock(self) -> None:
-        self.tokens, self.notes, self.clock_start = 0, torch.zeros(()), time.perf_counter()
+        self.tokens, self.clock_start = 0, time.perf_counter()
 
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
@@ -127,7 +123,7 @@ class MusicModule(LightningModule):
             total = cross_entropy(logits, targets)
         scored = targets != NOT_SCORED
         if not total.isfinite():
-            raise self._loss_error(total, logits, batch_idx)
+            raise self._loss_error(total, batch_idx)
         is_note = self.kind_of[targets.clamp(min=0)] == self.data.vocabulary.note_kind
         notes = (is_note & scored).sum()
         sums = torch.stack((total.detach(), scored.sum(), notes))
@@ -137,7 +133,6 @@ class MusicModule(LightningModule):
         self.log("train/loss", nats / n_tokens, prog_bar=True)
         self.log("train/nats_per_note", nats / n_notes, prog_bar=True)
         self.tokens += targets.numel()
-        self.notes = self.notes.to(n_notes.device) + sums[2]
         if self._is_logged(self.global_step + 1):
             self._log_hits(logits[scored], targets[scored])
         return total * self.trainer.world_size / n_tokens
@@ -153,19 +148,17 @@ class MusicModule(LightningModule):
             torch.distributed.all_reduce(hits)
         self._log_accuracy("train", hits)
 
-    def _loss_error(self, loss: Tensor, logits: Tensor, batch_idx: int) -> RunError:
+    def _loss_error(self, loss: Tensor, batch_idx: int) -> RunError:
         """Return the error of a loss that is not finite, with what may explain it."""
         accumulate = self.trainer.accumulate_grad_batches
         windows = self.data.describe(self.global_step * accumulate + batch_idx % accumulate)
-        rest = f" and {len(windows) - MOST_WINDOWS} more" if len(windows) > MOST_WINDOWS else ""
-        rates = [f"{group['lr']:.3g}" for group in self.trainer.optimizers[0].param_groups[:2]]
         name = self._first_not_finite()
         cause = f"{name} is not finite" if name else "all weights are finite"
         return RunError(
-            f"step {self.global_step + 1}: the loss is {loss.item()} (largest logit "
-            f"{logits.abs().max().item():.3g}; {cause}; rates {' and '.join(rates)}); in the "
-            f"batch: {', '.join(windows[:MOST_WINDOWS])}{rest}. The checkpoint before is "
-            f"untouched: train afresh with lower rates, or look at these pieces"
+            f"step {self.global_step + 1}: the loss is {loss.item()} ({cause}); in the batch: "
+            f"{', '.join(windows[:MOST_WINDOWS])}{' ...' * (len(windows) > MOST_WINDOWS)}. The "
+            f"checkpoint before is untouched: train afresh with lower rates, or look at these "
+            f"pieces"
         )
 
     def _first_not_finite(self) -> str | None:
@@ -181,18 +174,17 @@ class MusicModule(LightningModule):
                 self.log(f"optimizer/learning_rate_{name}", group["lr"])
 
     def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
-        """Log tokens and notes a second since this was last logged, and the memory in use."""
+        """Log tokens a second since this was last logged, and the memory in use."""
         if self._is_logged(self.global_step):
             seconds = time.perf_counter() - self.clock_start
             tokens = self.tokens * self.trainer.world_size
             self.log("resources/tokens_per_second", tokens / seconds)
-            self.log("resources/notes_per_second", float(self.notes) / seconds)
             if self.device.type == "cuda":
                 memory = torch.cuda.max_memory_allocated(self.device)
             else:
                 memory = psutil.Process().memory_info().rss
             self.log("resources/memory_gib", memory / 2**30)
-            self._restart_clock()
+            self.on_train_start()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Return Muon and AdamW, whose rates rise, hold and fall to 0 at the run's last step."""

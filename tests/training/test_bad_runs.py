@@ -66,8 +66,7 @@ def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
         *("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3),
         *("--data.transpose", 0, "--trainer.val_check_interval", 10),
     )
-    assert "step 14: the loss is nan (largest logit " in line
-    assert "all weights are finite" in line
+    assert "step 14: the loss is nan (all weights are finite)" in line
     assert line.count(".mid from bar ") == 3
     assert torch.load(LAST, weights_only=True)["global_step"] == 10
     monkeypatch.undo()

@@ -195,31 +195,22 @@ def test_the_command_starts_the_other_process(trained):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "words"),
+    ("options", "environment", "words"),
     [
-        ("strategy", "nonsense", ["nonsense"]),
-        ("num_nodes", 2, ["MASTER_ADDR", "MASTER_PORT", "NODE_RANK"]),
-        ("devices", 0, ["devices", "0"]),
+        (("--trainer.strategy", "nonsense"), {}, ["nonsense"]),
+        (("--trainer.num_nodes", 2), {}, ["MASTER_ADDR", "MASTER_PORT", "NODE_RANK"]),
+        ((), {"MASTER_PORT": "295oo"}, ["MASTER_PORT must be a whole number, not '295oo'"]),
     ],
 )
 def test_what_cannot_train_is_refused_before_anything_is_read(
-    tmp_path, monkeypatch, capsys, option, value, words
+    tmp_path, monkeypatch, capsys, options, environment, words
 ):
     monkeypatch.chdir(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, (*UNREAD, f"--trainer.{option}", value))))
+        train.main(list(map(str, (*UNREAD, *options))))
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", ["MASTER_PORT", "NODE_RANK"])
-def test_the_variables_of_nodes_are_numbers(tmp_path, monkeypatch, capsys, name):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(name, "295oo")
-    with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, (*UNREAD, "--trainer.num_nodes", 2))))
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"{name} must be a whole number, not '295oo'" in line

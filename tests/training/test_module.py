@@ -263,6 +263,21 @@ def test_muon_iterates_in_what_training_multiplies_in(tmp_path, precision, itera
     assert muon.iterate_in == iterates_in
 
 
+def test_each_batch_of_a_step_draws_its_own_dropout(tmp_path):
+    seeds = []
+
+    class Noting(MusicModule):
+        def training_step(self, batch: TrainingBatch, batch_idx: int) -> torch.Tensor:
+            seeds.append(torch.initial_seed())
+            return super().training_step(batch, batch_idx)
+
+    student = Noting(module().options)
+    trainer(tmp_path, 3, accumulate_grad_batches=2, val_check_interval=6).fit(
+        student, datamodule=Toy()
+    )
+    assert len(set(seeds)) == 6
+
+
 class TooSure(MusicModule):
     """Learns as good as nothing, and takes what another has learned for more certain than it is."""
 
