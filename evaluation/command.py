@@ -126,8 +126,7 @@ def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     corpus = corpus_of(model, options.path, options.datasets)
     summary, examples = summarize_model(model, corpus, files, options.count, options.seed, beside)
     _print(textwrap.wrap(tables.verdict(summary), tables.LINE_WIDTH))
-    for figure, meaning in tables.headlines(summary):
-        _print(textwrap.wrap(f"{figure}: {meaning}", tables.LINE_WIDTH, subsequent_indent="  "))
+    _print([*tables.likelihood_lines(summary.likelihood), *tables.statistics_lines(summary.music)])
     if options.html:
         command = shlex.join(["python", "evaluate.py", *options.command])
         write_report(summary, examples, options.checkpoint, command, options.html)

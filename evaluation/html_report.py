@@ -19,7 +19,6 @@ from common.text import printable
 from data.midi.io import midi_bytes
 from data.score import Score
 from evaluation import tables
-from evaluation.comparison import DRAWS
 from evaluation.originality import Originality
 from evaluation.summary import Example, Examples, ModelSummary
 from rendering.audio import has_sound, mu_law_wav
@@ -63,12 +62,11 @@ def write_report(
         summary=summary,
         name=printable(_model_name(Path(checkpoint))),
         verdict=tables.verdict(summary),
-        headlines=tables.headlines(summary),
         has_sound=has_sound(),
         players=_players(summary, examples),
         likelihood_tables=tables.likelihood_tables(summary.likelihood, digits=3),
         statistics_table=tables.statistics_table(summary.music),
-        draws=DRAWS,
+        statistics_notes=list(tables.statistics_notes(summary.music)),
         originality_table=tables.originality_table(
             {
                 f"generated, {originality.all.pieces:,}": originality.all,

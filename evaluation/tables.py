@@ -87,41 +87,6 @@ class Table:
             yield gap.join(padded).replace("\N{MINUS SIGN}", "-").rstrip()
 
 
-def headlines(summary: ModelSummary) -> list[tuple[str, str]]:
-    """Return what matters most of a model: figures that are defined, and what each of them is."""
-    last = summary.likelihood[-1]
-    *_, (best, baseline), (_, model) = last.nats_per_note.items()
-    known = _known(summary.music)
-    near = f"{sum(not row.is_far for row in known.values())} of {len(known)}" if known else "NaN"
-    its, counted = interval(model, 3), f"{best}: {number(baseline.value, 3)}"
-    copied, of_real = (
-        percent(each.line.shares[8])
-        for each in (summary.originality.all, summary.originality.held_out)
-    )
-    choices, told = number(math.exp(model.value), 1), summary.music.told_apart
-    figures = [
-        (
-            f"{number(model.value, 3)} nats a note",
-            f"is how {last.name} pieces surprise it {its}: each note comes as unexpected as one "
-            f"drawn from {choices} equally likely ones (e to the power of the nats). {counted}",
-        ),
-        (
-            f"{near} statistics",
-            "of the pieces that it writes are as near to held-out pieces as other real pieces are",
-        ),
-        (
-            f"{percent(told.generated)} told apart",
-            "of pairs, one piece by the model and one held-out, are told apart by a classifier "
-            f"that sees all statistics, of two real pieces {percent(told.real)}; 50% is a guess",
-        ),
-        (
-            f"{copied} of its runs",
-            f"of eight notes stand in a training piece too; of those of held-out pieces {of_real}",
-        ),
-    ]
-    return [(figure, text) for figure, text in figures if not figure.startswith("NaN")]
-
-
 def verdict(summary: ModelSummary) -> str:
     """Answer in words, without a number, how good the music is."""
     rows = _known(summary.music)
@@ -240,22 +205,26 @@ def _mean_and_sd(summary: SetSummary | Spread, digits: int) -> str:
 
 
 def statistics_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield the table of statistics, what its columns mean, and what is not defined."""
+    """Yield the table of statistics, and what there is to say of it."""
     yield from statistics_table(comparison).lines()
-    yield from textwrap.wrap(
+    for note in statistics_notes(comparison):
+        yield from textwrap.wrap(note, LINE_WIDTH)
+
+
+def statistics_notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what the columns of the statistics mean, and what is not defined."""
+    yield (
         "Overlap: 1 where the two are alike, 0 where they share nothing. "
         f"Of real pieces: training pieces in place of the generated, {DRAWS} draws of as many. "
         "*: farther from the held-out pieces than in any of these. ±: standard deviation, from "
-        "intervals on over their notes.",
-        LINE_WIDTH,
+        "intervals on over their notes."
     )
     told = comparison.told_apart
     if not math.isnan(told.generated):
-        yield from textwrap.wrap(
+        yield (
             "A classifier that sees all of this of a piece, and how it ends, can tell generated "
             f"from held-out pieces with an area under the ROC curve of {told.generated:.2f}, "
-            f"training from held-out ones with {told.real:.2f}. 0.5 is a guess, 1 is never wrong.",
-            LINE_WIDTH,
+            f"training from held-out ones with {told.real:.2f}. 0.5 is a guess, 1 is never wrong."
         )
     for which, called in SETS.items():
         labels: dict[int, list[str]] = {}
@@ -265,7 +234,7 @@ def statistics_lines(comparison: Comparison) -> Iterator[str]:
         parts = [f"{', '.join(names)} of {count}" for count, names in labels.items() if count]
         if parts:
             head = f"Not defined, of {comparison.pieces[which]} {called} pieces: "
-            yield from textwrap.wrap(f"{head}{'; '.join(parts)}; left out.", LINE_WIDTH)
+            yield f"{head}{'; '.join(parts)}; left out."
 
 
 def originality_table(groups: Mapping[str, SetOriginality | PieceOriginality]) -> Table:
