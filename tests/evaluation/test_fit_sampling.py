@@ -53,16 +53,18 @@ def test_pieces_are_the_farther_from_real_ones_the_less_they_are_like_them(tunes
 def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(
     model, tunes, monkeypatch
 ):
-    """A third of the pieces of one candidate are thin, and those of the other tell apart."""
+    """A sixth of the pieces of one candidate are thin; all of the other have two notes a bar."""
     rng = np.random.default_rng(3)
-    others = [tune(rng, 3) for _ in range(24)]
-    thin = [tune(rng, 1) for _ in range(8)]
+    others = [tune(rng, 2) for _ in range(24)]
+    thin = [tune(rng, 1) for _ in range(4)]
     written = dict.fromkeys(CANDIDATES, None) | {
-        CANDIDATES[0]: tunes[30:46] + thin,
+        CANDIDATES[0]: tunes[30:50] + thin,
         CANDIDATES[1]: others,
     }
     monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
     assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[1]
+    nothing_unusual = replace(model, style=replace(model.style, usual=None))
+    assert fit_sampling(nothing_unusual, tunes[:30], ENOUGH) == CANDIDATES[0]  # the more alike
 
 
 @pytest.fixture
