@@ -15,8 +15,7 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError
 from generation.model import Model
-from model.sampling import allowed_alone
-from model.temperature import weights
+from model.temperature import allowed_alone, weights
 
 ALTERNATIVES = 6  # that are told
 NOT_SO = "the note was not written from what is said to have been given"

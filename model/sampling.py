@@ -4,7 +4,6 @@ Nothing here knows what a token means. What may come next is asked of a `Grammar
 long history is shortened is asked of a function; the caller brings both.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
@@ -19,6 +18,7 @@ from model.steps import Ids, SideArrays, Steps
 from model.temperature import (
     Logits,
     Weights,
+    allowed_alone,
     group_weights,
     keep_min_p,
     keep_top_k,
@@ -52,31 +52,6 @@ class Grammar(Protocol[State]):
         at their left, with which rows begin or begin anew, then for each id that follows. With
         guidance it has 2 B rows: those that are told, then the same as they are not told.
         """
-
-
-def allowed_alone(logits: Logits, allowed: NDArray[np.bool_]) -> tuple[Logits, NDArray[np.int64]]:
-    """Return the logits of the ids that `allowed`, bool (B, V), admits, and these ids.
-
-    Returns:
-        Two arrays (B, A), as wide as the most ids that a row is allowed; at the right of rows
-        with fewer stands the logit -inf.
-
-    Raises:
-        ValueError: a row in which nothing is allowed, or whose logits are no numbers.
-    """
-    row, its = np.nonzero(allowed)
-    counts = np.bincount(row, minlength=len(allowed))
-    if not counts.all():
-        raise ValueError(f"nothing is allowed to come next in row {counts.argmin()}")
-    place = np.arange(len(row)) - np.repeat(counts.cumsum() - counts, counts)
-    few = np.full((len(allowed), counts.max()), -math.inf, dtype=logits.dtype)
-    few[row, place] = logits[row, its]
-    ids = np.zeros(few.shape, dtype=np.int64)
-    ids[row, place] = its
-    is_finite = np.isfinite(few.max(axis=1))
-    if not is_finite.all():
-        raise ValueError(f"the logits of row {is_finite.argmin()} are not finite")
-    return few, ids
 
 
 def choose(

@@ -3,6 +3,7 @@
 Groups of ids may have another temperature than the ids within each.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,31 @@ from numpy.typing import NDArray
 
 Logits = NDArray[np.floating[Any]]
 Weights = NDArray[np.float64]
+
+
+def allowed_alone(logits: Logits, allowed: NDArray[np.bool_]) -> tuple[Logits, NDArray[np.int64]]:
+    """Return the logits of the ids that `allowed`, bool (B, V), admits, and these ids.
+
+    Returns:
+        Two arrays (B, A), as wide as the most ids that a row is allowed; at the right of rows
+        with fewer stands the logit -inf.
+
+    Raises:
+        ValueError: a row in which nothing is allowed, or whose logits are no numbers.
+    """
+    row, admitted = np.nonzero(allowed)
+    counts = np.bincount(row, minlength=len(allowed))
+    if not counts.all():
+        raise ValueError(f"nothing is allowed to come next in row {counts.argmin()}")
+    place = np.arange(len(row)) - np.repeat(counts.cumsum() - counts, counts)
+    few = np.full((len(allowed), counts.max()), -math.inf, dtype=logits.dtype)
+    few[row, place] = logits[row, admitted]
+    ids = np.zeros(few.shape, dtype=np.int64)
+    ids[row, place] = admitted
+    is_finite = np.isfinite(few.max(axis=1))
+    if not is_finite.all():
+        raise ValueError(f"the logits of row {is_finite.argmin()} are not finite")
+    return few, ids
 
 
 def weights(logits: Logits, temperature: float) -> Weights:

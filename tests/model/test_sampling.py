@@ -16,12 +16,11 @@ from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from model.decoding import PlainSteps, engine_of
 from model.sampling import (
-    allowed_alone,
     choose,
     sample,
 )
 from model.steps import right_aligned
-from model.temperature import keep_min_p, keep_top_k, keep_top_p
+from model.temperature import allowed_alone, keep_min_p, keep_top_k, keep_top_p
 from tests.tensors import opinionated, side_input
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12
