@@ -1,5 +1,9 @@
 """What `data` and `model` must agree on, said once; this module imports neither.
 
+A token's id says little. At the token C4, say, the model should know that it is the third beat,
+that an A sounds below, that the tenor had a G before. A large model would work that out from the
+ids so far. A small one is told: this is the side input. `data/tokens/features.py` makes it.
+
 An array is NumPy's where `data` makes it, and torch's where `model` reads it.
 """
 
@@ -18,19 +22,22 @@ SHARED_REFERENCES = 4  # pitches that the notes of every program are counted fro
 
 
 class SideInput(NamedTuple, Generic[Array]):
-    """What is known of each token beside its id: B windows of T tokens.
+    """What stands beside each id: B windows of T tokens. Beside Pad all is 0.
 
-    Of P programs, or of none: then `references` and `moves` have no columns. What stands beside
-    Pad is 0.
+    A feature is something that holds or does not, such as "an A sounds"; each has a number. A
+    reference is a pitch from which the next note is counted, such as the lowest that sounds: a
+    step up is the same in every key. Each of P programs (instruments) has references of its own.
+    Where there are too many programs, P is 0: `references` and `moves` have no columns.
     """
 
-    # int32 (B, T, K), numbers from 1 up of the features that hold, each once; 0 fills up
+    # int32 (B, T, K), the numbers, from 1 up, of the features that hold; 0 fills the rest
     bag: Array
-    # int64 (B, T, 2 P + SHARED_REFERENCES), pitches from which the next note is counted, from 1 up;
-    # 0: there is none. First two of each program, then the shared ones.
+    # int64 (B, T, 2 P + SHARED_REFERENCES), pitches, the vocabulary's lowest being 1; 0: none.
+    # First P that each program had before, then P that it plays next if it goes on as before,
+    # then those of all: the latest note, the lowest that sounds, the lowest before, the tonic.
     references: Array
-    # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches
-    # of a program; 0: it has not.
+    # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches in
+    # the vocabulary, so that it is above 0; 0: it has not moved.
     moves: Array
     time: Array  # int64 (B, T), grid steps since the first bar of the window
 

@@ -1,7 +1,10 @@
-"""Score: a piece of music as notes on a time grid, in the one canonical form.
+"""Score: a piece of music as notes and bars on a grid of time.
 
-Everything else rests on this: tokens, statistics and pictures all start from a Score, and two
-Scores are the same music exactly when they are equal.
+A grid step is a twelfth of a quarter note, if nothing else is said. So the tune C D, a quarter
+each, in a bar of 4/4, is two notes, onsets 0 and 12, durations 12 and 12, in a bar of 48 steps.
+
+Tokens, statistics and pictures all start from a Score. A piece has one Score, its canonical form,
+so two pieces are the same music exactly when their Scores are equal.
 """
 
 from dataclasses import dataclass
@@ -16,10 +19,10 @@ Whole = TypeVar("Whole", int, NDArray[np.int64])
 
 DRUMS = 128  # the program number of percussion; 0-127 are General MIDI's
 FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
-UNNAMED = 129  # with named parts: the number of General MIDI's program 0 where no part plays it
+UNNAMED = 129  # with named parts: General MIDI's program 0, where no part plays it
 MOST_PROGRAM = UNNAMED + 127
 LONGEST_NAME = 48  # of a part
-MOST_PARTS = 16  # with names; the side input tells so many apart
+MOST_PARTS = 16  # with names
 
 NOTE = np.dtype(
     [
@@ -124,7 +127,7 @@ SECONDS = Grid(100, "seconds")  # the seconds grid: finer than onsets can be hea
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A piece in canonical form (see `canonical`); build one with `canonical`, not by hand."""
+    """A piece in canonical form, made by `canonical` (data/canonical.py), or cut out of another."""
 
     notes: NDArray[np.void]  # (N,) of NOTE, sorted by (onset, program, pitch)
     bars: NDArray[np.void]  # (M,) of BAR; each starts where the one before ends

@@ -1,1 +1,1 @@
-"""The decoder and what is done with it: tensors only, nothing about music."""
+"""The decoder and what is done with it: of music it knows pitches and the octave, no more."""

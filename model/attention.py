@@ -1,7 +1,10 @@
 """Attention: the formula, its many-headed layer, and the cache of keys and values.
 
-Letters, here and in all of model/: B batch (rows side by side), T time (queries), S keys, H heads,
-D width, d width of one head, V vocabulary, C context length. A column is one time of all rows.
+Each token asks, with a vector that is the query; each token before it, and the token itself,
+answers with a key; the better the two fit, the more of that token's value is taken over.
+
+Letters, here and in all of model/: B rows side by side, T tokens that ask, S tokens that answer, H
+heads, D width, d width of one head, V ids, C context length. A column is one place of all rows.
 """
 
 from __future__ import annotations
@@ -146,7 +149,7 @@ class MultiHeadAttention(nn.Module):
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
-        # model/cpu.py puts functions here that give the same, and train faster on a CPU
+        # on a CPU, model/cpu.py replaces these two by faster ones that give the same
         self.rotate, self.attend = rotate, scaled_dot_product_attention
 
     def forward(
@@ -173,16 +176,6 @@ class MultiHeadAttention(nn.Module):
         y = self.attend(query, key, value, mask, causal=mask is None)
         mixed: Tensor = self.w_o(y.transpose(1, 2).flatten(2))  # (B, H, T, d_v) -> (B, T, D)
         return mixed
-
-    def weights(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        """Return the weights with which `forward`, given the same, sums values: (B, H, T, T)."""
-        query, key, _ = self.project(x, rotation)
-        return attention_weights(query, key, mask, causal=mask is None)
 
     def project(
         self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from common.interface import SideInput
-from model.attention import MultiHeadAttention
+from model.attention import MultiHeadAttention, attention_weights
 from model.config import DecoderConfig
 from model.decoder import Decoder
 
@@ -15,6 +15,17 @@ def attention_names(config: DecoderConfig) -> list[str]:
     """Return the name of each layer of `attention_maps`."""
     twice = ("",) if config.n_attention == 1 else (", attention 1", ", attention 2")
     return [f"layer {n + 1}{which}" for n in range(config.n_layer) for which in twice]
+
+
+def weights_of(
+    layer: MultiHeadAttention,
+    x: Tensor,
+    rotation: tuple[Tensor, Tensor] | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the weights with which a layer, given the same, sums values: (B, H, T, T)."""
+    query, key, _ = layer.project(x, rotation)
+    return attention_weights(query, key, mask, causal=mask is None)
 
 
 @torch.no_grad()
@@ -39,7 +50,7 @@ def attention_maps(
 
     def look(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
         assert isinstance(layer, MultiHeadAttention)
-        maps.append(layer.weights(*inputs[:3]))  # x, rotation, mask
+        maps.append(weights_of(layer, *inputs[:3]))  # x, rotation, mask
 
     layers = [layer for layer in decoder.modules() if isinstance(layer, MultiHeadAttention)]
     hooks = [layer.register_forward_pre_hook(look) for layer in layers]

@@ -32,7 +32,7 @@ class DecoderOptions(Options):
     activation: Literal["relu", "gelu", "squared_relu"] = "squared_relu"  # feed-forward
     qk_norm: bool = True  # queries and keys are brought to a root mean square of 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
-    interval_head: bool = True  # logits of notes by interval, too, where the side input has them
+    interval_head: bool = True  # logits of notes by distance from what was heard, added to others
 
     def __post_init__(self) -> None:
         super().__post_init__()

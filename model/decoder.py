@@ -12,7 +12,7 @@ from model.interval_head import IntervalHead
 from model.layers import Block, make_norm
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
 
-SIDE_STD = 0.3  # of the features' vectors at first; some sixty are summed
+SIDE_STD = 0.3  # of the features' vectors at first: smaller than ids', since some 60 are summed
 
 
 class Decoder(nn.Module):
@@ -28,7 +28,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
-        # what is known of each token beside its id, such as when it is and how far the end
+        # a token's vector is that of the id and those of all features that stand beside it, summed
         self.side, S = None, config.n_features
         if S:
             self.side = nn.EmbeddingBag(S + 1, config.n_embd, mode="sum", padding_idx=0)

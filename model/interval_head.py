@@ -6,8 +6,9 @@ from torch import Tensor, nn
 from common.interface import OCTAVE, SHARED_REFERENCES
 from model.config import REACH, interval_rows
 
-# Each program counts from three references by steps, which are its own, its echo and the latest
-# note; and from three by pitch classes: the lowest, the lowest before and the tonic.
+# A note is counted in semitones from three references: what its program had before, what would
+# come next if it went on as before, and the latest note. Within the octave it is counted from three
+# more: the lowest that sounds, the lowest before, and the tonic.
 THREE = 3
 STEPS, CLASSES = 2 * REACH + 2, OCTAVE + 1  # distances of each, and one of no reference
 

@@ -95,7 +95,7 @@ class Block(nn.Module):
 
     Args:
         config: of the decoder.
-        number: of the block, from 0; it decides which slots of a `KVCache` are its own.
+        number: of the block, from 0; it says where in a `KVCache` the block's keys and values lie.
     """
 
     def __init__(self, config: DecoderConfig, number: int) -> None:

@@ -81,7 +81,7 @@ class Rotary(nn.Module):
 
         Returns:
             Two float tensors (1, T, d) or (B, 1, T, d), which broadcast over heads: the cosines
-            twice, and the sines less than 0, then above.
+            twice; and the sines, first with their signs changed, then as they are.
         """
         return self.cos[positions].unsqueeze(-3), self.sin[positions].unsqueeze(-3)
 
@@ -89,9 +89,10 @@ class Rotary(nn.Module):
 class RotaryTime(nn.Module):
     """Rotary angles of two kinds, alternating: of the place in the sequence, and of musical time.
 
-    Even pairs turn by the place, as `Rotary`'s; odd ones by the time of the token, which comes
-    beside its id, in periods from two grid steps to LONGEST. So a product knows both how many
-    tokens and how many steps lie between (Huang et al. 2018, Music Transformer, section 3.4).
+    Even pairs turn by the place, as those of `Rotary` do. Odd pairs turn by the token's time, which
+    the side input has; a full turn takes two grid steps in the first of them, LONGEST in the last.
+    So a query's product with a key depends on how many tokens lie between, and how many steps
+    (Huang et al. 2018, Music Transformer, section 3.4).
 
     Args:
         head_width: d, a multiple of 4.

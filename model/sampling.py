@@ -1,4 +1,4 @@
-"""Sampling: filters of logits, the choice of an id, and the loop that writes sequences.
+"""Sampling: the choice of an id, and the loop that writes rows of ids.
 
 Nothing here knows what a token means. What may come next is asked of a `Grammar`, and how a
 long history is shortened is asked of a function; the caller brings both.
@@ -30,11 +30,15 @@ State = TypeVar("State", contravariant=True)  # of a grammar
 
 
 class Grammar(Protocol[State]):
-    """Which ids may come next, row by row; the state is the grammar's own affair.
+    """Which ids may come next, and what stands beside those read; only the grammar knows the state.
+
+    One that writes music is in generation/constrained_grammar.py: the grammar of a
+    vocabulary, less what a person rules out, with the side input.
 
     Attributes:
-        guidance: how far logits go beyond those of rows that are told, away from the untold
-            (classifier-free guidance, Ho & Salimans 2022). 0 = not, and no row is read twice.
+        guidance: with g above 0 every row is read twice, the second time without being told all,
+            and sampled from told + g (told - untold): what was told counts for more
+            (classifier-free guidance, Ho & Salimans 2022). 0 = no row is read twice.
     """
 
     guidance: float
@@ -100,17 +104,17 @@ def sample(
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
-    A row has ended when the grammar allows it nothing but Pad. Where each row is allowed one id,
-    the decoder is not asked: it reads what it has missed when there is a choice again. Where the
-    context is full, rows beyond half of it are shortened by `rebase`, and all are read anew.
+    A row has ended when the grammar allows it nothing but Pad. Where every row is allowed one id
+    alone, the decoder is not asked; it reads these ids later, when there is a choice again. Where
+    the context is full, rows longer than half of it are shortened by `rebase`, and all read anew.
 
     Args:
         steps: of the decoder, plain or compiled.
         prompts: B arrays of ids, none empty.
         grammar: its `side` is called for decoders that have a side input.
         state: the grammar's state after the prompts; it is changed in place.
-        generator: the only source of chance. Every row takes a number at every step,
-            so that no row's fate changes another's.
+        generator: the only source of chance. Every row takes one number at every step, even if it
+            has ended, so that what happens in one row changes no other.
         sampling: temperature and filters, after the grammar's mask; None = as the model says.
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.

@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from data.canonical import canonical
-from data.corpus.survey import Survey
+from data.corpus.survey import COMMON_METERS, Survey
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
 from data.tokens.labels import describe
 from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 GRID = Grid()
 BOTH = (GRID, SECONDS)

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from training.optimizer import MuonAdamW
+
 
 class RunError(ValueError):
     """A run that cannot go on, or not as it was asked to; the message is one line."""
@@ -50,3 +52,21 @@ def has_form_of(saved: Any, ours: Any) -> bool:
     if isinstance(ours, float):
         return isinstance(saved, float | int) and math.isfinite(saved)
     return type(saved) is type(ours) and (not isinstance(ours, int) or 0 <= saved < 2**53)
+
+
+def form_of_state(optimizer: MuonAdamW, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a state saved of an optimizer must hold; values mean nothing."""
+    groups = optimizer.state_dict()["param_groups"]
+    forms: dict[int, Any] = {}
+    for number, (group, ours) in enumerate(zip(groups, optimizer.param_groups, strict=True)):
+        for index, weight in zip(group["params"], ours["params"], strict=True):
+            adamw = {name: weight.detach() for name in ("exp_avg", "exp_avg_sq")}
+            forms[index] = {"step": torch.zeros(()), **adamw}
+            if not number:
+                forms[index] = {"momentum_buffer": weight.detach()}
+    known = saved.get("state")
+    has_state = known if isinstance(known, Mapping) else forms
+    return {
+        "param_groups": groups,
+        "state": {index: form for index, form in forms.items() if index in has_state},
+    }

@@ -1,4 +1,8 @@
-"""The loss: how surprised a decoder is by the tokens that follow, in nats."""
+"""The loss: how surprised a decoder is by the tokens that follow.
+
+The surprise at a token is -log p, in nats, where p is the probability that the decoder gave it. The
+loss of a batch is the mean over all targets (training/module.py).
+"""
 
 from torch import Tensor
 from torch.nn import functional

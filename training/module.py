@@ -24,7 +24,7 @@ from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import PlainSteps
 from model.scoring import Tally, hits_by_kind, tally_pieces
-from training.checks import RunError, has_form_of
+from training.checks import RunError, form_of_state, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.loops import form_of_loops
 from training.loss import cross_entropy, expected_cross_entropy
@@ -393,7 +393,7 @@ class MusicModule(LightningModule):
             "seed": 0,
             "loops": form_of_loops(self.trainer),
             "lr_schedulers": [schedule],
-            "optimizer_states": [fresh["optimizer"].form_of(state) for state in states],
+            "optimizer_states": [form_of_state(fresh["optimizer"], state) for state in states],
         }
         for name, form in forms.items():
             if not has_form_of(checkpoint.get(name), form):

@@ -14,10 +14,12 @@ from training.muon import BatchedMuon
 class MuonAdamW(Optimizer):
     """Muon for the matrices inside the blocks, AdamW for everything else, as one Optimizer.
 
-    Muon (Jordan 2024) steps along the orthogonal matrix nearest to a matrix's momentum. AdamW
-    (Loshchilov & Hutter 2019) updates embedding and head, whose rows are looked up one by one,
-    and gains, which have no weight decay. The two share this object's `param_groups` and `state`,
-    so that clipping, schedulers, accumulation and checkpoints see one ordinary optimizer.
+    Both move weights against their gradients, averaged over the latest steps. Muon (Jordan 2024)
+    first replaces that average, a matrix, by the nearest orthogonal one, so that it moves all
+    directions equally far. AdamW (Loshchilov & Hutter 2019) moves each number about equally far. It
+    has embeddings and heads, whose rows are ids, and the gains of norms, which do not decay. The
+    two share this object's `param_groups` and `state`, so that clipping, schedulers and checkpoints
+    see one ordinary optimizer.
     """
 
     def __init__(
@@ -50,23 +52,6 @@ class MuonAdamW(Optimizer):
         for part in self._parts:
             part.step()
         return loss
-
-    def form_of(self, saved: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a saved state with the weights of this one must hold; values mean nothing."""
-        groups = self.state_dict()["param_groups"]
-        forms: dict[int, Any] = {}
-        for number, (group, ours) in enumerate(zip(groups, self.param_groups, strict=True)):
-            for index, weight in zip(group["params"], ours["params"], strict=True):
-                adamw = {name: weight.detach() for name in ("exp_avg", "exp_avg_sq")}
-                forms[index] = {"step": torch.zeros(()), **adamw}
-                if not number:
-                    forms[index] = {"momentum_buffer": weight.detach()}
-        known = saved.get("state")
-        has_state = known if isinstance(known, Mapping) else forms
-        return {
-            "param_groups": groups,
-            "state": {index: form for index, form in forms.items() if index in has_state},
-        }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load what `state_dict` gave; that replaces groups and state, so share them anew."""

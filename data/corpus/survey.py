@@ -21,7 +21,7 @@ from data.score import (
     Grid,
 )
 from data.tokens.context import bar_tempos
-from data.tokens.vocabulary import COMMON_METERS, Kind, Vocabulary, VocabularyError
+from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
 
 METERS = tuple(
     sorted(
@@ -29,6 +29,13 @@ METERS = tuple(
         for denominator in DENOMINATORS
         for numerator in range(1, min(MAX_BAR_BEATS * denominator // 4, MOST_NUMERATOR) + 1)
     )
+)
+
+
+COMMON_METERS = (
+    *((n, 2) for n in (2, 3)),
+    *((n, 4) for n in (2, 3, 4, 5, 6)),
+    *((n, 8) for n in (3, 5, 6, 7, 9, 12)),
 )
 
 

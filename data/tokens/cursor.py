@@ -1,7 +1,15 @@
-"""What ids say as they are read: where in the piece each stands, and from when to when its note.
+"""Where in the piece the reader stands after each id.
 
-`advance` reads one id of one row. Reading a batch, or whole windows, is a loop over it. Nothing
-else decodes the grammar.
+Of `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12` with steps of a twelfth of a quarter:
+
+    after        now  position  note_end
+    Bar 4/4        0        -1
+    Tempo 80       0        -1
+    Position 12   12        12
+    Note D4       12        12
+    Duration 12   12        12        24
+
+`advance` reads one id of one row. Whoever reads ids, in training or in writing, calls it.
 """
 
 from __future__ import annotations
@@ -18,7 +26,7 @@ Ints: TypeAlias = NDArray[np.int64]
 
 
 class Cursor(NamedTuple):
-    """Where each of B rows stands after the ids that it has read; (B,) each, changed in place.
+    """Where each of B rows stands after the ids read in it; (B,) each, changed in place.
 
     Times are in grid steps.
     """
@@ -49,7 +57,7 @@ class Cursor(NamedTuple):
 def advance(words: Words, cursor: Cursor, row: int, token: int) -> None:
     """Read the next id of a row."""
     kind = words.kind_of[token]
-    value = token - words.first_of[token]  # its number among those of its kind
+    value = token - words.first_of[token]  # the number among those of the kind
     cursor.kind[row] = kind
     if kind == Kind.BAR:
         cursor.bar_count[row] += 1

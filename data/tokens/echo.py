@@ -34,7 +34,7 @@ class Lines(NamedTuple):
     pitch: Ints  # (B, C) counted from the lowest of its program
     onset: Ints  # (B, C) in grid steps
     before: Ints  # (B, C) the note before in its program; -1: none
-    matched: Ints  # (B, C) as many steps to this note were the same as those to the latest note
+    matched: Ints  # (B, C) how many steps, back from this note, equal those back from the latest
     latest: Ints  # (B, P) the latest note of each program; -1: none
     length: Ints  # (B, P) of the longest match, of which the latest counts; 0: none
     move: Ints  # (B, P) semitones to the next note

@@ -304,7 +304,7 @@ def tell_sounding(
 def tell_over(
     layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
 ) -> None:
-    """Tell of a note that sounded at the onset before, and no more."""
+    """Tell of a note that sounded when notes last began, and has ended since."""
     at, number, latest = layout.at, heard.number[row, note], heard.cursor.note[row]
     put_note(layout, bag, at.over, 2, number, key)
     pitch = layout.pitch_of[number]
@@ -431,8 +431,10 @@ class SideFeatures:
         pitch       of the id itself, if it is a note; and its pitch class
         sounding    the notes that sound, or of more than FEW programs, these programs and the
                     drums; their pitches; their pitch classes
-        over        the notes that sounded at the onset before, and no more; the same three
-        left        by program, or of them all, the steps for which notes go on: not known, 1, 2 ..
+        over        the notes that sounded when notes last began, and have ended since; likewise
+                    the notes, their pitches, their pitch classes
+        left        for how many steps each note goes on: not known, 1, 2 ..; told for each program,
+                    with more than FEW for all together
 
     and, the same in every key, by semitones within the octave:
 
@@ -458,9 +460,10 @@ class SideFeatures:
 
     and beside the bag, as numbers
 
-        references  pitches to count from: by program the lowest that is over; by program the next
-                    by its echo; then the latest note that begins here, the lowest that sounds, the
-                    lowest that is over, the tonic; there are none of more than FEW programs
+        references  pitches to count from: of each program the lowest that is over; of each program
+                    the pitch that comes next if it goes on as it did before; then of all programs
+                    the latest note that begins here, the lowest that sounds, the lowest that is
+                    over, the tonic. With more than FEW programs there are none
         moves       by program, not of more than FEW: the lowest that begins here less the lowest
                     that is over
         time        steps from the first bar of the window

@@ -1,7 +1,7 @@
 """The grammar: which ids may come next, for a batch of rows at once.
 
-What it admits from Start to End is exactly the set of encodings of canonical Scores. Sampling
-asks it which ids are `allowed`, and lets it `advance`.
+A line of ids that it allows, from Start to End, decodes to a Score; and each Score has one such
+line. Sampling asks which ids are `allowed`, chooses one, and lets the grammar `advance`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,15 @@ A piece is encoded as
 
     Start ( Bar [Length] [Tempo] ( Position ( Note Extend* Duration [Velocity] )+ )* )* End
 
-and ids are laid out kind by kind in the order of `Kind`, each kind a range of its own.
+Here ( ) is a group, [ ] may be left out, * is any number of times, and + is once or more. So a
+piece is bars; a bar has positions, the times at which notes begin; a position has notes. C4 and
+D4, a quarter each, in a bar of 4/4 at 80 quarters a minute, are, a step being a twelfth of a quarter:
+
+    Start  Bar 4/4  Tempo 80  Position 0   Note C4  Duration 12
+                              Position 12  Note D4  Duration 12  End
+
+An id is a kind's first id and a value: with `first(Kind.DURATION)` 900, Duration 1 is id 900 and
+Duration 12 is id 911. The kinds follow each other in the order of `Kind`.
 """
 
 from __future__ import annotations
@@ -25,12 +33,6 @@ from data.score import DRUMS, Grid
 from data.tokens.vocabulary_values import check_values
 
 NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
-
-COMMON_METERS = (
-    *((n, 2) for n in (2, 3)),
-    *((n, 4) for n in (2, 3, 4, 5, 6)),
-    *((n, 8) for n in (3, 5, 6, 7, 9, 12)),
-)
 
 
 class Kind(IntEnum):
@@ -54,7 +56,7 @@ class VocabularyError(ValueError):
 
 
 class Words(NamedTuple):
-    """What compiled loops need of a vocabulary of V ids and M meters."""
+    """What compiled loops (common/compiled.py) need of a vocabulary of V ids and M meters."""
 
     kind_of: NDArray[np.int64]  # (V,)
     first_of: NDArray[np.int64]  # (V,)
@@ -69,7 +71,7 @@ class Vocabulary:
     Attributes:
         meters: (numerator, denominator) of each Bar token, sorted.
         tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS. Where the
-            grid has no meter there is but one, and there are neither Tempo nor Length tokens.
+            grid has no meter, there is one tempo, and there are no Tempo and no Length tokens.
         programs: rising; 128 is drums, and see `Grid.parts`. A note's id rises with program, then
             pitch.
         lowest_pitch, highest_pitch: the pitches each program has tokens for, both included.
