@@ -6,7 +6,7 @@ A piece is encoded as
 
 Here ( ) is a group, [ ] may be left out, * is any number of times, and + is once or more. So a
 piece is bars; a bar has positions, the times at which notes begin; a position has notes. C4 and
-D4, a quarter each, in a bar of 4/4 at 80 quarters a minute, are, a step being a twelfth of a quarter:
+D4, a quarter each, in a bar of 4/4 at 80 quarters a minute, are, with 12 steps a quarter:
 
     Start  Bar 4/4  Tempo 80  Position 0   Note C4  Duration 12
                               Position 12  Note D4  Duration 12  End
