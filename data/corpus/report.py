@@ -13,16 +13,11 @@ from data.corpus.options import SPLITS
 from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
 from data.corpus.trials import Measured
-from data.corpus.worker_pool import TOO_LARGE, TOO_SLOW
 from data.instrument_names import instrument_name
 from data.score import Grid
 
 EXAMPLES = 3  # names beside a count
 LINES = 8  # of a list that is printed; report.json has all
-_ON_CHANCE = (
-    "what took too long or needed too much memory may be read where less else runs: "
-    "the same folder can give another corpus there"
-)
 
 
 @dataclass(frozen=True)
@@ -190,9 +185,7 @@ def _left_out_lines(left_out: list[LeftOut]) -> list[str]:
         by_reason.setdefault(entry.reason, []).append(entry.file)
     groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
     lines = [f"  {len(names):,} {printable(reason)}: {_named(names)}" for reason, names in groups]
-    head = [f"Left out: {len(left_out):,}", *_few(lines, "  ")]
-    is_chance = any(entry.reason.startswith((TOO_SLOW, TOO_LARGE)) for entry in left_out)
-    return [*head, *([f"  {_ON_CHANCE}"] if is_chance else [])]
+    return [f"Left out: {len(left_out):,}", *_few(lines, "  ")]
 
 
 def _few(lines: Sequence[str], indent: str = "") -> list[str]:

@@ -17,7 +17,6 @@ from typing import Any, Generic, TypeVar, cast
 import psutil
 
 MEMORY_BYTES = 2 * 2**30  # that a worker may ask for beyond what it began with
-TOO_SLOW, TOO_LARGE = "took more than", "needs more than"  # as such reasons begin
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
 MOST_ITEMS = 16  # a batch
 
@@ -151,7 +150,7 @@ class _Worker(Generic[Item, Result]):
         """Return the batch with its result."""
         batch, self.batch = cast(_Batch[Item, Result], self.batch), None
         batch.is_done = True
-        batch.result = Failed(f"{TOO_SLOW} {self.limit_seconds:g} seconds")
+        batch.result = Failed(f"took more than {self.limit_seconds:g} seconds")
         process = self.process
         try:
             if self.pipe.poll():
@@ -200,7 +199,7 @@ def _serve(pipe: Connection, has_begun: Any, work: Callable[[list[Item]], Result
         try:
             pipe.send(work(items))
         except MemoryError:
-            pipe.send(Failed(f"{TOO_LARGE} {MEMORY_BYTES >> 30} GiB of memory"))
+            pipe.send(Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory"))
 
 
 def _die_with_parent() -> None:

@@ -16,7 +16,6 @@ from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.batches.windows import (
-    EVALUATION_TOKENS,
     SAMPLE_TOKENS,
     TrainingWindows,
     masks_of_pieces,
@@ -29,7 +28,6 @@ from data.corpus.store import Split, SplitWriter
 from data.score import BAR, NOTE
 from data.tokens.augment import transposition
 from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
-from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
@@ -119,27 +117,6 @@ def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
     assert ids.shape == targets.shape == side.time.shape == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
         assert (row.tobytes(), target.tobytes()) in WINDOWS
-
-
-@given(step=st.integers(0, 2**40))
-@settings(max_examples=50)
-def test_windows_begin_with_start_or_a_bar_with_its_tempo_and_padding_is_no_target(split, step):
-    ids, targets, _ = TrainingWindows(split, VOCABULARY, CONTEXT, REACH).batch(0, step, 8)
-    kinds = VOCABULARY.kind_of[ids]
-    for kind in kinds.tolist():
-        if kind[0] == Kind.START:
-            continue
-        assert kind[0] == Kind.BAR
-        tempo_at = 2 if kind[1] == Kind.LENGTH else 1
-        assert kind[tempo_at] == Kind.TEMPO
-    length = (ids != 0).sum(axis=1)
-    assert (kinds[np.arange(8), length - 1] != Kind.PAD).all()
-    for row in range(8):
-        assert (ids[row, length[row] :] == 0).all()
-        assert (targets[row, length[row] :] == NOT_SCORED).all()
-    assert not (targets == 0).any()
-    scored = targets[:, :-1] != NOT_SCORED
-    assert (targets[:, :-1][scored] == ids[:, 1:][scored]).all()
 
 
 def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
@@ -271,14 +248,6 @@ def data(tmp_path_factory):
     return made
 
 
-def test_what_is_read_of_whole_pieces_has_its_side_input(data):
-    ids = data.corpus.split("valid").piece(0)[None]
-    expected = SideFeatures(data.vocabulary).compute(ids)
-    for array, other in zip(data.side(ids), expected, strict=True):
-        np.testing.assert_array_equal(array, other)
-    assert expected.bag.max() <= sum(data.side_shape["side_blocks"])
-
-
 def first_batches(data, count):
     batches = list(itertools.islice(iter(data.train_dataloader()), count))
     return [everything(batch) for batch in batches]
@@ -381,17 +350,20 @@ def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
         assert notes == split.note_counts.tolist()
 
 
-def test_ranks_share_a_sample(data, monkeypatch):
+@pytest.mark.parametrize("is_sample", [False, True])
+def test_ranks_score_each_piece_of_a_split_or_a_sample_once(data, monkeypatch, is_sample):
     monkeypatch.setattr("data.batches.windows.SAMPLE_TOKENS", 300)
-    lengths = np.diff(data.corpus.split("train").piece_offsets)
-    seen = []
-    for rank in range(2):
-        monkeypatch.setattr(data, "trainer", SimpleNamespace(global_rank=rank, world_size=2))
-        loader = data._whole_pieces("train", is_sample=True)
-        seen += [len(piece) for batch in loader for piece in batch["pieces"]]
-    assert sorted(seen) == sorted(lengths[sampled(lengths)])
-    assert (loader.count, loader.total) == (len(seen), len(lengths))
-    assert 1 < len(seen) < len(lengths)
+    monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
+    split, seen = data.corpus.split("train"), []
+    lengths = np.diff(split.piece_offsets)
+    for rank in range(3):
+        monkeypatch.setattr(data, "trainer", SimpleNamespace(global_rank=rank, world_size=3))
+        loader = data._whole_pieces("train", is_sample)
+        seen += [piece.tolist() for batch in loader for piece in batch["pieces"]]
+    chosen = sampled(lengths) if is_sample else range(len(split))
+    assert sorted(seen) == sorted(split.piece(number).tolist() for number in chosen)
+    assert (loader.count, loader.total) == (len(seen), len(split))
+    assert 1 < len(seen) < len(split) + (not is_sample)
 
 
 @given(st.lists(st.integers(1, 50_000), min_size=1, max_size=50))
@@ -403,18 +375,6 @@ def test_a_sample_is_bounded_and_of_few_pieces_all(lengths):
     assert 0 < lengths[chosen].sum() < SAMPLE_TOKENS + lengths.max()
     if lengths.sum() <= SAMPLE_TOKENS:
         assert len(chosen) == len(lengths)
-
-
-def test_ranks_score_each_piece_once(data, monkeypatch):
-    monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
-    seen = []
-    for rank in range(3):
-        at = SimpleNamespace(global_rank=rank, world_size=3)
-        monkeypatch.setattr(data, "trainer", at)
-        seen += [p.tolist() for batch in data._whole_pieces("train") for p in batch["pieces"]]
-    split = data.corpus.split("train")
-    assert sorted(seen) == sorted(split.piece(i).tolist() for i in range(len(split)))
-    assert EVALUATION_TOKENS > 1
 
 
 def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):

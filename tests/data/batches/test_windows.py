@@ -9,8 +9,6 @@ from data.batches.windows import (
     KNOWN_LENGTH_SHARE,
     MOST_SLIP,
     TrainingWindows,
-    masks_of_pieces,
-    unpacked,
 )
 from data.canonical import canonical
 from data.corpus.store import Split
@@ -224,12 +222,6 @@ def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):
     assert CONTEXT // 2 <= len(prompt) < CONTEXT
     assert vocabulary.kind_of[prompt[0]] == Kind.BAR
     assert np.array_equal(prompt[1:], history[1 - len(prompt) :])
-
-
-def test_the_masks_of_whole_pieces_admit_each_token(performances):
-    encoded, vocabulary, _ = performances
-    for ids, bits in zip(encoded, masks_of_pieces(encoded, vocabulary), strict=True):
-        assert unpacked(bits, vocabulary)[np.arange(len(ids) - 1), ids[1:]].all()
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)

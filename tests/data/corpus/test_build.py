@@ -88,29 +88,6 @@ assert build_and_die(10_000) == 0
 print(steps)
 """
 
-TWO_AT_ONCE = """
-import os, sys
-from pathlib import Path
-from data.corpus.corpus import open_corpus
-
-replace = Path.replace
-def together(self, target):
-    os.write(mine, b"x")
-    os.read(theirs, 1)  # waits until the other has come as far
-    return replace(self, target)
-Path.replace = together
-pipes = [os.pipe(), os.pipe()]
-children = []
-for number in range(2):
-    child = os.fork()
-    if not child:
-        mine, theirs = pipes[number][1], pipes[1 - number][0]
-        print(open_corpus(*sys.argv[1:], progress=False).folder, flush=True)
-        os._exit(0)
-    children.append(child)
-sys.exit(max(os.waitpid(child, 0)[1] for child in children))
-"""
-
 
 @pytest.fixture
 def folder(tmp_path):
@@ -137,14 +114,6 @@ def test_killed_anywhere_the_next_build_is_that_of_an_undisturbed_run(folder, tm
     (after,) = (tmp_path / "out").iterdir()  # what the killed ones left is gone
     undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
     assert content(after) == content(undisturbed.folder)
-
-
-def test_two_builds_at_once_leave_one_whole_corpus(folder, tmp_path):
-    first, second = run(TWO_AT_ONCE, folder, tmp_path / "out")
-    assert first == second
-    (left,) = (tmp_path / "out").iterdir()
-    undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
-    assert content(left) == content(undisturbed.folder)
 
 
 def test_what_living_processes_and_other_machines_are_writing_is_left_alone(folder, tmp_path):

@@ -24,7 +24,6 @@ from data.midi.instruments import Instruments
 from data.midi.io import read_midi, write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, UNNAMED, Grid, Part, Score
-from data.tokens.context import bar_indices, window_head
 from data.tokens.tokenizer import decode
 from tests.folders import report_of, transposed, tune, write_tunes
 from tests.music import GRID, piece, random_score, scores
@@ -83,19 +82,6 @@ def test_bars_before_the_first_note_are_left_out_and_counted(tmp_path):
         for index, name in enumerate(split.names):
             assert decode(split.piece(index), corpus.vocabulary) == written[int(name[0])]
     assert "  2 empty bars before first notes left out\n" in corpus.full_report()
-
-
-def test_bars_and_their_tempi_are_where_the_tokenizer_says(folder, tmp_path):
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    split, vocabulary = corpus.split("train"), corpus.vocabulary
-    bar = 0
-    for index, begin in enumerate(split.piece_offsets[:-1]):
-        piece = split.piece(index)
-        for at in bar_indices(piece, vocabulary):
-            assert split.bar_offsets[bar] == begin + at
-            assert split.bar_tempos[bar] == window_head(piece, int(at), vocabulary)[-1]
-            bar += 1
-    assert bar == len(split.bar_offsets) == len(split.bar_tempos)
 
 
 def test_what_was_done_is_in_the_report(folder, tmp_path):
@@ -405,14 +391,6 @@ def test_a_corpus_that_lacks_something_is_damaged(folder, tmp_path, part, value)
         with pytest.raises(CorpusError, match=r"damaged|delete it") as error:
             Corpus.open(corpus.folder)
         assert str(error.value) == printable(str(error.value))
-
-
-@pytest.mark.parametrize("reason", ["took more than 60 seconds", "needs more than 2 GiB of memory"])
-def test_that_a_file_was_left_out_by_chance_is_said(folder, tmp_path, reason):
-    report = report_of(open_corpus(folder, tmp_path / "out", progress=False))
-    assert "less else runs" not in report_text(report)
-    slow = dataclasses.replace(report, left_out=[LeftOut("slow.mid", reason)])
-    assert "may be read where less else runs" in report_text(slow)
 
 
 def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch, capsys):

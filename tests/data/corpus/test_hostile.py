@@ -160,12 +160,9 @@ THREE_HUNDRED_MILLION_BARS = (  # 1/128, a tick a beat, and a note at tick 9,999
 )
 
 
-@pytest.mark.parametrize("content", [CRASHED_SYMUSIC_058, THREE_HUNDRED_MILLION_BARS])
-def test_what_did_harm_once_is_refused(reason, content):
-    assert reason(bytes.fromhex(content))
-
-
-def test_a_million_signatures_are_refused_at_once(reason):
+def test_what_did_harm_once_is_refused(reason):
+    for content in (CRASHED_SYMUSIC_058, THREE_HUNDRED_MILLION_BARS):
+        assert reason(bytes.fromhex(content))
     signatures = meta(0x58, b"\x03\x02\x18\x08", after=1) * 1_000_001
     assert reason(one(signatures)) == "more than 1,000,000 bars"
 

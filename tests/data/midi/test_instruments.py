@@ -3,16 +3,13 @@
 import numpy as np
 import pretty_midi
 import pytest
-import symusic
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
 from data.midi.io import read_events
-from data.midi.quantize import score_from_events
 from data.score import DRUMS
-from tests.music import GRID
 
 PROGRAMS = (0, 7, 24, 47, 48, DRUMS)
 
@@ -86,14 +83,6 @@ def test_folding_again_changes_nothing_and_no_drum_turns_to_pitch(programs, mode
     assert sum(count for _, count in once.tracks) in (len(once.notes), 0)  # 0: not known
 
 
-def test_notes_that_fall_together_through_it_are_merged():
-    rows = np.array([(0, 480, 60, 80, 40), (0, 960, 60, 64, 41)], dtype=np.int64)
-    both = Events(480, rows, np.empty((0, 3), np.int64), np.array([[0, 120.0]]))
-    score, losses = score_from_events(fold(both, Instruments("family")), GRID)
-    assert score.notes.tolist() == [(0, 24, 60, 64, 40)]
-    assert losses.merged == 1
-
-
 def test_the_reader_knows_the_tracks_of_a_file(tmp_path):
     midi = pretty_midi.PrettyMIDI()
     for name, count in (("Melody", 3), ("Bass", 2)):
@@ -105,15 +94,6 @@ def test_the_reader_knows_the_tracks_of_a_file(tmp_path):
     read = read_events(path)
     assert read.tracks == (("Melody", 3), ("Bass", 2))
     assert fold(read, Instruments(tracks=("bass",))).notes[:, 2].tolist() == [60, 61]
-
-
-def test_a_name_that_is_not_utf_8_does_no_harm(tmp_path):
-    file = symusic.Score(480)
-    file.tracks.append(symusic.Track(name="Abc"))
-    file.tracks[0].notes.append(symusic.Note(0, 480, 60, 80))
-    path = tmp_path / "odd.mid"
-    path.write_bytes(bytes(file.dumps_midi()).replace(b"Abc", b"\xff\xfec"))
-    assert len(fold(read_events(path), Instruments(tracks=(1,))).notes) == 1
 
 
 @pytest.mark.parametrize(

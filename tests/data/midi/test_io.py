@@ -5,14 +5,12 @@ import io
 import numpy as np
 import pretty_midi
 import pytest
-import symusic
 
 from data.midi import io as midi_io
 from data.midi.events import Events
 from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.score import DRUMS
-from tests.folders import NOTTINGHAM
 from tests.music import GRID, random_score
 
 
@@ -25,45 +23,6 @@ def events(notes, meters=((0, 4, 4),), tempi=((0, 120.0),), ticks_per_beat=480):
     )
 
 
-def overlaps(notes):
-    """Whether rows of start, end, pitch of a track hold a pitch that begins while it sounds."""
-    start, end, pitch = np.array(notes, dtype=np.float64).reshape(-1, 3).T
-    order = np.lexsort((start, pitch))
-    start, end, pitch = start[order], end[order], pitch[order]
-    return bool(np.any((np.diff(pitch) == 0) & (start[1:] < end[:-1])))
-
-
-def disagreement(path):
-    """None if both readers give one Score; else why one of them is wrong, or "" if neither is."""
-    slow = pretty_midi.PrettyMIDI(str(path))
-    if read_midi(path, GRID)[0] == from_pretty_midi(slow, GRID)[0]:
-        return None
-    fast = symusic.Score(path)
-    meters = {(meter.time, meter.numerator, meter.denominator) for meter in fast.time_signatures}
-    if meters - {
-        (slow.time_to_tick(meter.time), meter.numerator, meter.denominator)
-        for meter in slow.time_signature_changes
-    }:
-        return "pretty_midi takes signatures from the first track alone"
-    tracks = [
-        *([(note.start, note.end, note.pitch) for note in track.notes] for track in fast.tracks),
-        *([(note.start, note.end, note.pitch) for note in part.notes] for part in slow.instruments),
-    ]
-    if any(map(overlaps, tracks)):
-        return "pretty_midi ends all notes of a pitch at once, symusic the first of them"
-    return ""
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Tempo, Key or Time:RuntimeWarning")
-def test_both_readers_agree_on_real_files():
-    if not NOTTINGHAM.is_dir():
-        pytest.skip("NOTTINGHAM names no folder of these tunes")
-    why = [disagreement(path) for path in sorted(NOTTINGHAM.glob("*.mid"))[::6]]
-    assert "" not in why
-    assert why.count(None) >= 0.99 * len(why)
-
-
 @pytest.mark.parametrize("meter", [(3, 5), (300, 128), (4, 256)])
 def test_a_meter_that_no_midi_file_can_say_is_refused(meter):
     midi = pretty_midi.PrettyMIDI()
@@ -72,23 +31,6 @@ def test_a_meter_that_no_midi_file_can_say_is_refused(meter):
     midi.time_signature_changes.append(pretty_midi.TimeSignature(*meter, 0))
     with pytest.raises(MidiError, match="a time signature that no MIDI file can say"):
         from_pretty_midi(midi, GRID)
-
-
-def test_pretty_midi_ends_all_notes_of_a_pitch_at_once(tmp_path):
-    """Where a pitch begins again while it sounds, both readers say something else, and why."""
-    path = tmp_path / "overlap.mid"
-    ons_and_offs = "00903c50 60903c50 60803c40 60803c40 00ff2f00"
-    track = bytes.fromhex(ons_and_offs.replace(" ", ""))
-    head = bytes.fromhex("4d54686400000006000000010060") + b"MTrk"
-    path.write_bytes(head + len(track).to_bytes(4, "big") + track)
-    durations = [
-        score.notes["duration"].tolist()
-        for score, _ in (
-            read_midi(path, GRID),
-            from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), GRID),
-        )
-    ]
-    assert durations == [[12, 24], [12, 12]]
 
 
 def test_onsets_go_to_the_nearest_step_half_way_up():
@@ -178,11 +120,6 @@ def test_what_would_take_too_long_to_read_is_refused(tmp_path, monkeypatch):
         read_midi(tmp_path / "many.mid", GRID)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none\.mid"):
-        read_midi(tmp_path / "none.mid", GRID)
-
-
 def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
     score = random_score(np.random.default_rng(3))
     content = midi_bytes(score)
@@ -203,10 +140,6 @@ def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
 @pytest.mark.parametrize(
     "broken",
     [
-        events([(0, 480, 60, 80, 0)], ticks_per_beat=0),
-        events([(0, 480, 60, 80, 0)], tempi=[(0, np.inf)]),
-        events([(0, 480, 60, 80, 0)], meters=[(0, 0, 4)]),
-        events([(0, 480 * 10**5 + 1, 60, 80, 0)]),
         events([(480, 0, 60, 80, 0)]),
         events([(0, 480, 60, 80, 0)], meters=[(-1, 4, 4)]),
         events([(0, 480, 60, 80, 0)], tempi=[(-1, 120)]),
@@ -219,13 +152,3 @@ def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
 def test_values_that_no_music_has_are_refused(broken):
     with pytest.raises(MidiError):
         score_from_events(broken, GRID)
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "piece.mid"
-    path.write_bytes(b"old")
-    monkeypatch.setattr("data.midi.io.midi_bytes", lambda score: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        write_midi(random_score(np.random.default_rng(0)), path)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
