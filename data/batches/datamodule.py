@@ -19,7 +19,6 @@ from data.batches.id_sequences import (
     IdVocabulary,
     SequenceBatches,
     SequenceWindows,
-    WholeSequences,
     open_id_sequences,
 )
 from data.batches.interface import TrainingBatch
@@ -140,7 +139,7 @@ class MusicDataModule(LightningDataModule):
             self.options.seed, step, self.options.batch_size, *self.rank
         )
 
-    def val_dataloader(self) -> WholePieces | WholeSequences:
+    def val_dataloader(self) -> WholePieces:
         """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
 
         A split of few tokens is its own sample.
@@ -148,15 +147,15 @@ class MusicDataModule(LightningDataModule):
         is_fitting = self.trainer is not None and self.trainer.state.fn == TrainerFn.FITTING
         return self._whole_pieces("valid", is_fitting)
 
-    def all_valid_pieces(self) -> WholePieces | WholeSequences:
+    def all_valid_pieces(self) -> WholePieces:
         """Return all the pieces held out to choose by."""
         return self._whole_pieces("valid")
 
-    def test_dataloader(self) -> WholePieces | WholeSequences:
+    def test_dataloader(self) -> WholePieces:
         """Return the pieces held out to report on (`PieceBatch`)."""
         return self._whole_pieces("test")
 
-    def _whole_pieces(self, split: str, is_sample: bool = False) -> WholePieces | WholeSequences:
+    def _whole_pieces(self, split: str, is_sample: bool = False) -> WholePieces:
         if not self.corpus.piece_count(split):
             raise CorpusError(
                 f"{self.options.path}: the {split} split is empty, there is nothing to score"

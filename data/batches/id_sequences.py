@@ -11,10 +11,9 @@ and equal ones to the same split.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
 
@@ -23,11 +22,10 @@ from numpy.typing import NDArray
 
 from data.arrays import offsets
 from data.batches.cutting import ids_and_targets
-from data.batches.interface import PieceBatch
-from data.batches.windows import batches_of
+from data.batches.windows import WholePieces
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError
-from data.corpus.store import MOST_IDS
+from data.corpus.store import ARRAYS, MOST_IDS, Split
 from data.style import Style
 
 MOST_LINE_BYTES = 2**25
@@ -57,22 +55,17 @@ class IdSequences:
 
     name: str  # the path of the file
     vocabulary: IdVocabulary
-    ids: NDArray[np.int32]  # (N,) the sequences end to end
-    begins: NDArray[np.int64]  # (S + 1,) sequence i is ids[begins[i] : begins[i + 1]]
-    members: dict[str, list[int]]  # the numbers of each split's sequences
-
-    def sequence(self, number: int) -> NDArray[np.int64]:
-        """Return (T,) the ids of a sequence."""
-        return self.ids[self.begins[number] : self.begins[number + 1]].astype(np.int64)
+    splits: dict[str, Split]  # of sequences, by their numbers, from 1; each id a note but the first
 
     def piece_count(self, split: str) -> int:
         """Count the sequences of a split."""
-        return len(self.members[split])
+        return len(self.splits[split])
 
     def summary(self) -> str:
         """Describe the sequences in a line."""
-        counts = ", ".join(f"{split} {len(self.members[split]):,}" for split in SPLITS)
-        return f"{len(self.ids):,} ids of {self.vocabulary.size:,} kinds; sequences: {counts}"
+        counts = ", ".join(f"{name} {len(split):,}" for name, split in self.splits.items())
+        ids = sum(len(split.tokens) for split in self.splits.values())
+        return f"{ids:,} ids of {self.vocabulary.size:,} kinds; sequences: {counts}"
 
     full_report = summary
 
@@ -97,15 +90,28 @@ def open_id_sequences(path: str | Path, vocabulary_size: int) -> IdSequences:
         )
     if len(begins) < 2 or np.diff(begins).min() < 2:
         raise CorpusError(f"{path}: a sequence needs two ids at least, of which one is predicted")
-    short = ids.astype(np.int32)
-    marks = [
-        hashlib.blake2b(short[begin:end].tobytes(), digest_size=16).digest()
-        for begin, end in pairwise(begins.tolist())
-    ]
+    sequences = np.split(ids.astype(np.int32), begins[1:-1])
+    marks = [hashlib.blake2b(each.tobytes(), digest_size=16).digest() for each in sequences]
     members = random_splits(marks)
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
-    return IdSequences(str(path), IdVocabulary(vocabulary_size), short, begins, members)
+    splits = {name: _split(members[name], sequences) for name in SPLITS}
+    return IdSequences(str(path), IdVocabulary(vocabulary_size), splits)
+
+
+def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
+    """Return some of the sequences as a split, without bars."""
+    chosen = [sequences[number] for number in members]
+    lengths = np.array([len(each) for each in chosen], dtype=np.int64)
+    return Split(
+        tokens=np.concatenate([np.empty(0, np.int32), *chosen]),
+        piece_offsets=offsets(lengths),
+        note_counts=lengths - 1,
+        shifts=ARRAYS["shifts"],
+        bar_offsets=ARRAYS["bar_offsets"],
+        bar_tempos=ARRAYS["bar_tempos"],
+        names=tuple(f"sequence {number + 1}" for number in members),
+    )
 
 
 def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -150,11 +156,9 @@ class SequenceWindows:
     A sequence no longer than that is a window as it is.
     """
 
-    def __init__(self, sequences: IdSequences, context_length: int) -> None:
-        self._sequences, self._length = sequences, context_length + 1
-        members = self._numbers = np.array(sequences.members["train"])
-        self._begin, self._end = sequences.begins[members], sequences.begins[members + 1]
-        places = np.maximum(self._end - self._begin - self._length + 1, 1)
+    def __init__(self, split: Split, context_length: int) -> None:
+        self._split, self._length = split, context_length + 1
+        places = np.maximum(np.diff(split.piece_offsets) - self._length + 1, 1)
         self._places = np.cumsum(places)
 
     def batch(
@@ -163,55 +167,34 @@ class SequenceWindows:
         """Draw a batch as `windows.TrainingWindows.batch` does; there is no side input."""
         member, first = self._choose(seed, step, size, rank, ranks)
         source = first[:, None] + np.arange(self._length)  # (B, W)
-        end = self._end[member][:, None]
-        window = self._sequences.ids[np.minimum(source, end - 1)].astype(np.int64)
+        end = self._split.piece_offsets[member + 1][:, None]
+        window = self._split.tokens[np.minimum(source, end - 1)].astype(np.int64)
         return *ids_and_targets(window, source >= end), None
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
         """Describe each window of a batch: which sequence, from which of its ids."""
         member, first = self._choose(seed, step, size, rank, ranks)
-        place = first - self._begin[member] + 1
-        numbers = self._numbers[member] + 1
-        return [f"sequence {n} from id {p}" for n, p in zip(numbers, place, strict=True)]
+        place = first - self._split.piece_offsets[member] + 1
+        names = [self._split.names[number] for number in member]
+        return [f"{name} from id {p}" for name, p in zip(names, place, strict=True)]
 
     def _choose(
         self, seed: int, step: int, size: int, rank: int, ranks: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw (size,) sequences, by their places in `members`, and where in `ids` each begins."""
+        """Draw (size,) sequences, by their places in the split, and where in it windows begin."""
         rng = np.random.default_rng([seed, step])
         place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
         member = np.searchsorted(self._places, place, side="right")
-        return member, self._begin[member] + place - np.append(0, self._places)[member]
+        begin = self._split.piece_offsets[member]
+        return member, begin + place - np.append(0, self._places)[member]
 
 
-class WholeSequences:
-    """The sequences of a split in batches, as `windows.WholePieces`; ranks take turns."""
-
-    def __init__(
-        self,
-        sequences: IdSequences,
-        split: str,
-        rank: int = 0,
-        ranks: int = 1,
-        is_sample: bool = False,
-    ) -> None:
-        self._sequences = sequences
-        members = np.array(sequences.members[split], dtype=np.int64)
-        lengths = sequences.begins[members + 1] - sequences.begins[members]
-        self.total = len(members)
-        self.count, batches = batches_of(lengths, rank, ranks, is_sample)
-        self._batches = [members[places] for places in batches]
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __iter__(self) -> Iterator[PieceBatch]:
-        for members in self._batches:
-            pieces = [self._sequences.sequence(number) for number in members.tolist()]
-            predicted = [len(piece) - 1 for piece in pieces]
-            size = self._sequences.vocabulary.size
-            allowed = [np.ones((count, size), dtype=bool) for count in predicted]
-            yield {"pieces": pieces, "allowed": allowed, "notes": predicted}
+def all_allowed(
+    pieces: Sequence[NDArray[np.int64]], vocabulary: IdVocabulary
+) -> list[NDArray[np.uint8]]:
+    """Return that each id may follow each, as `windows.masks_of_pieces` does."""
+    width = -(-vocabulary.size // 8)
+    return [np.full((len(piece) - 1, width), 255, np.uint8) for piece in pieces]
 
 
 @dataclass(frozen=True)
@@ -226,11 +209,12 @@ class SequenceBatches:
 
     def training(self) -> SequenceWindows:
         """Return the training windows."""
-        return SequenceWindows(self.corpus, self.context_length)
+        return SequenceWindows(self.corpus.splits["train"], self.context_length)
 
-    def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholeSequences:
+    def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholePieces:
         """Return a rank's sequences of a split, or of a sample of it, whole."""
-        return WholeSequences(self.corpus, split, rank, ranks, is_sample)
+        sequences, vocabulary = self.corpus.splits[split], self.corpus.vocabulary
+        return WholePieces(sequences, vocabulary, rank, ranks, is_sample, all_allowed)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the latest half of a context: the prompt with which a full one goes on."""

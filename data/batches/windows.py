@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.interface import NOT_SCORED
 from data.batches.cutting import WindowCutter, ids_and_targets
-from data.batches.interface import PieceBatch
+from data.batches.interface import AnyVocabulary, PieceBatch
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
 from data.followed_keys import key_followed
@@ -273,7 +273,7 @@ def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list
     return masks
 
 
-def unpacked(mask: NDArray[np.uint8], vocabulary: Vocabulary) -> NDArray[np.bool_]:
+def unpacked(mask: NDArray[np.uint8], vocabulary: AnyVocabulary) -> NDArray[np.bool_]:
     """Return one of `masks_of_pieces` as booleans (T - 1, V)."""
     return np.unpackbits(mask, axis=1, count=vocabulary.size).astype(bool)
 
@@ -313,6 +313,7 @@ class WholePieces:
         split, vocabulary: the pieces, and of their tokens.
         rank, ranks: the number of this process, and of how many.
         is_sample: whether a sample stands for the split (see `sampled`).
+        masks_of: makes the masks of some pieces, of a vocabulary.
 
     Attributes:
         total: pieces of the split.
@@ -322,12 +323,13 @@ class WholePieces:
     def __init__(
         self,
         split: Split,
-        vocabulary: Vocabulary,
+        vocabulary: AnyVocabulary,
         rank: int = 0,
         ranks: int = 1,
         is_sample: bool = False,
+        masks_of: Callable[..., list[NDArray[np.uint8]]] = masks_of_pieces,
     ) -> None:
-        self.split, self.vocabulary = split, vocabulary
+        self.split, self.vocabulary, self.masks_of = split, vocabulary, masks_of
         lengths = np.diff(split.piece_offsets)
         self.total = len(split)
         self.count, self.batches = batches_of(lengths, rank, ranks, is_sample)
@@ -340,7 +342,7 @@ class WholePieces:
         for number, members in enumerate(self.batches):
             pieces = [self.split.piece(index) for index in members]
             if number not in self.masks:
-                self.masks[number] = masks_of_pieces(pieces, self.vocabulary)
+                self.masks[number] = self.masks_of(pieces, self.vocabulary)
             yield {
                 "pieces": pieces,
                 "allowed": [unpacked(mask, self.vocabulary) for mask in self.masks[number]],
