@@ -34,7 +34,8 @@ class SideInput(NamedTuple, Generic[Array]):
     bag: Array
     # int64 (B, T, 2 P + SHARED_REFERENCES), pitches, the vocabulary's lowest being 1; 0: none.
     # First P that each program had before, then P that it plays next if it goes on as before,
-    # then those of all: the latest note, the lowest that sounds, the lowest before, the tonic.
+    # then those of all: the latest note, the lowest that sounds, the lowest before, the tonic
+    # (the note that the key is named after).
     references: Array
     # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches in
     # the vocabulary, so that it is above 0; 0: it has not moved.

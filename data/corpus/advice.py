@@ -14,7 +14,7 @@ from data.midi.parts import tracks_of
 from data.score import DRUMS, SECONDS, Grid, Part
 
 STEPS = (12, 24)  # a quarter note, that are tried
-CHANCE = 1 / 4  # of a step: how far moments that keep to no beat are from the nearest step
+CHANCE = 1 / 4  # of a step: notes that follow no beat lie so far from the nearest step, on average
 CLOSE = CHANCE / 2  # what keeps to a grid is nearer
 
 
