@@ -74,7 +74,7 @@ def misjudged(content: bytes, grid: Grid) -> str | None:
     if not len(events.notes):
         return None
     trial = try_options("it", events, grid)
-    if not np.all(np.isfinite([trial.beat_ms, *trial.errors, *trial.errors_anew])):
+    if not np.all(np.isfinite([trial.beat_ms, *sum(trial.errors, ())])):
         return f"options that were tried say {trial}"
     both = sketches([events, events])
     works = find_works(both, [b"one", b"other"])

@@ -142,21 +142,16 @@ def number(text: str) -> float:
 
 def positive_integer(text: str) -> int:
     """Parse an option's whole number from 1 to `LARGEST`."""
-    if not text.isdecimal() or len(text) > MOST_DIGITS or not 0 < int(text) <= LARGEST:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from 1 up, not {_shown(text)}; the largest is {LARGEST}"
-        )
-    return int(text)
-
-
-def _shown(text: str) -> str:
-    return repr(text) if len(text) <= 40 else f"{len(text)} characters"
+    return _whole_number(text, 1, LARGEST, f"from 1 up, not {{}}; the largest is {LARGEST}")
 
 
 def random_seed(text: str) -> int:
     """Parse an option's whole number that seeds a random generator: 0 to 2^63 - 1."""
-    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from 0 to 2^63 - 1, not {_shown(text)}"
-        )
+    return _whole_number(text, 0, 2**63 - 1, "from 0 to 2^63 - 1, not {}")
+
+
+def _whole_number(text: str, least: int, most: int, range_told: str) -> int:
+    if not text.isdecimal() or len(text) > MOST_DIGITS or not least <= int(text) <= most:
+        shown = repr(text) if len(text) <= 40 else f"{len(text)} characters"
+        raise argparse.ArgumentTypeError(f"must be a whole number {range_told.format(shown)}")
     return int(text)

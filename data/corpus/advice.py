@@ -27,26 +27,20 @@ class Trial:
         tracks: who plays in it.
         is_barred_wrongly: whether it would be barred anew (data.midi.bars).
         beat_ms: how long a quarter note lasts, on average.
-        errors: how far onsets are from the nearest of so many STEPS, in steps, on average.
-        errors_anew: likewise if it is barred anew in 4/4, where that changes something.
+        errors: how far onsets are from the nearest of so many STEPS, in steps, on average;
+            and likewise if it is barred anew in 4/4, where that changes something.
     """
 
     name: str
     tracks: tuple[Part, ...]
     is_barred_wrongly: bool
     beat_ms: float
-    errors: tuple[float, ...]
-    errors_anew: tuple[float, ...]
+    errors: tuple[tuple[float, ...], tuple[float, ...]]
 
-    @property
-    def steps(self) -> int | None:
-        """The fewest of STEPS that its own beats need; None: it keeps to none of them."""
-        return next((n for n, e in zip(STEPS, self.errors, strict=True) if e < CLOSE), None)
-
-    @property
-    def steps_anew(self) -> int | None:
-        """The fewest of STEPS that it needs if it is barred anew."""
-        return next((n for n, e in zip(STEPS, self.errors_anew, strict=True) if e < CLOSE), None)
+    def fits(self, steps: int, is_anew: bool = False) -> bool:
+        """Return whether it keeps to so many steps, or to fewer of STEPS."""
+        errors = zip(STEPS, self.errors[is_anew], strict=True)
+        return any(n <= steps and error < CLOSE for n, error in errors)
 
 
 def try_options(name: str, events: Events, grid: Grid) -> Trial:
@@ -61,8 +55,7 @@ def try_options(name: str, events: Events, grid: Grid) -> Trial:
         tracks=tuple(tracks_of(events)),
         is_barred_wrongly=wrong,
         beat_ms=_beat_ms(events),
-        errors=_errors(events),
-        errors_anew=_errors(anew),
+        errors=(_errors(events), _errors(anew)),
     )
 
 
@@ -108,20 +101,20 @@ def grid_advice(trials: Sequence[Trial], grid: Grid) -> list[str]:
         values = np.median(np.asarray(errors) * ms, axis=0)
         return " and ".join(f"{value:.1f}" for value in values.tolist())
 
-    by_chance = np.full_like(ms, CHANCE)
+    off, by_chance = middle([trial.errors[0] for trial in trials]), np.full_like(ms, CHANCE)
     tried = " and ".join(map(str, STEPS))
     lines = [
         f"on {tried} steps a beat, onsets of the middle file are off by "
-        f"{middle([trial.errors for trial in trials])} ms (notes at random: {middle(by_chance)}); "
+        f"{off} ms (notes at random: {middle(by_chance)}); "
         f"on a grid of seconds by {CHANCE * 1000 / SECONDS.steps_per_beat:.1f}"
     ]
     steps, is_anew = _fewest_steps(trials)
     if steps is None:
         return [*lines, "most keep to no steps of a beat: --grid seconds is advised"]
     if is_anew:
-        errors = middle([trial.errors_anew for trial in trials])
+        errors = middle([trial.errors[1] for trial in trials])
         lines.append(f"with --time-signature 4/4, which finds beats again, by {errors} ms")
-    strays = [trial.name for trial in trials if not _fits(trial, steps, is_anew)]
+    strays = [trial.name for trial in trials if not trial.fits(steps, is_anew)]
     how = " and --time-signature 4/4" if is_anew else ""
     advice = f"{steps} steps a beat{how} are advised"
     if steps != STEPS[0]:
@@ -142,14 +135,9 @@ def _fewest_steps(trials: Sequence[Trial]) -> tuple[int | None, bool]:
     """Return the fewest steps that half of the files keep to, and whether if barred anew."""
     for steps in STEPS:
         for is_anew in (False, True):
-            if 2 * sum(_fits(trial, steps, is_anew) for trial in trials) >= len(trials):
+            if 2 * sum(trial.fits(steps, is_anew) for trial in trials) >= len(trials):
                 return steps, is_anew
     return None, False
-
-
-def _fits(trial: Trial, steps: int, is_anew: bool) -> bool:
-    needed = trial.steps_anew if is_anew else trial.steps
-    return needed is not None and needed <= steps
 
 
 def _named(names: Sequence[str]) -> str:

@@ -115,16 +115,17 @@ class Split:
 
     def followed_by(self, other: "Split") -> "Split":
         """Return the pieces of both, in memory."""
-        begin = len(self.tokens)
-        later = {
-            "piece_offsets": begin + other.piece_offsets[1:],
-            "bar_offsets": begin + other.bar_offsets,
-        }
-        arrays = {
-            name: np.concatenate([getattr(self, name), later.get(name, getattr(other, name))])
-            for name in ARRAYS
-        }
+        later = other.rows_after(len(self.tokens))
+        arrays = {name: np.concatenate([getattr(self, name), later[name]]) for name in ARRAYS}
         return Split(**arrays, names=self.names + other.names)
+
+    def rows_after(self, begin: int) -> dict[str, NDArray[Any]]:
+        """Return what the arrays add to those of pieces of `begin` tokens together."""
+        moved = {
+            "piece_offsets": begin + self.piece_offsets[1:],
+            "bar_offsets": begin + self.bar_offsets,
+        }
+        return {name: getattr(self, name) for name in ARRAYS} | moved
 
     def __len__(self) -> int:
         return len(self.names)
@@ -168,13 +169,8 @@ class SplitWriter:
 
     def add(self, pieces: Split) -> None:
         """Append pieces."""
-        begin = self._lengths["tokens"]
-        later = {
-            "piece_offsets": begin + pieces.piece_offsets[1:],
-            "bar_offsets": begin + pieces.bar_offsets,
-        }
-        for name in ARRAYS:
-            self._append(name, later.get(name, getattr(pieces, name)))
+        for name, rows in pieces.rows_after(self._lengths["tokens"]).items():
+            self._append(name, rows)
         self.names += pieces.names
         self._notes += int(pieces.note_counts.sum())
 
