@@ -4,6 +4,7 @@
     python generate.py --seed-midi piece.mid --seed-bars 2 --key "D minor" --best-of 8
     python generate.py --harmonize melody.mid
     python generate.py --rewrite piece.mid --bars-to-rewrite 5-8
+    python generate.py --checkpoint runs/steps --seed-ids "3 7 11" --count 20 --out new.jsonl
 
 From Python:
 
@@ -37,6 +38,7 @@ from common.cli import (
     say,
 )
 from common.files import check_writable
+from data.batches.options import ID_SUFFIXES
 from data.score import Grid
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import (
@@ -83,6 +85,9 @@ MOST_PIECES = 10_000
 MOST_RUN = 1000  # notes; none so long stands in two pieces
 LONGEST_NOTE = 20  # characters
 ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
+# Options of sequences that are no music; all others are about music.
+OF_IDS = {"checkpoint", "seed_ids", "ids", "num_samples", "seed", "out"}
+OF_IDS |= {"temperature", "top_p", "top_k", "min_p"}
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -108,6 +113,7 @@ def command_line() -> argparse.ArgumentParser:
     _add_constraints(parser)
     _add_sampling(parser)
     _add_files(parser)
+    _add_ids(parser)
     return parser
 
 
@@ -284,6 +290,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how many pieces, and where they go")
     group.add_argument(
         "--num-samples",
+        "--count",
         metavar="N",
         type=positive_integer,
         default=1,
@@ -311,6 +318,24 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         help="write NAME.mid, .wav, .png, .musicxml and .svg; into NAME, if it is\n"
         "a folder (default: %(default)s)",
         default="music/",
+    )
+
+
+def _add_ids(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "sequences that are no music",
+        "Of a model that learned from ids; --out is a .jsonl or a .npy file.",
+    )
+    group.add_argument(
+        "--seed-ids",
+        metavar="TEXT",
+        help='what they begin with, such as "3 7 11" (default: nothing)',
+    )
+    group.add_argument(
+        "--ids",
+        metavar="N",
+        type=positive_integer,
+        help="how many ids to write after it (default: until the model ends it)",
     )
 
 
@@ -391,6 +416,22 @@ def _check_counts(options: argparse.Namespace) -> None:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 
 
+def _is_about_ids(options: argparse.Namespace) -> bool:
+    """Return whether sequences are asked for; refuse options that make none of them."""
+    if Path(options.out).suffix not in ID_SUFFIXES:
+        for name in ("seed_ids", "ids"):
+            if getattr(options, name) is not None:
+                fail(f"--{name.replace('_', '-')} needs --out FILE.jsonl or FILE.npy")
+        return False
+    unasked = command_line().parse_args([])
+    for name in vars(options).keys() - OF_IDS:
+        if getattr(options, name) != getattr(unasked, name):
+            fail(f"--{name.replace('_', '-')} is about music, and {options.out} holds ids")
+    if options.checkpoint is None:
+        fail(f"--out {options.out} needs --checkpoint, of a model that learned from ids")
+    return True
+
+
 def _check_files(options: argparse.Namespace) -> None:
     """Refuse the names of files that are not there."""
     files = (options.checkpoint, options.seed_midi, options.harmonize, options.rewrite)
@@ -450,12 +491,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     _check_together(options)
     _check_counts(options)
     _check_files(options)
+    is_about_ids = _is_about_ids(options)
     asked = {field.name: getattr(options, field.name) for field in fields(SamplingOptions)}
     options.sampling = {name: value for name, value in asked.items() if value is not None}
     try:
         SamplingOptions(**options.sampling)
     except ValueError as error:
         fail(f"--{str(error).replace('_', '-')}")
+    if is_about_ids:
+        with quick_imports():
+            from generation.command import run_ids
+        with ended_by_ctrl_c():
+            return run_ids(options)
     try:
         options.constraints = _constraints(options)
         options.length = _length(options)

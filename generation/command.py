@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import textwrap
 from pathlib import Path
 
 import numpy as np
 
 from common.cli import fail, say
+from common.files import check_writable
 from data.corpus.corpus import CorpusError
 from data.midi.quantize import MidiError
 from data.tokens.adapt import called
 from data.tokens.vocabulary import Vocabulary
+from generation import sequences
 from generation.compose import accompany, compose, rank_by_likelihood, write_piece
 from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SEED_BARS
@@ -30,7 +33,10 @@ from generation.seeds import (
     voices_of,
 )
 from generation.writing import Piece
+from model.config import SamplingOptions
 from model.serialization import ModelFileError
+
+SHOWN = 100  # letters of a sequence
 
 
 def run(options: argparse.Namespace, stems: list[Path]) -> None:
@@ -71,6 +77,27 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
         _write(options, model, pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
         fail(str(error))
+
+
+def run_ids(options: argparse.Namespace) -> None:
+    """Write sequences that are no music to a file, or fail with one line."""
+    path = Path(options.out)
+    try:
+        check_writable(path)
+        model = sequences.load(options.checkpoint)
+        seed = model.vocabulary.parse(options.seed_ids or "").tolist()
+        rows = sequences.write(
+            *(model, seed),
+            count=options.num_samples,
+            length=options.ids,
+            sampling=SamplingOptions(**options.sampling),
+            random_seed=options.seed,
+        )
+        sequences.save(rows, path)
+    except (ModelFileError, ValueError, OSError) as error:
+        fail(str(error))
+    say(f"{path} ({len(rows):,} sequences, {sum(map(len, rows)):,} ids), of which the first is")
+    say(textwrap.shorten(model.vocabulary.words(rows[0]), SHOWN, placeholder=" ..."))
 
 
 def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.typed_json import from_json
+from data.batches.id_sequences import is_of_ids
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.runs import RunIndex, index_runs
@@ -130,6 +131,10 @@ def load(path: str | Path | None = None) -> Model:
     path = default_model()[0] if path is None else model_path(path)
     content = load_model_file(path)
     config = content.network.config
+    if is_of_ids(content.vocabulary_json):
+        raise ModelFileError(
+            f"{path}: a model of ids, which are no music; generate.py --out new.jsonl writes some"
+        )
     try:
         vocabulary = Vocabulary.from_json(content.vocabulary_json)
         style = from_json(Style, content.style_json)

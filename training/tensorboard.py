@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +36,7 @@ from generation.length import Length
 from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued
+from generation.sequences import SequenceModel, stream
 from generation.writing import Piece, Writing
 from model.attention_maps import attention_maps, attention_names
 from model.decoder import Decoder
@@ -56,6 +58,7 @@ PASSED_OVER = (
 SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
 SAMPLES, SAMPLES_SHOWN = 4, 2  # pieces that are sampled and measured; those that are shown
 SAMPLE_BARS = 4
+SHOWN_SEQUENCES, SHOWN_IDS = 8, 64  # that are no music: as many, and of each as many ids
 PROMPT_BARS = 2  # of a held-out piece, which the model continues
 MOST_REAL = 12  # of the held-out and of the training pieces that samples are compared with
 ATTENTION_TOKENS = 16  # of a held-out piece
@@ -140,8 +143,8 @@ class LeaveOffError(Exception):
 class MusicMonitor(Callback):
     """What TensorBoard shows of a run beside its figures: settings, corpus, and what is learned.
 
-    A few times a run it logs music that the model writes, attention maps, embeddings and
-    statistics; for sequences that are no music, none of these. What cannot be shown, or what there
+    A few times a run it logs music that the model writes, attention maps and statistics; of
+    sequences that are no music, some that it writes, as text. What cannot be shown, or what there
     is no time for, is reported once in a line. Training goes on to the same weights as if nothing
     were shown.
     """
@@ -181,12 +184,16 @@ class MusicMonitor(Callback):
             return
         self.latest_step = step
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
-        if writer is None or not isinstance(corpus, Corpus):
+        if writer is None:
             return
         network: Network | None = None  # the weights go on changing, so what is shown is a copy
         with self._guarded("the model", pl_module.device):
             network = network_of(cast(Decoder, pl_module.decoder))
         if network is None:
+            return
+        if not isinstance(corpus, Corpus):
+            with self._guarded("samples", pl_module.device):
+                log_sequences(writer, SequenceModel(network, corpus.vocabulary), step)
             return
         model = Model(network, corpus.vocabulary)
         begin = self.clock()
@@ -333,6 +340,13 @@ class Snapshot:
 
 def _first_bars(score: Score, bars: int) -> Score:
     return score.excerpt(0, bars + score.has_upbeat)
+
+
+def log_sequences(writer: SummaryWriter, model: SequenceModel, step: int) -> None:
+    """Log how sequences begin that a model writes by itself, from the same chance each time."""
+    rows = [[*islice(stream(model, random_seed=n), SHOWN_IDS)] for n in range(SHOWN_SEQUENCES)]
+    lines = "\n".join(model.vocabulary.words(row) for row in rows)
+    writer.add_text("samples", f"```\n{lines}\n```", step)
 
 
 def log_sample_rolls(snapshot: Snapshot) -> None:

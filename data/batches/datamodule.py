@@ -76,7 +76,7 @@ class MusicDataModule(LightningDataModule):
     def _open(self, progress: bool) -> Batches:
         options = self.options
         if options.is_ids:
-            sequences = open_id_sequences(options.path, options.vocabulary_size or 0)
+            sequences = open_id_sequences(options.path, options.vocabulary_size)
             return SequenceBatches(sequences, self.context_length)
         corpus = open_corpus(options.path, options.datasets, options.corpus, progress)
         shares = options.silence, options.misreading, options.given

@@ -2,24 +2,26 @@
 
     steps.jsonl     a JSON list of ids a line; a line a sequence
     steps.npy       an integer array (sequences, ids): NumPy's `save` of sequences equally long
+    vocabulary.txt  beside it, if ids have names: a name a line, that of id 0 first
 
-Ids are 0 to `vocabulary_size` - 1, each may follow each, and they are trained on as they stand.
-The first of a sequence is given and not predicted, so where a model is to begin by itself, begin
-all of them with the same one. Sequences go to the splits by their content, as pieces do,
-and equal ones to the same split.
+Ids are 0 to `vocabulary_size` - 1, and each may follow each. As tokens they come after those that
+every sequence has: Start, with which a model can begin by itself, and End, which it learns, too.
+Sequences go to the splits by their content, as pieces do, and equal ones to the same split.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.typed_json import from_json, to_json
 from data.arrays import offsets
 from data.batches.cutting import ids_and_targets
 from data.batches.windows import WholePieces
@@ -27,26 +29,94 @@ from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError
 from data.corpus.store import ARRAYS, MOST_IDS, Split
 from data.style import Style
+from data.tokens.vocabulary import Kind
 
 MOST_LINE_BYTES = 2**25
+NAMES = "vocabulary.txt"
+LONGEST_NAME = 40  # letters
+FIRST_ID = Kind.END + 1  # the token of id 0
 
 
 @dataclass(frozen=True)
 class IdVocabulary:
-    """A vocabulary of one kind. Each id counts as a note: nats per note are nats per id."""
+    """Pad, Start, End, and a token for each id. Nats per note are nats per id.
 
-    size: int
-    kind_names = ("id",)
-    note_kind = 0
+    Attributes:
+        ids: how many ids there are.
+        names: of each id; none: they are told by their numbers.
+
+    Raises:
+        ValueError: names that are no words, or not one an id.
+    """
+
+    ids: int
+    names: tuple[str, ...] = ()
+    kind_names = ("start", "id", "end")
+    note_kind = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.ids <= MOST_IDS:
+            raise ValueError(f"{self.ids} ids, where 1 to {MOST_IDS} are possible")
+        if self.names and len(self.names) != self.ids:
+            raise ValueError(f"{len(self.names)} names for {self.ids} ids")
+        for name in self.names:
+            if not name.isprintable() or name.split() != [name] or len(name) > LONGEST_NAME:
+                raise ValueError(
+                    f"{name[:20]!r} is no name: one to {LONGEST_NAME} letters, no space"
+                )
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("a name stands twice")
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are."""
+        return FIRST_ID + self.ids
 
     @cached_property
     def kind_of(self) -> NDArray[np.int64]:
-        """(V,) the kind of each id, of which there is one."""
-        return np.zeros(self.size, dtype=np.int64)
+        """(V,) the kind of each token, of which an id is one."""
+        kinds = np.full(self.size, self.note_kind)
+        kinds[: Kind.END] = 0
+        kinds[Kind.END] = 2
+        return kinds
+
+    def tokens(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Return (T,) the tokens of ids: Start, then each."""
+        return np.append(np.int64(Kind.START), np.asarray(ids, np.int64) + FIRST_ID)
+
+    def words(self, ids: Iterable[int]) -> str:
+        """Write ids for people: their names, or their numbers."""
+        return " ".join(self.names[number] if self.names else str(number) for number in ids)
+
+    def parse(self, text: str) -> NDArray[np.int64]:
+        """Return the ids that people write: names or numbers, with spaces or commas between.
+
+        Raises:
+            ValueError: a word that is none; the message is one line.
+        """
+        known = {name: number for number, name in enumerate(self.names)}
+        words = (text if known else text.replace(",", " ")).split()
+        found = [known.get(w, int(w) if w.isdecimal() and len(w) < 10 else -1) for w in words]
+        for word, number in zip(words, found, strict=True):
+            if not 0 <= number < self.ids:
+                which = "a name, or " if known else ""
+                raise ValueError(
+                    f"{word[:40]!r} is no id: {which}a number from 0 to {self.ids - 1}"
+                )
+        return np.array(found, dtype=np.int64)
 
     def to_json(self) -> str:
-        """Return the vocabulary as JSON."""
-        return json.dumps({"ids": self.size})
+        """Return the vocabulary as JSON; `from_json` of common/typed_json.py gives it back."""
+        return to_json(self)
+
+
+def is_of_ids(text: str) -> bool:
+    """Return whether the vocabulary in a model file is one of ids."""
+    try:
+        from_json(IdVocabulary, text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -55,7 +125,7 @@ class IdSequences:
 
     name: str  # the path of the file
     vocabulary: IdVocabulary
-    splits: dict[str, Split]  # of sequences, by their numbers, from 1; each id a note but the first
+    splits: dict[str, Split]  # of tokens from Start to End; each id is a note
 
     def piece_count(self, split: str) -> int:
         """Count the sequences of a split."""
@@ -64,14 +134,19 @@ class IdSequences:
     def summary(self) -> str:
         """Describe the sequences in a line."""
         counts = ", ".join(f"{name} {len(split):,}" for name, split in self.splits.items())
-        ids = sum(len(split.tokens) for split in self.splits.values())
-        return f"{ids:,} ids of {self.vocabulary.size:,} kinds; sequences: {counts}"
+        ids = sum(int(split.note_counts.sum()) for split in self.splits.values())
+        return f"{ids:,} ids of {self.vocabulary.ids:,} kinds; sequences: {counts}"
 
     full_report = summary
 
 
-def open_id_sequences(path: str | Path, vocabulary_size: int) -> IdSequences:
+def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> IdSequences:
     """Read the sequences in a file as described above.
+
+    Args:
+        path: of the file.
+        vocabulary_size: how many ids there are; None: as many as vocabulary.txt names, or as the
+            largest id needs.
 
     Raises:
         FileNotFoundError: no such file.
@@ -80,23 +155,39 @@ def open_id_sequences(path: str | Path, vocabulary_size: int) -> IdSequences:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
-    if vocabulary_size < 1:
-        raise CorpusError(f"{path}: say how many ids there are with data.vocabulary_size")
     ids, begins = _from_npy(path) if path.suffix == ".npy" else _from_jsonl(path)
-    if len(ids) and not 0 <= ids.min() <= ids.max() < vocabulary_size:
+    if len(begins) < 2 or np.diff(begins).min() < 1:
+        raise CorpusError(f"{path}: a sequence needs one id at least")
+    names = _names(path.with_name(NAMES))
+    size = vocabulary_size or len(names) or int(ids.max()) + 1
+    if not 0 <= ids.min() <= ids.max() < size:
         raise CorpusError(
-            f"{path}: ids from {ids.min()} to {ids.max()}, but vocabulary_size {vocabulary_size} "
-            f"allows 0 to {vocabulary_size - 1}"
+            f"{path}: ids from {ids.min()} to {ids.max()}, where vocabulary_size or {NAMES} "
+            f"allows 0 to {size - 1}"
         )
-    if len(begins) < 2 or np.diff(begins).min() < 2:
-        raise CorpusError(f"{path}: a sequence needs two ids at least, of which one is predicted")
-    sequences = np.split(ids.astype(np.int32), begins[1:-1])
-    marks = [hashlib.blake2b(each.tobytes(), digest_size=16).digest() for each in sequences]
-    members = random_splits(marks)
+    try:
+        vocabulary = IdVocabulary(size, names)
+    except ValueError as error:
+        raise CorpusError(f"{path.with_name(NAMES) if names else path}: {error}") from None
+    each = np.split(ids, begins[1:-1])
+    pieces = [np.append(vocabulary.tokens(row), Kind.END).astype(np.int32) for row in each]
+    members = random_splits([hashlib.blake2b(p.tobytes(), digest_size=16).digest() for p in pieces])
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
-    splits = {name: _split(members[name], sequences) for name in SPLITS}
-    return IdSequences(str(path), IdVocabulary(vocabulary_size), splits)
+    splits = {name: _split(members[name], pieces) for name in SPLITS}
+    return IdSequences(str(path), vocabulary, splits)
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    """Return the names of ids in a file, if there is one."""
+    if not path.is_file():
+        return ()
+    if path.stat().st_size > MOST_LINE_BYTES:
+        raise CorpusError(f"{path}: larger than {MOST_LINE_BYTES >> 20} MiB, not read")
+    try:
+        return tuple(path.read_text(encoding="utf-8").splitlines())
+    except UnicodeDecodeError:
+        raise CorpusError(f"{path}: not text in UTF-8") from None
 
 
 def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
@@ -106,7 +197,7 @@ def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
     return Split(
         tokens=np.concatenate([np.empty(0, np.int32), *chosen]),
         piece_offsets=offsets(lengths),
-        note_counts=lengths - 1,
+        note_counts=lengths - 2,  # but Start and End
         shifts=ARRAYS["shifts"],
         bar_offsets=ARRAYS["bar_offsets"],
         bar_tempos=ARRAYS["bar_tempos"],
@@ -153,12 +244,13 @@ def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 class SequenceWindows:
     """Training windows: T + 1 ids running, anywhere in a sequence, all places equally likely.
 
-    A sequence no longer than that is a window as it is.
+    A sequence no longer than that is a window as it is. Where all are shorter, T is what they need.
     """
 
     def __init__(self, split: Split, context_length: int) -> None:
-        self._split, self._length = split, context_length + 1
-        places = np.maximum(np.diff(split.piece_offsets) - self._length + 1, 1)
+        lengths = np.diff(split.piece_offsets)
+        self._split, self._length = split, min(context_length + 1, int(lengths.max()))
+        places = np.maximum(lengths - self._length + 1, 1)
         self._places = np.cumsum(places)
 
     def batch(
@@ -172,11 +264,11 @@ class SequenceWindows:
         return *ids_and_targets(window, source >= end), None
 
     def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
-        """Describe each window of a batch: which sequence, from which of its ids."""
+        """Describe each window of a batch: which sequence, from which of its tokens on."""
         member, first = self._choose(seed, step, size, rank, ranks)
         place = first - self._split.piece_offsets[member] + 1
         names = [self._split.names[number] for number in member]
-        return [f"{name} from id {p}" for name, p in zip(names, place, strict=True)]
+        return [f"{name} from token {p}" for name, p in zip(names, place, strict=True)]
 
     def _choose(
         self, seed: int, step: int, size: int, rank: int, ranks: int
@@ -189,12 +281,21 @@ class SequenceWindows:
         return member, begin + place - np.append(0, self._places)[member]
 
 
-def all_allowed(
+def masks_of_sequences(
     pieces: Sequence[NDArray[np.int64]], vocabulary: IdVocabulary
 ) -> list[NDArray[np.uint8]]:
-    """Return that each id may follow each, as `windows.masks_of_pieces` does."""
-    width = -(-vocabulary.size // 8)
-    return [np.full((len(piece) - 1, width), 255, np.uint8) for piece in pieces]
+    """Return what may follow Start, as `windows.masks_of_pieces` does: an id first, then End, too."""
+    packed = []
+    for piece in pieces:
+        allowed = np.ones((len(piece) - 1, vocabulary.size), dtype=bool)
+        allowed[:, : Kind.END] = allowed[:1, Kind.END] = False
+        packed.append(np.packbits(allowed, axis=1))
+    return packed
+
+
+def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
+    """Return the latest half of a context: the prompt with which a full one goes on."""
+    return history[-((context_length + 1) // 2) :]
 
 
 @dataclass(frozen=True)
@@ -214,8 +315,8 @@ class SequenceBatches:
     def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholePieces:
         """Return a rank's sequences of a split, or of a sample of it, whole."""
         sequences, vocabulary = self.corpus.splits[split], self.corpus.vocabulary
-        return WholePieces(sequences, vocabulary, rank, ranks, is_sample, all_allowed)
+        return WholePieces(sequences, vocabulary, rank, ranks, is_sample, masks_of_sequences)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the latest half of a context: the prompt with which a full one goes on."""
-        return history[-((self.context_length + 1) // 2) :]
+        """Return the prompt with which a sequence goes on where the context is full."""
+        return rebase(history, self.context_length)

@@ -22,7 +22,7 @@ class WindowOptions(Options):
     written: str | None = None  # a folder of pieces that trained models wrote, to learn from too
     seed: Count = 0  # of the choice of windows
     num_workers: Count = 0  # processes that prepare windows; 0: none beside training
-    vocabulary_size: Positive | None = None  # ids in a .npy or .jsonl file; music knows by itself
+    vocabulary_size: Positive | None = None  # ids of a .npy or .jsonl file; else counted
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
-from data.batches.id_sequences import SequenceBatches, SequenceWindows, open_id_sequences
+from data.batches.id_sequences import (
+    FIRST_ID,
+    IdVocabulary,
+    SequenceBatches,
+    SequenceWindows,
+    open_id_sequences,
+)
 from data.batches.options import DataOptions
 from data.corpus.corpus import SPLITS, CorpusError
+from data.tokens.vocabulary import Kind
 
 SIZE = 50
 CONTEXT = 8
@@ -20,7 +27,13 @@ CONTEXT = 8
 
 def sequences(count=30, seed=0):
     rng = np.random.default_rng(seed)
-    return [rng.integers(0, SIZE, size=rng.integers(2, 30)).tolist() for _ in range(count)]
+    return [rng.integers(0, SIZE, size=rng.integers(1, 30)).tolist() for _ in range(count)]
+
+
+def as_ids(tokens):
+    """Return the ids of a sequence whose tokens go from Start to End."""
+    assert (tokens[0], tokens[-1]) == (Kind.START, Kind.END)
+    return (tokens[1:-1] - FIRST_ID).tolist()
 
 
 def write_jsonl(path, rows):
@@ -37,7 +50,7 @@ def test_every_sequence_is_in_one_split_and_equal_ones_in_the_same(tmp_path):
     rows = sequences() + sequences()[:15]
     stream = open_id_sequences(write_jsonl(tmp_path / "s.jsonl", rows), SIZE)
     dealt = {
-        name: [split.piece(number).tolist() for number in range(len(split))]
+        name: [as_ids(split.piece(number)) for number in range(len(split))]
         for name, split in stream.splits.items()
     }
     assert sorted(itertools.chain(*dealt.values())) == sorted(rows)
@@ -59,19 +72,20 @@ def test_an_array_is_read_as_its_rows(tmp_path):
     array = np.random.default_rng(0).integers(0, SIZE, size=(12, 9)).astype(np.uint8)
     np.save(tmp_path / "s.npy", array)
     rows = write_jsonl(tmp_path / "s.jsonl", array.tolist())
-    one, other = (open_id_sequences(p, SIZE) for p in (tmp_path / "s.npy", rows))
+    one, other = (open_id_sequences(p) for p in (tmp_path / "s.npy", rows))
     for name in SPLITS:
         assert one.splits[name].names == other.splits[name].names
         np.testing.assert_array_equal(one.splits[name].tokens, other.splits[name].tokens)
+    assert one.vocabulary.ids == array.max() + 1
 
 
 @given(step=st.integers(0, 2**40), size=st.integers(1, 9))
 def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
-    split = open_id_sequences(write_jsonl(path, sequences()), SIZE).splits["train"]
-    ids, targets, side = SequenceWindows(split, CONTEXT).batch(0, step, size)
+    stream = open_id_sequences(write_jsonl(path, sequences()), SIZE)
+    ids, targets, side = SequenceWindows(stream, CONTEXT).batch(0, step, size)
     assert side is None
-    train = [split.piece(number).tolist() for number in range(len(split))]
+    train = [stream.sequence(number).tolist() for number in stream.members["train"]]
     for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
         known = [id_ for id_ in target if id_ != NOT_SCORED]
         window = [row[0], *known]
@@ -85,8 +99,7 @@ def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, siz
 
 
 def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
-    split = stream.splits["train"]
-    source = SequenceWindows(split, CONTEXT)
+    source = SequenceWindows(stream, CONTEXT)
     whole = source.batch(1, 2, 6)
     for rank in range(3):
         part = source.batch(1, 2, 2, rank, 3)
@@ -94,21 +107,25 @@ def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
             np.testing.assert_array_equal(its, array[rank::3])
     batches = [np.hstack(source.batch(0, step, 64)[:2]) for step in range(300)]
     _, counts = np.unique(np.concatenate(batches), axis=0, return_counts=True)
-    lengths = np.diff(split.piece_offsets)
+    lengths = np.array([len(stream.sequence(number)) for number in stream.members["train"]])
     assert len(counts) == np.maximum(lengths - CONTEXT, 1).sum()
     np.testing.assert_allclose(counts, counts.mean(), rtol=0.5)
 
 
-def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
+def test_whole_sequences_are_scored_by_every_id_and_where_they_end(tmp_path):
     path = write_jsonl(tmp_path / "s.jsonl", sequences())
     data = MusicDataModule(DataOptions(path=str(path), vocabulary_size=SIZE))
     data.prepare_data()
     data.setup()
     (batch,) = data.val_dataloader()
-    assert [len(mask) for mask in batch["allowed"]] == batch["notes"]
-    assert batch["notes"] == [len(piece) - 1 for piece in batch["pieces"]]
-    assert all(mask.all() for mask in batch["allowed"])
-    assert data.vocabulary.size == SIZE
+    assert [len(piece) - 1 for piece in batch["pieces"]] == [len(mask) for mask in batch["allowed"]]
+    for mask in batch["allowed"]:  # ids may follow each other in any order; one comes first
+        assert mask[:, FIRST_ID:].all()
+        assert not mask[:, : Kind.END].any()
+        assert not mask[0, Kind.END]
+        assert mask[1:, Kind.END].all()
+    assert batch["notes"] == [len(as_ids(piece)) for piece in batch["pieces"]]
+    assert data.vocabulary.size == FIRST_ID + SIZE
     assert data.side_shape == {}
     assert data.side(np.zeros((2, 5), dtype=int)) is None
     rebased = SequenceBatches(data.corpus, 9).rebase(np.arange(21))
@@ -120,11 +137,11 @@ def test_whole_sequences_are_scored_by_every_id_but_the_first(tmp_path):
     ("name", "content", "size", "words"),
     [
         ("none.jsonl", None, 5, "no such file"),
-        ("s.jsonl", "[1, 2]\n", None, "data.vocabulary_size"),
         ("s.jsonl", "[1, 2]\n[1, 5]\n", 5, "allows 0 to 4"),
         ("s.jsonl", "[1, 2]\n[-1, 3]\n", 5, "ids from -1"),
-        ("s.jsonl", "[1, 2]\n[1]\n", 5, "two ids at least"),
-        ("s.jsonl", "", 5, "two ids at least"),
+        ("s.jsonl", "[1, 2]\n[]\n", 5, "line 2: not a list of ids"),
+        ("s.jsonl", "", 5, "one id at least"),
+        ("s.npy", np.zeros((5, 0), dtype=int), 5, "one id at least"),
         ("s.jsonl", "[1, 2]\n[1, 2]\n", 5, "a different one"),
         ("s.jsonl", "[1, 2]\n\n", 5, "line 2: not a list of ids"),
         ("s.jsonl", "[1, 2]\n[1.5, 2]\n", 5, "line 2: not a list of ids"),
@@ -168,3 +185,32 @@ def test_a_header_that_lies_is_one_line(tmp_path, header):
     (tmp_path / "s.npy").write_bytes(content)
     with pytest.raises(CorpusError, match=r"not a whole \.npy file"):
         MusicDataModule(DataOptions(path=str(tmp_path / "s.npy"), vocabulary_size=5)).prepare_data()
+
+
+def test_ids_have_names_if_there_are_some(tmp_path):
+    path = write_jsonl(tmp_path / "s.jsonl", [[0, 1], [2, 1], [1]])
+    (tmp_path / "vocabulary.txt").write_text("kick\nsnare\nhi-hat\n")
+    vocabulary = open_id_sequences(path).vocabulary
+    assert vocabulary.words([2, 0]) == "hi-hat kick"
+    assert vocabulary.parse("snare 0 hi-hat").tolist() == [1, 0, 2]
+    assert IdVocabulary(3).parse("2, 0,1").tolist() == [2, 0, 1]
+    for word in ("tom", "3", "-1", "1.5", "²", "9" * 5000):
+        with pytest.raises(ValueError, match=r"is no id: a name, or a number from 0 to 2"):
+            vocabulary.parse(f"kick {word}")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (b"a\nb\n", "allows 0 to 1"),
+        (b"a\nb\na\n", "a name stands twice"),
+        (b"a\nb c\nd\n", "'b c' is no name"),
+        (b"a\n\nd\n", "'' is no name"),
+        (b"a\nb\n\xff\n", "not text in UTF-8"),
+    ],
+)
+def test_names_that_are_none_are_refused(tmp_path, names, words):
+    path = write_jsonl(tmp_path / "s.jsonl", [[0, 1], [2, 1], [1]])
+    (tmp_path / "vocabulary.txt").write_bytes(names)
+    with pytest.raises(CorpusError, match=words):
+        open_id_sequences(path)
