@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from common.cli import fail, say
 from common.files import write_json
 from common.text import printable
+from data.batches.id_sequences import open_id_sequences
 from data.corpus.corpus import CorpusError
 from data.midi.io import read_midi
 from data.midi.quantize import MidiError
@@ -34,7 +35,9 @@ from evaluation.likelihood import (
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
+from evaluation.sequences import fit_ngrams, measure_sequences
 from evaluation.summary import MAX_NOTES, summarize_model
+from generation import sequences
 from generation.model import Model, corpus_of, load
 from model.attention_maps import attention_maps, attention_names
 from model.decoding import decoder_of, side_tensors
@@ -168,6 +171,22 @@ def opening_ids(model: Model, midi: str, from_bar: int) -> tuple[NDArray[np.int6
     return np.concatenate([head, rest]), messages
 
 
+def run_sequences(options: argparse.Namespace) -> dict[str, Any]:
+    """Print how likely a model finds sequences that are no music."""
+    if options.midi or options.piece or options.beside:
+        fail("MIDI files, --piece and --beside are about music: this is a model of ids")
+    model = sequences.load(options.checkpoint)
+    settings = model.record.data
+    path = options.path or settings.get("path", "")
+    source = open_id_sequences(path, settings.get("vocabulary_size"))
+    if source.vocabulary != model.vocabulary:
+        raise CorpusError(f"{path}: its ids are not the model's, so it cannot be scored")
+    ngrams, splits = fit_ngrams(source), [s for s in options.splits if source.members[s]]
+    results = [measure_sequences(model, source, split, ngrams) for split in splits]
+    _print(tables.sequence_table(results).lines())
+    return {"likelihood": results}
+
+
 def _print(lines: Iterable[str], file: TextIO | None = None) -> None:
     for line in lines:
         say(line, file)
@@ -185,7 +204,10 @@ _COMMANDS = {
 def run(options: argparse.Namespace) -> None:
     """Run one of the commands, or fail with one line."""
     try:
-        results = _COMMANDS[options.what](load(options.checkpoint), options)
+        if options.what == "likelihood" and sequences.is_model(options.checkpoint):
+            results = run_sequences(options)
+        else:
+            results = _COMMANDS[options.what](load(options.checkpoint), options)
         if options.json:
             write_json({"checkpoint": options.checkpoint, **results}, options.json)
     except (ModelFileError, CorpusError, MidiError, OSError) as error:

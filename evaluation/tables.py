@@ -13,6 +13,7 @@ from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
 from evaluation.comparison import DRAWS, SETS, Comparison, SetSummary, Spread, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
+from evaluation.sequences import SequenceLikelihood
 from evaluation.summary import ModelSummary
 
 # What is heard of a statistic that is far from real pieces: where it is higher, and lower.
@@ -135,24 +136,41 @@ def _listed(words: Sequence[str]) -> str:
 def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:
     """Return nats per note, the same by kind of token, and bits per second: columns are sets."""
     sizes = "; ".join(f"{its.name}: {its.pieces:,} pieces, {its.notes:,} notes" for its in sets)
-    head = ["", *(text for its in sets for text in (its.name, "interval"))]
-
-    def rows(estimates: Sequence[Mapping[str, Estimate]], digits: int) -> Iterator[list[str]]:
-        for name in dict.fromkeys(name for each in estimates for name in each):
-            cells = [name]
-            for each in estimates:
-                its = each.get(name)
-                cells += [number(its.value, digits), interval(its, digits)] if its else ["", ""]
-            yield cells
-
-    per_note = list(rows([its.nats_per_note for its in sets], digits))
-    per_second = list(rows([its.bits_per_second for its in sets], 1))
+    head = _with_intervals([its.name for its in sets])
+    per_note = list(_rows([its.nats_per_note for its in sets], digits))
+    per_second = list(_rows([its.bits_per_second for its in sets], 1))
     kinds_caption = "What each kind of token adds to the model's figure"
     return [
         Table(f"Nats per note of whole pieces ({sizes})", head, per_note, marked="model"),
-        Table(kinds_caption, head, list(rows([its.nats_by_kind for its in sets], digits))),
+        Table(kinds_caption, head, list(_rows([its.nats_by_kind for its in sets], digits))),
         Table("Bits per second of music", head, per_second, marked="model"),
     ]
+
+
+def sequence_table(sets: Sequence[SequenceLikelihood]) -> Table:
+    """Return nats per id of sequences that are no music: columns are sets."""
+    sizes = "; ".join(f"{its.name}: {its.sequences:,}, {its.ids:,} ids" for its in sets)
+    return Table(
+        f"Nats per id of whole sequences, and {CONFIDENCE:.0%} intervals ({sizes})",
+        _with_intervals([its.name for its in sets]),
+        list(_rows([its.nats_per_id for its in sets], digits=4)),
+        marked="model",
+    )
+
+
+def _with_intervals(names: Sequence[str]) -> list[str]:
+    """Return the heads of columns of estimates."""
+    return ["", *(text for name in names for text in (name, "interval"))]
+
+
+def _rows(estimates: Sequence[Mapping[str, Estimate]], digits: int) -> Iterator[list[str]]:
+    """Yield a row for each name, of estimates and their intervals."""
+    for name in dict.fromkeys(name for each in estimates for name in each):
+        cells = [name]
+        for each in estimates:
+            its = each.get(name)
+            cells += [number(its.value, digits), interval(its, digits)] if its else ["", ""]
+        yield cells
 
 
 def likelihood_lines(sets: Sequence[SetLikelihood]) -> Iterator[str]:

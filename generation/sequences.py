@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from common.files import write_atomically
 from common.interface import PAD
 from common.typed_json import from_json
-from data.batches.id_sequences import FIRST_ID, IdVocabulary, rebase
+from data.batches.id_sequences import FIRST_ID, IdVocabulary, is_of_ids, masks, rebase
 from data.tokens.vocabulary import Kind
 from generation.defaults import model_path
 from model.config import SamplingOptions
@@ -27,6 +27,7 @@ from model.engine import Engine
 from model.network import Network
 from model.record import TrainingRecord
 from model.sampling import sample
+from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 from model.steps import Ids, SideArrays
 
@@ -51,6 +52,11 @@ class SequenceModel:
         """Return the prompt with which a sequence goes on where the context is full."""
         return rebase(history.astype(np.int64), self.network.config.context_length)
 
+    def token_nats(self, pieces: Sequence[Ids]) -> list[NDArray[np.float64]]:
+        """Return the nats of each token after Start (T - 1,), of sequences of tokens (T,)."""
+        allowed = [masks(self.vocabulary, len(piece)) for piece in pieces]
+        return token_nats(self.steps, pieces, allowed, rebase=self.rebase)
+
 
 def load(path: str | Path) -> SequenceModel:
     """Return the model of sequences in a `model.safetensors` file, or in the folder of a run.
@@ -68,6 +74,11 @@ def load(path: str | Path) -> SequenceModel:
     if vocabulary.size != config.vocabulary_size or config.side_blocks:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")
     return SequenceModel(content.network, vocabulary, content.record)
+
+
+def is_model(path: str | Path) -> bool:
+    """Return whether a model file holds a model of sequences that are no music."""
+    return is_of_ids(load_model_file(model_path(path)).vocabulary_json)
 
 
 @dataclass

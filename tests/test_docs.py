@@ -103,7 +103,7 @@ def workplace(tmp_path_factory):
     tune(folder / "tune.mid")
     tune(folder / "ode.mid")
     (folder / "steps.jsonl").write_text(
-        "".join(f"{list(range(n, n + 90))}\n" for n in range(200)), encoding="utf-8"
+        "".join(f"{list(range(n, n + 9))}\n" for n in range(90)), encoding="utf-8"
     )
     entries = [path for path in bach.entries() if path.stem in CHORALES and path.suffix == ".mxl"]
     assert len(entries) == len(CHORALES)
@@ -112,6 +112,8 @@ def workplace(tmp_path_factory):
         patch.setattr(bach, "entries", lambda: entries)
         folder_options = ["--config", "configs/folder.yaml", "--data.path", str(tunes)]
         train.main(["fit", *folder_options, *SOME_STEPS, "--run", "runs/mine"])
+        ids = ["--config", "configs/sequences.yaml", "--data.path", "steps.jsonl"]
+        train.main(["fit", *ids, *SOME_STEPS])
         bach_options = ["--config", "configs/bach.yaml", *SOME_STEPS]
         train.main(["fit", *bach_options, "--trainer.max_steps", "40"])
     for name, like in (("a", "mine"), ("b", "mine"), ("classic", "bach")):
@@ -175,7 +177,7 @@ def run_python(words: list[str], only_parse: bool = False) -> None:
         else:
             is_long = program == "evaluate.py" and arguments[0] in ("all", "music")
             few = [*(FEW_PIECES if is_long else [])]
-            for option in {"--num-samples", "--best-of"} & set(arguments):
+            for option in {"--num-samples", "--best-of", "--count"} & set(arguments):
                 few += [option, "2"]
             run_to_the_end(command.main, [*arguments, *few])
     elif program == "play.py":  # it would not end

@@ -81,16 +81,29 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     Path("steps.jsonl").write_text(text)
     fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0, "--monitor.times", 1)
     model = load_model_file("runs/smoke/model.safetensors")
-    assert model.network.config.vocabulary_size == 30
     assert model.record.valid_nats_per_note < 0.9 * math.log(30)
-    assert not EventAccumulator("runs/smoke").Reload().Tags()["audio"]  # there is nothing to hear
+    shown = EventAccumulator("runs/smoke").Reload()
+    assert not shown.Tags()["audio"]  # there is nothing to hear
+    (samples,) = shown.Tensors("samples/text_summary")
+    text = samples.tensor_proto.string_val[0].decode()
+    assert len(text.splitlines()) == 10  # eight sequences, and what makes it no prose
+    assert set(text.replace("```", "").split()) <= set(map(str, range(30)))
     shown = EventAccumulator("runs/smoke/valid").Reload()
     assert [event.step for event in shown.Scalars("tokens/nats_id")] == [10, 20]
     assert [event.step for event in shown.Scalars("tokens/accuracy_id")] == [10, 20]
-    with pytest.raises(SystemExit) as stop:
-        generate.main(["--checkpoint", "runs/smoke/model.safetensors"])
-    assert stop.value.code == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    evaluate.main(["likelihood", "--checkpoint", "runs/smoke", "--json", "figures.json"])
+    (valid, test) = json.loads(Path("figures.json").read_text())["likelihood"]
+    assert math.isclose(
+        valid["nats_per_id"]["model"]["value"], model.record.valid_nats_per_note, rel_tol=5e-3
+    )
+    assert valid["nats_per_id"]["bigram"]["value"] < math.log(30)
+    assert valid["sequences"] + test["sequences"] < 40
+    assert "5-gram" in capsys.readouterr().out
+    for command in ("music", "all"):
+        with pytest.raises(SystemExit) as stop:
+            evaluate.main([command, "--checkpoint", "runs/smoke"])
+        assert stop.value.code == 2
+        assert "a model of ids, which are no music" in capsys.readouterr().err
 
 
 def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
