@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Self
 
 import numpy as np
 
-from common.options import Measure
+from common.options import Count, Measure
 from data.score import Score
 from data.texture import polyphony
 
@@ -27,24 +27,28 @@ class Extremes:
     """What no piece of a training set goes beyond."""
 
     bar_repetition: Measure  # at most, of pieces of FEW_BARS or more
+    equal_bars: Count  # in a row, at most, likewise
     least_density: Measure  # notes a second
     most_density: Measure
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Self | None:
         """Return the extremes of some pieces; None where none is long enough to tell."""
-        repetition = [bar_repetition(score) for score in scores if len(score.bars) >= FEW_BARS]
+        long = [bars_of(score) for score in scores if len(score.bars) >= FEW_BARS]
         density = [note_density(score) for score in scores if len(score.notes)]
-        if not repetition or not density:
+        if not long or not density:
             return None
-        return cls(max(repetition), min(density), max(density))
+        in_a_row = max(map(equal_in_a_row, long))
+        return cls(max(map(bar_repetition, long)), in_a_row, min(density), max(density))
 
     def are_exceeded_by(self, score: Score) -> bool:
         """Return whether a piece goes farther: it loops, or has far too few notes, or too many."""
         density = note_density(score)
         is_dense_enough = self.least_density <= density <= self.most_density  # not if NaN
-        allowed = max(self.bar_repetition, 2 / max(len(score.bars), 1))  # each bar may come twice
-        return not is_dense_enough or bar_repetition(score) > allowed
+        bars = bars_of(score)
+        allowed = max(self.bar_repetition, 1 / max(len(bars) - 1, 1))  # all may come twice
+        loops = bar_repetition(bars) > allowed or equal_in_a_row(bars) > max(self.equal_bars, 2)
+        return loops or not is_dense_enough
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,24 @@ def note_density(score: Score) -> float:
     return len(score.notes) / seconds if seconds else float("nan")
 
 
-def bar_repetition(score: Score) -> float:
-    """Return the chance that of two bars, drawn from all that have notes, the one equals the other.
-
-    They are equal if they have the same notes at the same places. It is 1 / bars where none comes
-    again, 1 where all are the same; 0 without notes.
-    """
+def bars_of(score: Score) -> list[bytes]:
+    """Return the bars that have notes: those with the same notes at the same places are equal."""
     bar, place = score.bar_positions
     notes = np.column_stack([place, *(score.notes[n] for n in ("program", "pitch", "duration"))])
     begins = np.searchsorted(bar, np.arange(len(score.bars) + 1))
-    bars = [notes[a:b].tobytes() for a, b in pairwise(begins) if b > a]
-    counts = np.array([*Counter(bars).values()])
-    return float((counts**2).sum() / max(counts.sum(), 1) ** 2)
+    return [notes[a:b].tobytes() for a, b in pairwise(begins) if b > a]
+
+
+def bar_repetition(bars: Sequence[bytes]) -> float:
+    """Return the share of the pairs of bars that are equal.
+
+    It is 0 where none comes again, 1 where all are the same, and does not depend on how many there
+    are: were a piece to go on as it is, it would stay.
+    """
+    counts, total = Counter(bars).values(), len(bars)
+    return sum(count * (count - 1) for count in counts) / max(total * (total - 1), 1)
+
+
+def equal_in_a_row(bars: Sequence[bytes]) -> int:
+    """Return how many bars in a row are equal, at most."""
+    return max((len([*same]) for _, same in groupby(bars)), default=0)

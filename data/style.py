@@ -26,7 +26,7 @@ from data.voice_leading import parallels
 
 Pitch = Annotated[int, Range(0, 127)]
 
-VERSION = 2  # to be raised where a field changes
+VERSION = 3  # to be raised where a field changes
 
 ONE_NOTE = 1.02  # polyphony; folk tunes have 1
 FEW_RESTS = 0.03  # Bach's chorales have 0.01
@@ -141,10 +141,10 @@ class Style:
         return self.extremes is not None and self.extremes.are_exceeded_by(score)
 
     def is_unusual(self, score: Score) -> bool:
-        """Return whether a piece is emptier or fuller than pieces usually are; no short one is."""
+        """Return whether a piece loops, or is emptier or fuller than others; no short one is."""
         if self.usual is None or len(score.bars) < FEW_BARS:
             return False
-        return not all(self.usual.has(score))
+        return not all(self.usual.has(score)) or self.is_exceeded_by(score)
 
     def joining(self, programs: Sequence[int], voices: int, known: Sequence[int]) -> list[int]:
         """Return the programs that join a seed of others, as they play together in these pieces.

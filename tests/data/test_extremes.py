@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from data.extremes import Extremes, Usual, bar_repetition, note_density
+from data.extremes import Extremes, Usual, bar_repetition, bars_of, note_density
 from tests.music import piece, scores
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71, 72)
@@ -24,18 +24,19 @@ def of_bars(pitches, notes_a_bar=1):
     ("pitches", "expected"),
     [
         ((60,) * 8, 1),
-        (C_MAJOR, 1 / 8),
-        ((60, 62) * 4, 1 / 2),
-        ((60,) * 4 + (62, 64, 65, 67), 5 / 16),
+        (C_MAJOR, 0),
+        ((60, 62) * 4, 24 / 56),
+        ((60,) * 4 + (62, 64, 65, 67), 12 / 56),
+        ((60,), 0),
     ],
 )
-def test_repetition_is_the_chance_that_two_bars_are_equal(pitches, expected):
-    assert bar_repetition(of_bars(pitches)) == expected
+def test_repetition_is_the_share_of_pairs_of_bars_that_are_equal(pitches, expected):
+    assert bar_repetition(bars_of(of_bars(pitches))) == expected
 
 
 def test_bars_without_notes_repeat_nothing():
     score = piece([(0, 48, 60, 80, 0), (144, 48, 62, 80, 0)], bars=[(4, 4, 48)] * 4)
-    assert bar_repetition(score) == 1 / 2
+    assert bar_repetition(bars_of(score)) == 0
 
 
 @given(scores())
@@ -54,6 +55,9 @@ def test_what_loops_or_is_too_thin_or_too_dense_goes_beyond():
     assert real.are_exceeded_by(of_bars(C_MAJOR, notes_a_bar=12))
     assert real.are_exceeded_by(piece([]))
     assert not real.are_exceeded_by(of_bars((60, 62, 60, 62), notes_a_bar=3))  # AABB may be
+    in_a_row = (*C_MAJOR, *C_MAJOR[:-1], 60, 60, 60)  # few of many, but next to each other
+    assert real.are_exceeded_by(of_bars(in_a_row, notes_a_bar=3))
+    assert not real.are_exceeded_by(of_bars(in_a_row[:-1], notes_a_bar=3))
 
 
 def test_pieces_too_short_to_tell_have_no_extremes():

@@ -491,6 +491,18 @@ def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(mod
     assert all(np.array_equal(old.ids, new.ids) for old, new in same)
 
 
+def test_what_loops_beyond_all_training_pieces_is_written_anew():
+    folk = load("folk")
+    untold = replace(folk, style=replace(folk.style, usual=None))
+    request = Request(None, Length(bars=16), samples=8, random_seed=5)
+    plain, kept = (
+        [folk.style.is_exceeded_by(piece.score) for piece in compose(each, request)]
+        for each in (untold, folk)
+    )
+    assert any(plain)
+    assert not any(kept)
+
+
 def test_a_stream_without_a_length_never_ends(model):
     heard = list(itertools.islice(stream(model, Request(length=Length(endless=True))), 300))
     assert len(heard) == 300
