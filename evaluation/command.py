@@ -35,7 +35,7 @@ from evaluation.likelihood import (
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
-from evaluation.sequences import fit_ngrams, measure_sequences
+from evaluation.sequences import measure_sequences
 from evaluation.summary import MAX_NOTES, summarize_model
 from generation import sequences
 from generation.model import Model, corpus_of, load
@@ -181,8 +181,8 @@ def run_sequences(options: argparse.Namespace) -> dict[str, Any]:
     source = open_id_sequences(path, settings.get("vocabulary_size"))
     if source.vocabulary != model.vocabulary:
         raise CorpusError(f"{path}: its ids are not the model's, so it cannot be scored")
-    ngrams, splits = fit_ngrams(source), [s for s in options.splits if source.members[s]]
-    results = [measure_sequences(model, source, split, ngrams) for split in splits]
+    baselines, splits = fit_baselines(source), [s for s in options.splits if source.split(s)]
+    results = [measure_sequences(model, baselines, source, split) for split in splits]
     _print(tables.sequence_table(results).lines())
     return {"likelihood": results}
 

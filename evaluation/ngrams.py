@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batches.id_sequences import IdSequences
 from data.corpus.corpus import Corpus
 from evaluation.likelihood import Baseline
 
@@ -135,7 +136,7 @@ def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.array([0.0, y, y, y])
 
 
-def fit_ngram(corpus: Corpus, order: int) -> NGram:
+def fit_ngram(corpus: Corpus | IdSequences, order: int) -> NGram:
     """Fit an n-gram model to a corpus's train split.
 
     Pieces are counted in their own keys. Counting every transposition takes twelve times as long
@@ -147,6 +148,6 @@ def fit_ngram(corpus: Corpus, order: int) -> NGram:
     return NGram(pieces, order, corpus.vocabulary.size)
 
 
-def fit_baselines(corpus: Corpus) -> dict[str, Baseline]:
+def fit_baselines(corpus: Corpus | IdSequences) -> dict[str, Baseline]:
     """Fit BASELINES to a corpus's train split, and return what scores a piece, by name."""
     return {name: fit_ngram(corpus, order).token_nats for order, name in BASELINES.items()}

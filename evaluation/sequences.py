@@ -1,12 +1,14 @@
 """How likely a model finds sequences that are no music, beside n-grams."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from data.batches.id_sequences import IdSequences, masks
+from data.batches.id_sequences import IdSequences, masks_of_sequences
+from data.batches.windows import WholePieces
 from evaluation.bootstrap import Estimate, estimate_ratios
-from evaluation.ngrams import BASELINES, NGram
+from evaluation.likelihood import Baseline
 from generation.sequences import SequenceModel
 
 
@@ -21,26 +23,16 @@ class SequenceLikelihood:
 
 
 def measure_sequences(
-    model: SequenceModel, source: IdSequences, split: str, ngrams: dict[str, NGram]
+    model: SequenceModel, baselines: Mapping[str, Baseline], source: IdSequences, name: str
 ) -> SequenceLikelihood:
     """Score the sequences of a split, each whole (see model/scoring.py)."""
-    pieces = [source.sequence(number) for number in source.members[split]]
-    allowed = [masks(source.vocabulary, len(piece)) for piece in pieces]
-    ids = np.array([len(piece) - 2 for piece in pieces])  # but Start and End
-    nats = {
-        name: [ngram.token_nats(*both) for both in zip(pieces, allowed, strict=True)]
-        for name, ngram in ngrams.items()
-    }
-    nats["model"] = model.token_nats(pieces)
-    sums = np.array([[each.sum() for each in of_pieces] for of_pieces in nats.values()])  # (K, P)
-    estimates = estimate_ratios(sums.T, ids)
-    return SequenceLikelihood(
-        split, len(pieces), int(ids.sum()), dict(zip(nats, estimates, strict=True))
-    )
-
-
-def fit_ngrams(source: IdSequences) -> dict[str, NGram]:
-    """Fit n-grams to the training sequences; return them by name."""
-    pieces = [source.sequence(number) for number in source.members["train"]]
-    size = source.vocabulary.size
-    return {name: NGram(pieces, order, size) for order, name in BASELINES.items()}
+    split = source.split(name)
+    nats: dict[str, list[float]] = {each: [] for each in (*baselines, "model")}
+    for batch in WholePieces(split, source.vocabulary, masks_of=masks_of_sequences):
+        pieces, allowed = batch["pieces"], batch["allowed"]
+        nats["model"] += [each.sum() for each in model.token_nats(pieces)]
+        for each, score in baselines.items():
+            nats[each] += [score(*both).sum() for both in zip(pieces, allowed, strict=True)]
+    sums, ids = np.array([*nats.values()]).T, split.note_counts  # (P, K), (P,)
+    estimates = dict(zip(nats, estimate_ratios(sums, ids.astype(np.float64)), strict=True))
+    return SequenceLikelihood(name, len(split), int(ids.sum()), estimates)

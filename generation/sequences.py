@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from common.files import write_atomically
 from common.interface import PAD
 from common.typed_json import from_json
-from data.batches.id_sequences import FIRST_ID, IdVocabulary, is_of_ids, masks, rebase
+from data.batches.id_sequences import (
+    FIRST_ID,
+    IdVocabulary,
+    is_of_ids,
+    masks_of_sequences,
+    rebase,
+)
+from data.batches.windows import unpacked
 from data.tokens.vocabulary import Kind
 from generation.defaults import model_path
 from model.config import SamplingOptions
@@ -54,7 +61,8 @@ class SequenceModel:
 
     def token_nats(self, pieces: Sequence[Ids]) -> list[NDArray[np.float64]]:
         """Return the nats of each token after Start (T - 1,), of sequences of tokens (T,)."""
-        allowed = [masks(self.vocabulary, len(piece)) for piece in pieces]
+        masks = masks_of_sequences(pieces, self.vocabulary)
+        allowed = [unpacked(mask, self.vocabulary) for mask in masks]
         return token_nats(self.steps, pieces, allowed, rebase=self.rebase)
 
 

@@ -127,6 +127,10 @@ class IdSequences:
     vocabulary: IdVocabulary
     splits: dict[str, Split]  # of tokens from Start to End; each id is a note
 
+    def split(self, name: str) -> Split:
+        """Return a split: train, valid or test."""
+        return self.splits[name]
+
     def piece_count(self, split: str) -> int:
         """Count the sequences of a split."""
         return len(self.splits[split])
@@ -282,9 +286,9 @@ class SequenceWindows:
 
 
 def masks_of_sequences(
-    pieces: Sequence[NDArray[np.int64]], vocabulary: IdVocabulary
+    pieces: Sequence[NDArray[np.integer[Any]]], vocabulary: IdVocabulary
 ) -> list[NDArray[np.uint8]]:
-    """Return what may follow Start, as `windows.masks_of_pieces` does: an id first, then End, too."""
+    """Return what may follow Start, as `windows.masks_of_pieces` does: End, but not at once."""
     packed = []
     for piece in pieces:
         allowed = np.ones((len(piece) - 1, vocabulary.size), dtype=bool)

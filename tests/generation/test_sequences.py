@@ -86,10 +86,9 @@ def test_the_command_writes_what_training_reads(file, capsys, name):
     words = ["--checkpoint", file, "--seed-ids", "hat 0", "--count", "20", "--ids", "9"]
     generate.main([*words, "--seed", "4", "--out", name])
     expected = sequences.write(MODEL, [2, 0], count=20, length=9, random_seed=4)
-    source = open_id_sequences(name, 5)
-    assert sorted(source.sequence(n)[1:-1].tolist() for n in range(20)) == sorted(
-        [number + FIRST_ID for number in row] for row in expected
-    )
+    splits = open_id_sequences(name, 5).splits.values()
+    read = [split.piece(n)[1:-1].tolist() for split in splits for n in range(len(split))]
+    assert sorted(read) == sorted([number + FIRST_ID for number in row] for row in expected)
     told = capsys.readouterr().out.splitlines()
     assert told == [
         f"{name} (20 sequences, 220 ids), of which the first is",

@@ -82,10 +82,10 @@ def test_an_array_is_read_as_its_rows(tmp_path):
 @given(step=st.integers(0, 2**40), size=st.integers(1, 9))
 def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, size):
     path = tmp_path_factory.getbasetemp() / "windows.jsonl"
-    stream = open_id_sequences(write_jsonl(path, sequences()), SIZE)
-    ids, targets, side = SequenceWindows(stream, CONTEXT).batch(0, step, size)
+    split = open_id_sequences(write_jsonl(path, sequences()), SIZE).splits["train"]
+    ids, targets, side = SequenceWindows(split, CONTEXT).batch(0, step, size)
     assert side is None
-    train = [stream.sequence(number).tolist() for number in stream.members["train"]]
+    train = [split.piece(number).tolist() for number in range(len(split))]
     for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
         known = [id_ for id_ in target if id_ != NOT_SCORED]
         window = [row[0], *known]
@@ -99,7 +99,8 @@ def test_windows_are_stretches_of_training_sequences(tmp_path_factory, step, siz
 
 
 def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
-    source = SequenceWindows(stream, CONTEXT)
+    split = stream.splits["train"]
+    source = SequenceWindows(split, CONTEXT)
     whole = source.batch(1, 2, 6)
     for rank in range(3):
         part = source.batch(1, 2, 2, rank, 3)
@@ -107,7 +108,7 @@ def test_every_place_comes_up_equally_often_and_ranks_share_a_batch(stream):
             np.testing.assert_array_equal(its, array[rank::3])
     batches = [np.hstack(source.batch(0, step, 64)[:2]) for step in range(300)]
     _, counts = np.unique(np.concatenate(batches), axis=0, return_counts=True)
-    lengths = np.array([len(stream.sequence(number)) for number in stream.members["train"]])
+    lengths = np.diff(split.piece_offsets)
     assert len(counts) == np.maximum(lengths - CONTEXT, 1).sum()
     np.testing.assert_allclose(counts, counts.mean(), rtol=0.5)
 
