@@ -92,6 +92,6 @@ def test_drums_alone_are_judged_by_what_they_have(tmp_path, monkeypatch, capsys)
     page = ["--html", "page.html", "--count", "1"]
     evaluate.main(["all", "--checkpoint", "model.safetensors", *page])
     said = capsys.readouterr().out
-    assert "nats a note: is how test pieces surprise it" in said
+    assert "Nats per note of whole pieces (valid: 1 pieces" in said
     assert "of its runs" not in said  # there is no line of pitches
     assert "on that of the key" not in Path("page.html").read_text()

@@ -304,7 +304,7 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--seed-midi", str(Path(__file__).parent)], ["a folder, where a MIDI file is needed"]),
         (["tune.mid"], ["a file is named by --seed-midi"]),
         (["--seed-notes", "C4", "E4", "G4"], ["words that belong together go in quotes"]),
-        (["--count", "5"], ["unrecognized arguments: --count 5"]),
+        (["--pieces", "5"], ["unrecognized arguments: --pieces 5"]),
         (["--tempo", "1,5"], ["must be a number such as 0.8, not '1,5'"]),
         (["--seed-notes", "C4 H4"], ["H4"]),
         (["--seed-notes", ""], ["seed"]),

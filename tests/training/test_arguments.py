@@ -170,6 +170,7 @@ def test_a_mistake_is_told_with_what_may_be_meant(capsys, line, words):
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.name)
 def test_every_shipped_config_is_read(capsys, monkeypatch, config):
     monkeypatch.setattr(arguments, "check_folder", lambda _: None)  # of which not all are here
+    Path("steps.jsonl").touch()
     assert refusal(capsys, "fit", "--config", str(config)) is None
     with pytest.raises(SystemExit, match="0"):
         arguments.read(["fit", "--config", str(config), "--print_config"])

@@ -12,6 +12,7 @@ import torch
 
 import train
 from data.batches.datamodule import MusicDataModule
+from data.batches.id_sequences import FIRST_ID
 from data.batches.options import DataOptions
 from data.tokens.vocabulary import Kind
 from tests.folders import write_tunes
@@ -107,8 +108,8 @@ def test_a_window_of_a_sequence_is_described_by_where_its_ids_stand(tmp_path, mo
     data.setup()
     for step, batch in enumerate(itertools.islice(data.train_dataloader(), 5)):
         places = [
-            f"sequence {first // 30 + 1} from id {first % 30 + 1}"
-            for first in batch["ids"][:, 0].tolist()
+            f"sequence {second // 30 + 1} from token {second % 30 + 1}"  # before it or Start
+            for second in (batch["ids"][:, 1] - FIRST_ID).tolist()
         ]
         assert data.describe(step) == places
 
