@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 import numba
 from numba.core import caching, event
 
+# Of optimizing: at 3 everything takes a fifth longer to compile, and runs as fast.
+numba.config.OPT = numba.core.config._OptLevel(1)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What may be rounded in another way: sums may be taken in any order, and a * b + c in one step.
