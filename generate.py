@@ -416,16 +416,15 @@ def _check_counts(options: argparse.Namespace) -> None:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 
 
-def _is_about_ids(options: argparse.Namespace) -> bool:
+def _is_about_ids(options: argparse.Namespace, parser: argparse.ArgumentParser) -> bool:
     """Return whether sequences are asked for; refuse options that make none of them."""
     if Path(options.out).suffix not in ID_SUFFIXES:
         for name in ("seed_ids", "ids"):
             if getattr(options, name) is not None:
                 fail(f"--{name.replace('_', '-')} needs --out FILE.jsonl or FILE.npy")
         return False
-    unasked = command_line().parse_args([])
-    for name in vars(options).keys() - OF_IDS:
-        if getattr(options, name) != getattr(unasked, name):
+    for name, value in vars(options).items():
+        if name not in OF_IDS and value != parser.get_default(name):
             fail(f"--{name.replace('_', '-')} is about music, and {options.out} holds ids")
     if options.checkpoint is None:
         fail(f"--out {options.out} needs --checkpoint, of a model that learned from ids")
@@ -487,11 +486,12 @@ def _constraints(options: argparse.Namespace) -> Constraints:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command: check all options first, since to import the rest takes a second."""
-    options = command_line().parse_args(argv)
+    parser = command_line()
+    options = parser.parse_args(argv)
     _check_together(options)
     _check_counts(options)
     _check_files(options)
-    is_about_ids = _is_about_ids(options)
+    is_about_ids = _is_about_ids(options, parser)
     asked = {field.name: getattr(options, field.name) for field in fields(SamplingOptions)}
     options.sampling = {name: value for name, value in asked.items() if value is not None}
     try:

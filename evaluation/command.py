@@ -38,7 +38,7 @@ from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.sequences import measure_sequences
 from evaluation.summary import MAX_NOTES, summarize_model
 from generation import sequences
-from generation.model import Model, corpus_of, load
+from generation.model import Model, OfIdsError, corpus_of, load
 from model.attention_maps import attention_maps, attention_names
 from model.decoding import decoder_of, side_tensors
 from model.serialization import ModelFileError
@@ -204,10 +204,14 @@ _COMMANDS = {
 def run(options: argparse.Namespace) -> None:
     """Run one of the commands, or fail with one line."""
     try:
-        if options.what == "likelihood" and sequences.is_model(options.checkpoint):
+        try:
+            model = load(options.checkpoint)
+        except OfIdsError:
+            if options.what != "likelihood":
+                raise
             results = run_sequences(options)
         else:
-            results = _COMMANDS[options.what](load(options.checkpoint), options)
+            results = _COMMANDS[options.what](model, options)
         if options.json:
             write_json({"checkpoint": options.checkpoint, **results}, options.json)
     except (ModelFileError, CorpusError, MidiError, OSError) as error:

@@ -31,6 +31,10 @@ from model.serialization import ModelFileError, load_model_file
 from model.steps import Ids
 
 
+class OfIdsError(ModelFileError):
+    """The model is of sequences that are no music (generation/sequences.py)."""
+
+
 @dataclass(frozen=True)
 class Model:
     """A trained decoder, its vocabulary, and what is known of its music and of its training."""
@@ -127,18 +131,20 @@ def load(path: str | Path | None = None) -> Model:
     Raises:
         FileNotFoundError: none was named, and there is none.
         ModelFileError: there is no such file, or no model that this program can use in it.
+        OfIdsError: it is a model of sequences that are no music.
     """
     path = default_model()[0] if path is None else model_path(path)
     content = load_model_file(path)
     config = content.network.config
-    if is_of_ids(content.vocabulary_json):
-        raise ModelFileError(
-            f"{path}: a model of ids, which are no music; generate.py --out new.jsonl writes some"
-        )
     try:
         vocabulary = Vocabulary.from_json(content.vocabulary_json)
         style = from_json(Style, content.style_json)
     except ValueError as error:
+        if is_of_ids(content.vocabulary_json):
+            raise OfIdsError(
+                f"{path}: a model of ids, which are no music; generate.py --out new.jsonl writes "
+                f"some"
+            ) from None
         raise ModelFileError(f"{path}: {error}") from None
     if vocabulary.size != config.vocabulary_size:
         raise ModelFileError(f"{path}: the vocabulary does not fit the model beside it")

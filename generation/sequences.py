@@ -22,7 +22,6 @@ from common.typed_json import from_json
 from data.batches.id_sequences import (
     FIRST_ID,
     IdVocabulary,
-    is_of_ids,
     masks_of_sequences,
     rebase,
 )
@@ -84,11 +83,6 @@ def load(path: str | Path) -> SequenceModel:
     return SequenceModel(content.network, vocabulary, content.record)
 
 
-def is_model(path: str | Path) -> bool:
-    """Return whether a model file holds a model of sequences that are no music."""
-    return is_of_ids(load_model_file(model_path(path)).vocabulary_json)
-
-
 @dataclass
 class _Written:
     """How far some rows are."""
@@ -146,8 +140,6 @@ def _steps(
         if not 0 <= number < known:
             raise ValueError(f"{number} is no id: a number from 0 to {known - 1}")
     prompt = model.vocabulary.tokens(np.array(seed, dtype=np.int64))
-    context = model.network.config.context_length
-    prompt = prompt if len(prompt) <= context else model.rebase(prompt)
     rules, state = (
         _Rules(model.vocabulary, len(seed) > 0, length),
         _Written(0, np.zeros(rows, bool)),
