@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
-CONTROL, SHIFT = 2, 8  # modifiers of keys
+ALT, CONTROL, SHIFT = 1, 2, 8  # modifiers of keys
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
     *("--remote-debugging-port=0", "--hide-scrollbars", "--disable-dev-shm-usage"),
@@ -132,7 +132,7 @@ class Tab:
     def click(self, selector):
         self.drag([self.place(selector)])
 
-    def drag(self, places):
+    def drag(self, places, modifiers=0):
         """Presses the mouse at the first place and lets go at the last."""
         for kind, (x, y) in [
             ("mousePressed", places[0]),
@@ -147,7 +147,12 @@ class Tab:
                 button="left",
                 buttons=1,
                 clickCount=1,
+                modifiers=modifiers,
             )
+
+    def double_click(self, x, y):
+        for _ in range(2):
+            self.drag([(x, y)])
 
     def hover(self, selector):
         """Puts the mouse on an element, and presses nothing."""
@@ -158,9 +163,10 @@ class Tab:
         """Touches a place with a finger for a moment."""
         self.swipe(x, y, 0)
 
-    def swipe(self, x, y, distance):
-        """Draws a finger to the side from a place."""
-        places = [{"x": x + step * distance / 10, "y": y} for step in range(11 if distance else 1)]
+    def swipe(self, x, y, distance, down=0):
+        """Draws a finger to the side from a place, and down."""
+        steps = range(11 if distance or down else 1)
+        places = [{"x": x + step * distance / 10, "y": y + step * down / 10} for step in steps]
         for number, place in enumerate(places):
             kind = "touchMove" if number else "touchStart"
             self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[place])

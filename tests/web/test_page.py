@@ -128,6 +128,19 @@ def go_on_by_the_third(tab):
     tab.click(".variation:nth-child(3)")
 
 
+def spot(tab, step, pitch):
+    """Where a step and a pitch are in the window."""
+    tab.place("#roll-frame")
+    return tab.ask(f"etude.place({step}, {pitch})")
+
+
+def number_of(tab, bar):
+    """Where the number of a bar is in the window, and that bar is one of several."""
+    length = tab.ask("etude.piece().bars[1][2]")
+    x, _ = spot(tab, (bar + 0.5) * length, 60)
+    return x, tab.ask("document.getElementById('roll').getBoundingClientRect().y") + 12
+
+
 def type_in(tab, text):
     """Types notes."""
     tab.choose("#text", text)
@@ -179,14 +192,9 @@ def test_a_person_plays_and_the_shipped_model_answers_in_four_voices(tab, tmp_pa
     assert notes(tab, "n[5]") == own
     assert third != first
 
-    tab.place("#roll")
-    left, top, width, lengths = tab.ask(
-        "(b => [b.x, b.y, b.width, etude.piece().bars.map(bar => bar[2])])"
-        "(document.getElementById('roll').getBoundingClientRect())"
-    )
+    lengths = tab.ask("etude.piece().bars.map(bar => bar[2])")
     starts = [sum(lengths[:bar]) for bar in range(len(lengths) + 1)]
-    middle = [left + (starts[bar] + starts[bar + 1]) / 2 / starts[-1] * width for bar in (1, 2)]
-    tab.drag([(middle[0], top + 8), (middle[1], top + 8)])
+    tab.drag([number_of(tab, bar) for bar in (1, 2)])
     assert tab.ask("document.getElementById('about-action').textContent").startswith("Bars 2 to 3")
     tab.click("[data-how=rewrite]")
     tab.until("etude.session.now.label == 'rewrite'")
@@ -333,19 +341,116 @@ def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
 def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
     tab.phone()
     type_in(tab, "C4:4 E4:4 G4:4 C5:4 " * 2)
-    tab.place("#roll")
-    left, top, width = tab.ask(
-        "(b => [b.x, b.y, b.width])(document.getElementById('roll').getBoundingClientRect())"
-    )
     for bar, told in ((1, "Bar 2"), (2, "Bars 2 to 3"), (0, "Bar 1"), (0, "Nothing")):
-        tab.tap(left + (bar + 0.5) / 8 * width, top + 30)
+        tab.tap(*number_of(tab, bar))
         assert status(tab) == f"{told} selected."
-    tab.swipe(left + 200, top + 30, -150)  # it scrolls, and selects nothing
+    left, top = number_of(tab, 1)
+    tab.swipe(left, top, -150)  # it scrolls, and selects nothing
     tab.until("document.getElementById('roll-frame').scrollLeft > 50")
     assert status(tab) == "Nothing selected."
     for selector in ("html", "#roll-frame", "#piano"):  # and is no way back
         style = f"getComputedStyle(document.querySelector('{selector}')).overscrollBehaviorX"
         assert tab.ask(style) != "auto"
+
+
+def sorted_notes(tab):
+    """Onset, duration and pitch of the notes that there are, in order."""
+    return sorted(map(tuple, tab.ask("etude.piece().notes.map(n => n.slice(0, 3))")))
+
+
+def test_notes_are_edited_with_the_mouse(tab):
+    tab.double_click(*spot(tab, 13, 60))  # on an empty page
+    assert sorted_notes(tab) == [(12, 6, 60)]
+    x, y = spot(tab, 15, 60)
+    tab.drag([(x, y), (x + 20, y), spot(tab, 27, 62)])
+    assert sorted_notes(tab) == [(24, 6, 62)]
+    (x, y), (end, _) = spot(tab, 30, 62), spot(tab, 36, 62)
+    tab.drag([(x - 2, y), (x + 9, y), (end - 2, y)])
+    assert sorted_notes(tab) == [(24, 12, 62)]
+    tab.click("#draw")
+    (x, y), (end, _) = spot(tab, 50, 67), spot(tab, 59, 67)
+    tab.drag([(x, y), (x + 9, y), (end, y)])
+    tab.click("#draw")
+    assert sorted_notes(tab) == [(24, 12, 62), (48, 12, 67)]
+    tab.drag([spot(tab, 20, 70), spot(tab, 40, 65), spot(tab, 64, 60)])  # a box around both
+    assert len(tab.ask("etude.chosen()")) == 2
+    tab.click("[data-edit=copy]")
+    tab.click("[data-edit=down]")
+    assert sorted_notes(tab) == [(24, 12, 50), (48, 12, 55)]
+    tab.choose("#grid", "free")
+    tab.drag([spot(tab, 97.5, 60)])  # the cursor
+    tab.choose("#grid", "1/8")
+    tab.click("[data-edit=paste]")
+    assert sorted_notes(tab)[2:] == [(97, 12, 62), (121, 12, 67)]
+    tab.drag([spot(tab, 26, 50)], modifiers=browser.SHIFT)  # one more
+    assert len(tab.ask("etude.chosen()")) == 3
+    tab.click("[data-edit=quantize]")
+    assert sorted_notes(tab)[2:] == [(96, 12, 62), (120, 12, 67)]
+    tab.ask("document.activeElement.blur()")
+    tab.key("Delete")  # wherever the focus is
+    assert sorted_notes(tab) == [(48, 12, 55)]
+    for _ in range(8):
+        tab.click("#undo")
+    assert sorted_notes(tab) == [(12, 6, 60)]
+
+
+def test_notes_are_edited_with_keys_alone(tab):
+    type_in(tab, "C4 E4 G4")
+    tab.ask("document.getElementById('roll').focus()")
+    tab.key("ArrowRight")
+    for key, modifiers in (
+        ("ArrowUp", 0),
+        ("ArrowUp", browser.SHIFT),
+        ("ArrowRight", browser.ALT),
+        ("ArrowRight", browser.ALT | browser.SHIFT),
+    ):
+        tab.key(key, modifiers=modifiers)
+    assert sorted_notes(tab) == [(6, 18, 73), (12, 12, 64), (24, 12, 67)]
+    tab.key("a", "KeyA", modifiers=browser.CONTROL)
+    tab.key("c", "KeyC", modifiers=browser.CONTROL)
+    tab.key("v", "KeyV", modifiers=browser.CONTROL)
+    assert len(sorted_notes(tab)) == 6
+    tab.key("Delete")
+    assert sorted_notes(tab) == [(6, 18, 73), (12, 12, 64), (24, 12, 67)]
+    for _ in range(6):
+        tab.key("z", "KeyZ", modifiers=browser.CONTROL)
+    assert sorted_notes(tab) == [(0, 12, 60), (12, 12, 64), (24, 12, 67)]
+    tab.key("Insert")
+    assert (0, 6, 67) in sorted_notes(tab)
+
+
+def test_notes_are_edited_with_a_finger(tab):
+    tab.phone()
+    type_in(tab, "C4 E4 G4")
+    tab.tap(*spot(tab, 6, 60))
+    says(tab, "alternatives for C4")
+    x, y = spot(tab, 6, 60)
+    tab.swipe(x, y, 0, spot(tab, 6, 58)[1] - y)
+    assert sorted_notes(tab)[0] == (0, 12, 58)
+    x, y = spot(tab, 40, 64)
+    for _ in range(2):
+        tab.tap(x, y)
+    assert (36, 6, 64) in sorted_notes(tab)
+    there = sorted_notes(tab)
+    x, y = spot(tab, 30, 67)
+    tab.swipe(x, y, -80)  # not selected: it scrolls
+    tab.until("document.getElementById('roll-frame').scrollLeft > 10")
+    assert sorted_notes(tab) == there
+
+
+def test_an_edited_note_of_the_models_is_ones_own_and_the_variations_stay(tab):
+    go_on_by_the_third(tab)
+    tab.ask("document.getElementById('roll').focus()")
+    for key in ("ArrowRight",) * 4 + ("ArrowUp",):
+        tab.key(key)
+    assert len(notes(tab, "n[5]")) == 4
+    assert tab.ask("document.querySelectorAll('.variation').length") == 4
+    edited = notes(tab)
+    tab.click(".variation:nth-child(2)")
+    assert notes(tab) != edited
+    tab.click(".variation:nth-child(3)")
+    assert notes(tab) == edited
+    ask_why(tab, 5)  # a note that the model wrote, of the variation that was edited
 
 
 def test_a_new_piece_has_a_usual_tempo_and_plays_at_the_tempo_that_is_chosen(tab):
@@ -388,11 +493,12 @@ def test_a_beat_of_six_eighths_is_a_dotted_quarter(tab):
     assert "bar 1, beat 2." in status(tab)
     lines = tab.ask(
         "{ const pen = CanvasRenderingContext2D.prototype, was = pen.moveTo, seen = [];"
-        " pen.moveTo = function (x, y) { if (this.canvas.id == 'roll' && y == 22) seen.push(x);"
+        " pen.moveTo = function (x, y) { if (this.canvas.id == 'roll' && y == 24) seen.push(x);"
         " return was.call(this, x, y) }; dispatchEvent(new Event('resize')); pen.moveTo = was;"
-        " seen.map(x => x / document.getElementById('roll').clientWidth) }"
+        " seen.slice(0, 2) }"
     )
-    assert lines == pytest.approx([0.5], abs=0.01)
+    left = tab.ask("document.getElementById('roll').getBoundingClientRect().x")
+    assert lines == pytest.approx([spot(tab, step, 60)[0] - left for step in (18, 54)], abs=1)
     tab.click("[name=mode][value=record] + span")
     tab.click("#record")
     (first, *others) = tab.until("clicks.length > 2 && clicks.slice(0, 3)")

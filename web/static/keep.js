@@ -1,29 +1,106 @@
-// The session as the browser keeps it: in the tab, which has it after a reload, and for the next one.
-const NAME = "etude.session";
+// What is kept, and comes back: the session in the browser, in a link, and as files.
+import { all, byId, field, make, reason, say, setHidden } from "./dom.js";
+import { KEPT, LINK, said, textOf } from "./link.js";
+import { chooseModel } from "./models.js";
+import { current, model, on, page, session, settings, tell } from "./page.js";
+import { post } from "./server.js";
+import { keep, kept } from "./store.js";
 
-function stores() {
+/** @import { State } from "./session.js" */
+
+/** @type {State | undefined} the state that is kept, or is being kept */
+let latest;
+let isBusy = false;
+let isAgain = false;
+
+/** What is kept besides the session's states. */
+const around = () => ({
+  v: 2,
+  model: model(),
+  settings: settings.saved(),
+  seed: page.seed,
+  text: field("text").value,
+});
+
+/** Keeps the session as it has become; a link in the address is of another one now. */
+async function keepSoon() {
+  if (!session.now || page.writing) return;
+  if (location.hash) history.replaceState(null, "", location.pathname);
+  latest = session.now;
+  isAgain = isBusy;
+  if (isBusy) return;
+  isBusy = true;
+  const text = await textOf(session, around(), KEPT);
+  isBusy = false;
+  if (isAgain) return keepSoon();
+  setHidden(byId("is-kept"), !keep(text));
+  setHidden(byId("is-not-kept"), !byId("is-kept").hidden);
+}
+
+/** Brings back what a link in the address holds, or what this browser has kept. */
+export async function restore() {
+  const link = location.hash.match(/^#s=([\w-]+)$/)?.[1];
+  const text = link ?? kept();
+  if (!text) return;
   try {
-    return [sessionStorage, localStorage];
+    await bringBack(await said(text, link ? LINK : KEPT));
+    if (link) say("The session is as it was when the link was made.");
+    else if (current()?.notes.length)
+      say("Your music is as you left it. New begins an empty page.");
   } catch {
-    return []; // the browser keeps nothing of this page
+    if (link) say("The link in the address is damaged: it was left alone.", true);
   }
 }
 
-// The text that was kept last, of this tab or else of any; none: null.
-export function kept() {
-  for (const store of stores()) {
-    const text = store.getItem(NAME);
-    if (text) return text;
-  }
-  return null;
+/** @param {any} data */
+async function bringBack(data) {
+  session.unpack(data);
+  latest = session.now;
+  if ([...field("model").options].some(({ value }) => value === data.model))
+    field("model").value = data.model;
+  await chooseModel();
+  settings.restore(data.settings ?? {});
+  field("text").value = String(data.text ?? "").slice(0, 4000);
+  if (Number.isInteger(data.seed) && data.seed >= 0) page.seed = data.seed;
+  tell("show");
 }
 
-// Keeps a text; gives whether it is kept.
-export function keep(text) {
+async function copyLink() {
+  const text = await textOf(session, around(), LINK);
+  if (!text) return say("This piece is too long for a link: take the .mid.", true);
+  history.replaceState(null, "", `#s=${text}`);
+  latest = session.now;
   try {
-    for (const store of stores()) store.setItem(NAME, text);
-    return Boolean(text) && stores().length > 0;
+    await navigator.clipboard.writeText(location.href);
+    say("The link is in the clipboard, and in the address.");
   } catch {
-    return false;
+    say("The link is in the address of this page: copy it from there.");
   }
 }
+
+/**
+ * @param {string} kind
+ * @param {string} name
+ */
+async function takeAway(kind, name) {
+  try {
+    const response = await post(`/${kind}`, JSON.stringify({ piece: current() }));
+    const href = URL.createObjectURL(await response.blob());
+    make("a", { href, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60000);
+    say(`${name} is in your downloads.`);
+  } catch (error) {
+    say(reason(error), true);
+  }
+}
+
+on("show", () => {
+  if (session.now !== latest) keepSoon();
+});
+on("asked", keepSoon);
+byId("text").addEventListener("input", keepSoon);
+byId("copy-link").addEventListener("click", copyLink);
+for (const button of all("[data-file]"))
+  button.addEventListener("click", () => {
+    takeAway(button.dataset.file ?? "", button.dataset.name ?? "");
+  });

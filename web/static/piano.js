@@ -1,37 +1,46 @@
 // The piano of the page: mouse, touch, the computer's keys, and MIDI keyboards.
-import { noteName } from "./piece.js";
+import { isBlack, noteName } from "./piece.js";
+import { make } from "./dom.js";
 
-const LOWEST = 48,
-  HIGHEST = 84; // C3 to C6
+const LOWEST = 48; // C3
+const HIGHEST = 84; // C6
 const LETTERS = ["a", "w", "s", "e", "d", "f", "t", "g", "y", "h", "u", "j", "k", "o", "l", "p"];
-const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
 
-// Whether one types into an element, so that keys are its own.
-export const isTyping = (element) =>
-  Boolean(element.closest?.("select, textarea, input[type=text], input[type=number]"));
+/**
+ * Whether one types into an element, so that keys are its own.
+ * @param {EventTarget | null} target
+ */
+export const isTyping = (target) =>
+  target instanceof Element &&
+  Boolean(target.closest("select, textarea, input[type=text], input[type=number]"));
 
 export class Piano {
+  /**
+   * @param {HTMLElement} element
+   * @param {(pitch: number) => void} onPress
+   * @param {(pitch: number) => void} onRelease
+   */
   constructor(element, onPress, onRelease) {
-    Object.assign(this, {
-      element,
-      onPress,
-      onRelease,
-      held: new Map(),
-      keys: new Map(),
-      octave: 60,
-    });
+    this.element = element;
+    this.onPress = onPress;
+    this.onRelease = onRelease;
+    /** @type {Map<string, number>} the pitch that each finger, key, or note of MIDI holds */
+    this.held = new Map();
+    /** @type {Map<number, HTMLButtonElement>} */
+    this.keys = new Map();
+    this.octave = 60;
     for (let pitch = LOWEST; pitch <= HIGHEST; pitch++) this.addKey(pitch);
-    this.keys.get(60).tabIndex = 0;
-    element.scrollLeft = this.keys.get(60).offsetLeft - element.offsetLeft;
+    this.key(60).tabIndex = 0;
+    element.scrollLeft = this.key(60).offsetLeft - element.offsetLeft;
     element.addEventListener("pointerdown", (event) => this.point(event));
     element.addEventListener("pointermove", (event) => {
       if (event.buttons || event.pointerType === "touch") this.point(event, true);
     });
-    for (const kind of ["pointerup", "pointercancel"])
+    for (const kind of /** @type {const} */ (["pointerup", "pointercancel"]))
       addEventListener(kind, (event) => this.release(`pointer${event.pointerId}`));
     element.addEventListener("keydown", (event) => this.onKeyOfPiano(event));
     element.addEventListener("keyup", (event) => {
-      if (["Enter"].includes(event.key)) this.release("enter");
+      if (event.key === "Enter") this.release("enter");
     });
     addEventListener("keydown", (event) => this.onLetter(event));
     addEventListener("keyup", (event) => this.release(`letter${event.key.toLowerCase()}`));
@@ -40,18 +49,25 @@ export class Piano {
     });
   }
 
+  /** @param {number} pitch */
+  key(pitch) {
+    return /** @type {HTMLButtonElement} */ (this.keys.get(pitch));
+  }
+
+  /** @param {number} pitch */
   addKey(pitch) {
-    const key = document.createElement("button");
-    key.type = "button";
+    const key = make("button", { type: "button", tabIndex: -1 }, pitch % 12 ? "" : noteName(pitch));
     key.className = isBlack(pitch) ? "key black" : "key";
-    key.dataset.pitch = pitch;
-    key.tabIndex = -1;
+    key.dataset.pitch = String(pitch);
     key.setAttribute("aria-label", noteName(pitch));
-    if (pitch % 12 === 0) key.textContent = noteName(pitch);
     this.element.append(key);
     this.keys.set(pitch, key);
   }
 
+  /**
+   * @param {string} source
+   * @param {number} pitch
+   */
   press(source, pitch) {
     if (this.held.get(source) === pitch) return;
     this.release(source);
@@ -60,6 +76,7 @@ export class Piano {
     this.onPress(pitch);
   }
 
+  /** @param {string} source */
   release(source) {
     const pitch = this.held.get(source);
     if (pitch === undefined) return;
@@ -68,43 +85,48 @@ export class Piano {
     this.onRelease(pitch);
   }
 
-  // Shows lower or higher keys where not all fit.
+  /**
+   * Shows lower or higher keys where not all fit.
+   * @param {number} octaves
+   */
   scroll(octaves) {
-    this.element.scrollBy({
-      left: octaves * (this.keys.get(60).offsetLeft - this.keys.get(48).offsetLeft),
-      behavior: "smooth",
-    });
+    const octave = this.key(60).offsetLeft - this.key(48).offsetLeft;
+    this.element.scrollBy({ left: octaves * octave, behavior: "smooth" });
   }
 
+  /** @param {PointerEvent} event */
   point(event, isMove = false) {
     if (event.pointerType !== "touch" && event.button > 0) return;
-    const key = document.elementFromPoint(event.clientX, event.clientY)?.closest?.("#piano .key");
+    const there = document.elementFromPoint(event.clientX, event.clientY);
+    const key = /** @type {HTMLElement | null | undefined} */ (there?.closest("#piano .key"));
     const source = `pointer${event.pointerId}`;
     if (isMove && !this.held.has(source)) return;
     if (!key) return this.release(source);
-    if (!isMove) {
-      event.target.releasePointerCapture?.(event.pointerId);
-    }
+    if (!isMove && event.target instanceof Element)
+      event.target.releasePointerCapture(event.pointerId);
     this.press(source, Number(key.dataset.pitch));
   }
 
+  /** @param {KeyboardEvent} event */
   onKeyOfPiano(event) {
-    const pitch = Number(event.target.dataset.pitch);
-    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 12, ArrowDown: -12 }[event.key];
-    if (step && this.keys.has(pitch + step)) {
-      event.target.tabIndex = -1;
-      const next = this.keys.get(pitch + step);
+    const key = /** @type {HTMLElement} */ (event.target);
+    const pitch = Number(key.dataset.pitch);
+    const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 12, ArrowDown: -12 };
+    const next = this.keys.get(pitch + (steps[/** @type {"ArrowUp"} */ (event.key)] ?? NaN));
+    if (next) {
+      key.tabIndex = -1;
       next.tabIndex = 0;
       next.focus();
       event.preventDefault();
     } else if (event.key === "Enter" && !event.repeat) this.press("enter", pitch);
   }
 
+  /** @param {KeyboardEvent} event */
   onLetter(event) {
     if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target))
       return;
-    const letter = event.key.toLowerCase(),
-      at = LETTERS.indexOf(letter);
+    const letter = event.key.toLowerCase();
+    const at = LETTERS.indexOf(letter);
     if (at >= 0) this.press(`letter${letter}`, this.octave + at);
     else if (letter === "z") this.octave = Math.max(24, this.octave - 12);
     else if (letter === "x") this.octave = Math.min(96, this.octave + 12);
@@ -112,19 +134,22 @@ export class Piano {
     event.preventDefault();
   }
 
-  // Listens to all MIDI keyboards, now and later plugged in; gives how many there are.
+  /** Listens to all MIDI keyboards, now and later plugged in; gives how many there are. */
   async connectMidi() {
     const access = await navigator.requestMIDIAccess();
     const listen = () => {
       for (const input of access.inputs.values())
-        input.onmidimessage = ({ data: [status, pitch, velocity] }) => {
-          if ((status & 0xf0) === 0x90 && velocity) this.press(`midi${pitch}`, pitch);
-          else if ((status & 0xf0) === 0x80 || (status & 0xf0) === 0x90)
-            this.release(`midi${pitch}`);
-        };
+        input.onmidimessage = ({ data }) => this.onMidi([...(data ?? [])]);
     };
     access.onstatechange = listen;
     listen();
     return access.inputs.size;
+  }
+
+  /** @param {number[]} data */
+  onMidi([status, pitch, velocity]) {
+    const kind = status & 0xf0;
+    if (kind === 0x90 && velocity) this.press(`midi${pitch}`, pitch);
+    else if (kind === 0x80 || kind === 0x90) this.release(`midi${pitch}`);
   }
 }

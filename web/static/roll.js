@@ -1,267 +1,359 @@
-// The piano roll on a canvas: notes, bars, the cursor, what is selected, what was looked at.
-import { barOf, barStarts, noteName } from "./piece.js";
+// The piano roll: notes, bars, keys, the cursor, what is selected, what was looked at. The canvas
+// is as large as what is seen of it, and stays while the sheet under it scrolls.
+import { barOf, isBlack, keyOf, noteName } from "./piece.js";
+import { View } from "./view.js";
 
-const RULER = 22; // pixels, in which bars are numbered and selected
-const RULER_OF_FINGERS = 44;
-const LEAST_BAR = 84; // pixels of a bar, before the roll scrolls
-const MOST_WIDTH = 16000;
+/** @import { Note, Piece } from "./piece.js" */
 
-const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
-const palette = new Map(); // colors of the style sheet, read once a drawing: asking costs as much as a note
-const color = (name) => {
-  if (!palette.has(name))
-    palette.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
-  return palette.get(name);
-};
+/** @type {Map<string, string>} colors of the style sheet, read once a drawing */
+const palette = new Map();
 
-// Draws a small picture of a piece into a canvas, as wide as it is shown.
+/** @param {string} name */
+function color(name) {
+  const known = palette.get(name);
+  if (known !== undefined) return known;
+  const read = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  palette.set(name, read);
+  return read;
+}
+
+/**
+ * The color of a program's notes, as a variable of the style sheet.
+ * @param {number[]} programs
+ * @param {number} program
+ */
+export const colorName = (programs, program) => `--v${Math.max(0, programs.indexOf(program)) % 6}`;
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} x
+ * @param {number} y0
+ * @param {number} y1
+ */
+function line(pen, x, y0, y1) {
+  pen.moveTo(Math.round(x) + 0.5, y0);
+  pen.lineTo(Math.round(x) + 0.5, y1);
+}
+
+/**
+ * Draws a small picture of a piece into a canvas, as large as it is shown.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Piece} piece
+ * @param {number[]} programs
+ */
 export function drawSmall(canvas, piece, programs) {
   const roll = new Roll(canvas, programs);
-  roll.isSmall = true;
   roll.show(piece);
 }
 
 export class Roll {
-  // `mark` is the element that moves with the music; a small picture has none.
-  constructor(canvas, programs = [], mark = null) {
-    Object.assign(this, {
-      canvas,
-      programs,
-      mark,
-      piece: null,
-      cursor: null,
-      sounding: [],
-      selection: null,
-      focus: null,
-      looks: null,
-    });
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {number[]} programs of the model, for the colors
+   * @param {{ frame: HTMLElement, sheet: HTMLElement, mark: HTMLElement } | null} parts that
+   *   scroll, are as large as the piece, and move with the music; a small picture has none
+   */
+  constructor(canvas, programs = [], parts = null) {
+    this.canvas = canvas;
+    this.programs = programs;
+    this.parts = parts;
+    this.zoom = 1;
+    /** @type {Piece | null} */
+    this.piece = null;
+    /** @type {View | null} */
+    this.view = null;
+    /** @type {number | null} the step that sounds */
+    this.cursor = null;
+    /** @type {Note[]} */
+    this.sounding = [];
+    /** @type {[first: number, end: number] | null} bars */
+    this.selection = null;
+    /** @type {Set<string>} the keys of the notes that are selected */
+    this.chosen = new Set();
+    /** @type {Set<number>} programs that are not heard */
+    this.silent = new Set();
+    /** @type {{ x: number, y: number, width: number, height: number } | null} */
+    this.box = null;
+    /** @type {[low: number, high: number] | null} the pitches that are shown while one edits */
+    this.range = null;
+    /** @type {{ note: Note, shares: number[] } | null} */
+    this.looks = null;
+    parts?.frame.addEventListener("scroll", () => this.draw());
   }
 
+  /** @param {Piece} piece */
   show(piece) {
+    const isFirst = !this.piece;
     this.piece = piece;
+    this.draw();
+    if (isFirst) this.center();
+  }
+
+  /** Scrolls up or down to the middle of the notes. */
+  center() {
+    const { parts, view } = this;
+    if (parts && view) parts.frame.scrollTop = (view.sheetHeight - parts.frame.clientHeight) / 2;
+  }
+
+  /**
+   * Zooms in or out about a place of the canvas.
+   * @param {number} factor
+   */
+  zoomBy(factor, x = (this.parts?.frame.clientWidth ?? 0) / 2) {
+    const { parts, view } = this;
+    if (!parts || !view) return;
+    const step = view.step(x);
+    const pitch = view.high - (view.top + parts.frame.clientHeight / 2) / view.row;
+    this.zoom = Math.max(0.25, Math.min(8, this.zoom * factor));
+    this.draw();
+    parts.frame.scrollLeft += this.view ? this.view.x(step) - x : 0;
+    parts.frame.scrollTop =
+      (view.high - pitch) * (this.view?.row ?? 0) - parts.frame.clientHeight / 2;
     this.draw();
   }
 
-  // Moves the cursor; notes are drawn anew only when others sound.
+  /**
+   * Moves the cursor; notes are drawn anew only when others sound.
+   * @param {number | null} step
+   */
   moveTo(step) {
     this.cursor = step;
-    const sounding =
-      step === null
-        ? []
-        : this.piece.notes.filter((note) => note[0] <= step && step < note[0] + note[1]);
-    if (
-      sounding.length !== this.sounding.length ||
-      sounding.some((note, at) => note !== this.sounding[at])
-    )
-      this.draw();
-    else this.placeMark();
+    const sounding = (this.piece?.notes ?? []).filter((note) => this.isSounding(note));
+    const isSame =
+      sounding.length === this.sounding.length &&
+      sounding.every((note, at) => note === this.sounding[at]);
+    if (isSame) this.placeMark();
+    else this.draw();
     if (step !== null) this.keepInView(step);
   }
 
+  /** @param {Note} note */
+  isSounding([onset, duration]) {
+    return this.cursor !== null && onset <= this.cursor && this.cursor < onset + duration;
+  }
+
   placeMark() {
-    if (!this.mark) return;
-    this.mark.hidden = this.cursor === null;
-    if (this.cursor !== null)
-      this.mark.style.transform = `translateX(${Math.min(this.at.x(this.cursor), this.at.width - 1) - 1}px)`;
+    const { parts, view, cursor } = this;
+    if (!parts || !view) return;
+    const x = cursor === null ? 0 : Math.min(view.x(cursor), view.x(view.end) - 1);
+    parts.mark.hidden = cursor === null || x < view.keys;
+    parts.mark.style.transform = `translateX(${x + view.left - 1}px)`;
   }
 
-  colorOf(note) {
-    return note[5]
-      ? color("--own")
-      : color(`--v${Math.max(0, this.programs.indexOf(note[4])) % 6}`);
+  /** @param {number} step */
+  keepInView(step) {
+    const { parts, view } = this;
+    if (!parts || !view) return;
+    const x = view.x(step);
+    if (x < view.keys || x > parts.frame.clientWidth - 60)
+      parts.frame.scrollLeft = Math.max(0, x + view.left - view.keys - 60);
   }
 
-  layout() {
-    const { canvas, piece, isSmall } = this;
-    const frame = isSmall ? canvas : canvas.parentElement;
-    const starts = barStarts(piece),
-      steps = Math.max(starts.at(-1), 1);
-    const shown = frame.clientWidth - (isSmall ? 0 : 2);
-    const least = isSmall
-      ? 0
-      : Math.min(LEAST_BAR * piece.bars.length, MOST_WIDTH / devicePixelRatio);
-    const width = Math.max(shown, least),
-      height = canvas.clientHeight;
-    let low = 127,
-      high = 0;
-    for (const note of piece.notes) {
-      low = Math.min(low, note[2]);
-      high = Math.max(high, note[2]);
-    }
-    if (low > high) [low, high] = [55, 79];
-    while (high - low < (isSmall ? 12 : 24)) {
-      if (high < 127) high++;
-      if (low > 0) low--;
-    }
-    const ruler = matchMedia("(pointer: coarse)").matches ? RULER_OF_FINGERS : RULER;
-    const top = isSmall ? 3 : ruler + 6,
-      bottom = isSmall ? 3 : 8;
-    const row = (height - top - bottom) / (high - low + 1);
-    return {
-      starts,
-      width,
-      height,
-      low,
-      high,
-      row,
-      ruler,
-      top,
-      x: (step) => (step / steps) * width,
-      step: (x) => (x / width) * steps,
-      y: (pitch) => top + (high - pitch) * row,
-    };
+  /** How the piece lies in the canvas now. */
+  look() {
+    const { canvas, parts, piece, zoom } = this;
+    if (!piece) return null;
+    const seen = parts?.frame ?? canvas;
+    return new View(piece, {
+      width: seen.clientWidth,
+      height: seen.clientHeight,
+      left: parts?.frame.scrollLeft ?? 0,
+      top: parts?.frame.scrollTop ?? 0,
+      zoom,
+      isTouch: matchMedia("(pointer: coarse)").matches,
+      isSmall: !parts,
+      range: this.range,
+    });
   }
 
   draw() {
-    const { canvas, piece } = this;
-    if (!piece) return;
-    palette.clear();
-    const at = (this.at = this.layout()),
-      ratio = devicePixelRatio || 1;
-    this.sounding = [];
-    if (!this.isSmall) canvas.style.width = `${at.width}px`;
-    if (
-      canvas.width !== Math.round(at.width * ratio) ||
-      canvas.height !== Math.round(at.height * ratio)
-    ) {
-      canvas.width = Math.round(at.width * ratio);
-      canvas.height = Math.round(at.height * ratio);
-    }
+    const { canvas, parts, piece } = this;
+    const view = (this.view = this.look());
     const pen = canvas.getContext("2d");
+    if (!view || !piece || !pen) return;
+    palette.clear();
+    this.sounding = [];
+    const { clientWidth: width, clientHeight: height } = parts?.frame ?? canvas;
+    if (parts) {
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+      parts.sheet.style.width = `${view.sheetWidth}px`;
+      parts.sheet.style.height = `${view.sheetHeight}px`;
+    }
+    const ratio = devicePixelRatio || 1;
+    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== wide || canvas.height !== high) {
+      canvas.width = wide;
+      canvas.height = high;
+    }
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, at.width, at.height);
-    if (!this.isSmall) this.drawGround(pen, at);
-    for (const note of piece.notes) this.drawNote(pen, at, note);
-    if (this.looks) this.drawLooks(pen, at);
+    pen.clearRect(0, 0, width, height);
+    if (parts) this.drawGround(pen, view, width, height);
+    for (const note of piece.notes) this.drawNote(pen, view, note, width);
+    if (this.looks) this.drawLooks(pen, view, this.looks);
+    if (this.box) {
+      pen.fillStyle = color("--select");
+      pen.strokeStyle = color("--accent");
+      pen.lineWidth = 1;
+      pen.fillRect(this.box.x, this.box.y, this.box.width, this.box.height);
+      pen.strokeRect(this.box.x, this.box.y, this.box.width, this.box.height);
+    }
+    if (parts) {
+      this.drawKeys(pen, view, height);
+      this.drawRuler(pen, view, width);
+    }
     this.placeMark();
   }
 
-  drawGround(pen, at) {
-    const { piece, selection } = this;
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {View} view
+   * @param {number} width
+   * @param {number} height
+   */
+  drawGround(pen, view, width, height) {
     pen.fillStyle = color("--black-key");
-    for (let pitch = at.low; pitch <= at.high; pitch++)
-      if (isBlack(pitch)) pen.fillRect(0, at.y(pitch), at.width, at.row);
-    if (selection) {
+    for (let pitch = view.low; pitch <= view.high; pitch++)
+      if (isBlack(pitch)) pen.fillRect(0, view.y(pitch), width, view.row);
+    if (this.selection) {
+      const [x0, x1] = this.selection.map((bar) => view.x(view.starts[bar]));
       pen.fillStyle = color("--select");
-      pen.fillRect(
-        at.x(at.starts[selection[0]]),
-        0,
-        at.x(at.starts[selection[1]]) - at.x(at.starts[selection[0]]),
-        at.height,
-      );
+      pen.fillRect(x0, 0, x1 - x0, height);
     }
-    pen.font = "12px system-ui, sans-serif";
-    pen.textBaseline = "middle";
-    piece.bars.forEach((_, index) => {
-      const { number, beats } = barOf(piece, index);
-      const x = Math.round(at.x(at.starts[index])) + 0.5;
-      pen.strokeStyle = color("--line");
-      pen.lineWidth = 1;
+    pen.strokeStyle = color("--line");
+    pen.lineWidth = 1;
+    view.piece.bars.forEach((_, bar) => {
+      const start = view.starts[bar];
+      if (view.x(view.starts[bar + 1]) < 0 || view.x(start) > width) return;
       pen.beginPath();
-      pen.moveTo(x, 0);
-      pen.lineTo(x, at.height);
+      line(pen, view.x(start), 0, height);
       pen.stroke();
       pen.globalAlpha = 0.45;
       pen.beginPath();
-      for (const [, step] of beats) {
-        if (step === 0) continue;
-        const beat = Math.round(at.x(at.starts[index] + step)) + 0.5;
-        pen.moveTo(beat, at.ruler);
-        pen.lineTo(beat, at.height);
-      }
+      for (const [, step] of barOf(view.piece, bar).beats)
+        if (step > 0) line(pen, view.x(start + step), view.ruler, height);
       pen.stroke();
       pen.globalAlpha = 1;
-      pen.fillStyle = color("--soft");
-      pen.fillText(String(number), x + 5, at.ruler / 2 + 1);
     });
-    pen.beginPath();
-    pen.strokeStyle = color("--line");
-    pen.moveTo(0, at.ruler + 0.5);
-    pen.lineTo(at.width, at.ruler + 0.5);
-    pen.stroke();
   }
 
-  drawNote(pen, at, note) {
-    const x = at.x(note[0]) + 0.5,
-      width = Math.max(2, at.x(note[0] + note[1]) - at.x(note[0]) - 1.5);
-    const height = Math.max(2.5, Math.min(at.row * 0.92, 15)),
-      y = at.y(note[2]) + (at.row - height) / 2;
-    const isSounding =
-      this.cursor !== null && note[0] <= this.cursor && this.cursor < note[0] + note[1];
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {View} view
+   * @param {Note} note
+   * @param {number} width of the canvas
+   */
+  drawNote(pen, view, note, width) {
+    const [x, y, wide, high] = view.box(note);
+    if (x + wide < 0 || x > width) return;
     pen.beginPath();
-    pen.roundRect(x, y, width, height, Math.min(4, height / 2));
-    pen.fillStyle = this.colorOf(note);
+    pen.roundRect(x, y, wide, high, Math.min(4, high / 2));
+    pen.fillStyle = color(note[5] ? "--own" : colorName(this.programs, note[4]));
+    pen.globalAlpha = this.silent.has(note[4]) ? 0.25 : 1;
     pen.fill();
-    if (isSounding) {
+    pen.globalAlpha = 1;
+    pen.strokeStyle = color("--mark");
+    if (this.parts && this.isSounding(note)) {
       this.sounding.push(note);
-      pen.strokeStyle = color("--glow");
       pen.lineWidth = 2.5;
       pen.stroke();
     }
-    if (
-      this.focus &&
-      this.focus[0] === note[0] &&
-      this.focus[2] === note[2] &&
-      this.focus[4] === note[4]
-    ) {
-      pen.strokeStyle = color("--glow");
-      pen.lineWidth = 3;
-      pen.beginPath();
-      pen.roundRect(x - 2, y - 2, width + 4, height + 4, 5);
-      pen.stroke();
-    }
+    if (!this.chosen.has(keyOf(note))) return;
+    pen.lineWidth = 2.5;
+    pen.beginPath();
+    pen.roundRect(x - 2, y - 2, wide + 4, high + 4, 5);
+    pen.stroke();
   }
 
-  // Arcs from a note to those that the model looked at, as strong as it did.
-  drawLooks(pen, at) {
-    const { note, shares } = this.looks,
-      most = Math.max(...shares, 1e-9);
-    const middle = (its) => [at.x(its[0] + its[1] / 2), at.y(its[2]) + at.row / 2];
-    const [x1, y1] = [at.x(note[0]), at.y(note[2]) + at.row / 2];
-    pen.strokeStyle = color("--glow");
+  /**
+   * The keys at the left, with the names of those that the rows have room for.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {View} view
+   * @param {number} height
+   */
+  drawKeys(pen, view, height) {
+    pen.fillStyle = color("--sheet");
+    pen.fillRect(0, 0, view.keys, height);
+    pen.font = `${Math.min(11, Math.max(9, view.row))}px system-ui, sans-serif`;
+    pen.textBaseline = "middle";
+    for (let pitch = view.low; pitch <= view.high; pitch++) {
+      const y = view.y(pitch);
+      pen.fillStyle = color(isBlack(pitch) ? "--soft" : "--sheet");
+      pen.globalAlpha = isBlack(pitch) ? 0.85 : 1;
+      if (isBlack(pitch)) pen.fillRect(0, y, view.keys * 0.5, view.row);
+      pen.globalAlpha = 1;
+      if (pitch % 12 && !(view.row >= 11 && !isBlack(pitch))) continue;
+      pen.fillStyle = color("--soft");
+      pen.fillText(noteName(pitch), view.keys - 22, y + view.row / 2 + 0.5);
+    }
+    pen.strokeStyle = color("--line");
+    pen.beginPath();
+    line(pen, view.keys - 1, 0, height);
+    pen.stroke();
+  }
+
+  /**
+   * The numbers of the bars, where bars are selected.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {View} view
+   * @param {number} width
+   */
+  drawRuler(pen, view, width) {
+    pen.fillStyle = color("--paper");
+    pen.fillRect(0, 0, width, view.ruler);
+    if (this.selection) {
+      const [x0, x1] = this.selection.map((bar) => view.x(view.starts[bar]));
+      pen.fillStyle = color("--select");
+      pen.fillRect(Math.max(x0, view.keys), 0, x1 - Math.max(x0, view.keys), view.ruler);
+    }
+    pen.font = "12px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    pen.strokeStyle = color("--line");
+    pen.beginPath();
+    view.piece.bars.forEach((_, bar) => {
+      const x = view.x(view.starts[bar]);
+      if (x < view.keys - 1 || x > width) return;
+      line(pen, x, 0, view.ruler);
+      pen.fillStyle = color("--soft");
+      pen.fillText(String(barOf(view.piece, bar).number), x + 5, view.ruler / 2 + 1);
+    });
+    pen.moveTo(0, view.ruler - 0.5);
+    pen.lineTo(width, view.ruler - 0.5);
+    pen.stroke();
+  }
+
+  /**
+   * Arcs from a note to those that the model looked at, as strong as it did.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {View} view
+   * @param {{ note: Note, shares: number[] }} looks
+   */
+  drawLooks(pen, view, { note, shares }) {
+    const most = Math.max(...shares, 1e-9);
+    /** @param {Note} its */
+    const middle = (its) => [view.x(its[0] + its[1] / 2), view.y(its[2]) + view.row / 2];
+    const [x1, y1] = [view.x(note[0]), view.y(note[2]) + view.row / 2];
+    pen.strokeStyle = color("--mark");
     shares.forEach((share, number) => {
-      if (share < most / 6) return;
-      const [x0, y0] = middle(this.piece.notes[number]);
+      const other = this.piece?.notes[number];
+      if (!other || share < most / 6) return;
+      const [x0, y0] = middle(other);
+      const height = 18 + 40 * (share / most);
       pen.globalAlpha = 0.25 + 0.75 * (share / most);
       pen.lineWidth = 1 + 3 * (share / most);
       pen.beginPath();
       pen.moveTo(x1, y1);
-      pen.quadraticCurveTo(
-        (x0 + x1) / 2,
-        Math.max(at.ruler, Math.min(y0, y1) - 18 - 40 * (share / most)),
-        x0,
-        y0,
-      );
+      pen.quadraticCurveTo((x0 + x1) / 2, Math.max(view.ruler, Math.min(y0, y1) - height), x0, y0);
       pen.stroke();
     });
     pen.globalAlpha = 1;
   }
-
-  // What is at a place of the canvas: a note, a bar, a step.
-  find(x, y) {
-    const { at, piece } = this,
-      step = Math.max(0, Math.min(at.step(x), at.starts.at(-1) - 1));
-    const bar = Math.min(piece.bars.length - 1, at.starts.findIndex((start) => start > step) - 1);
-    const slack = Math.max(at.row / 2, 6);
-    let found = null,
-      least = Infinity;
-    for (const note of piece.notes) {
-      const inside = x >= at.x(note[0]) - 2 && x <= at.x(note[0] + note[1]) + 2;
-      const away = Math.abs(y - (at.y(note[2]) + at.row / 2));
-      if (inside && away <= slack && away < least) [found, least] = [note, away];
-    }
-    return { note: y > at.ruler ? found : null, bar, step, isRuler: y <= at.ruler };
-  }
-
-  // Says a note in words.
-  words(note, name) {
-    return `${noteName(note[2])}, ${name}, ${note[5] ? "yours" : "the model's"}`;
-  }
-
-  keepInView(step) {
-    const frame = this.canvas.parentElement,
-      x = this.at.x(step);
-    if (x < frame.scrollLeft || x > frame.scrollLeft + frame.clientWidth - 60)
-      frame.scrollLeft = Math.max(0, x - 60);
-  }
 }
+
+/**
+ * A note in words.
+ * @param {Note} note
+ * @param {string} name of its instrument
+ */
+export const words = (note, name) =>
+  `${noteName(note[2])}, ${name}, ${note[5] ? "yours" : "the model's"}`;

@@ -1,31 +1,43 @@
 // The connection to the server: questions with numbers, answers to whoever asked last.
 
+/**
+ * What the server tells: what is said depends on what was asked.
+ * @typedef {Record<string, any>} Told
+ */
+
 export class Server {
+  /** @param {(isThere: boolean) => void} onState */
   constructor(onState) {
     this.onState = onState;
     this.number = 0;
+    /** @type {Map<string, { id: number, hear: (told: Told) => void }>} */
     this.asked = new Map();
-    this.connect();
+    this.socket = this.connect();
   }
 
   connect() {
-    this.socket = new WebSocket(
-      `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`,
-    );
-    this.socket.onopen = () => this.onState(true);
-    this.socket.onclose = () => {
+    const protocol = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${protocol}://${location.host}/live`);
+    socket.onopen = () => this.onState(true);
+    socket.onclose = () => {
       for (const { hear } of this.asked.values()) hear({ error: "the server is gone" });
       this.asked.clear();
       this.onState(false);
-      setTimeout(() => this.connect(), 1500);
+      setTimeout(() => (this.socket = this.connect()), 1500);
     };
-    this.socket.onmessage = (event) => {
+    socket.onmessage = (event) => {
       const told = JSON.parse(event.data);
       for (const { id, hear } of this.asked.values()) if (told.id === id) hear(told);
     };
+    return socket;
   }
 
-  // Asks; of each kind of question only the latest is answered. `hear` gets all that is told.
+  /**
+   * Asks; of each kind of question only the latest is answered. `hear` gets all that is told.
+   * @param {string} kind
+   * @param {object} message
+   * @param {(told: Told) => void} hear
+   */
   ask(kind, message, hear) {
     const id = ++this.number;
     this.asked.set(kind, { id, hear });
@@ -34,7 +46,10 @@ export class Server {
     else hear({ error: "the server is gone" });
   }
 
-  // What is still told of the latest question of a kind is not heard.
+  /**
+   * What is still told of the latest question of a kind is not heard.
+   * @param {string} kind
+   */
   forget(kind) {
     this.asked.delete(kind);
   }
@@ -46,6 +61,11 @@ export class Server {
   }
 }
 
+/**
+ * What the server answers; throws its line where it refuses.
+ * @param {string} path
+ * @param {BodyInit} body
+ */
 export async function post(path, body) {
   const response = await fetch(path, { method: "POST", body });
   if (!response.ok) throw new Error((await response.text()).trim());

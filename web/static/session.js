@@ -1,77 +1,117 @@
-// What was done: a list of states to go back and forth in, and the text that holds it.
+// What was done: a list of states to go back and forth in.
 import { isPiece } from "./piece.js";
 
-const MOST_STATES = 32;
+/** @import { Piece } from "./piece.js" */
+
+/**
+ * What was asked of a model.
+ * @typedef {{ model: string, how: string, piece: Piece, settings: Record<string, any>,
+ *   variations: number, random_seed: number, bars?: [first: number, end: number] | null,
+ *   note?: number, instead?: [pitch: number, program: number], written?: Ask | null }} Ask
+ *
+ * `written` is what was asked, null where a person put notes in; `before` is the place in the list
+ * of the state from which this one was made.
+ * @typedef {{ piece: Piece, label: string, written: Ask | null, before: number | null,
+ *   variations: Piece[] | null, chosen: number }} State
+ */
+
+export const MOST_STATES = 32;
 export const VARIATIONS = 4; // of a click
-// Bounds of a session's text: in a link, and as the browser keeps it, which has what was undone, too.
-// `characters` of the text if it holds several states, `unpacked` of what it says.
-export const LINK = { characters: 32000, unpacked: 2 ** 20, hasUndone: false };
-export const KEPT = { characters: 2 ** 20, unpacked: 2 ** 22, hasUndone: true };
 
 export class Session {
   constructor() {
+    /** @type {State[]} */
     this.states = [];
     this.at = -1;
   }
+
+  /** @returns {State | undefined} */
   get now() {
     return this.states[this.at];
   }
+
   get canUndo() {
     return this.at > 0;
   }
+
   get canRedo() {
     return this.at < this.states.length - 1;
   }
 
+  /** @param {State} state */
   push(state) {
     this.states.length = this.at + 1;
     this.states.push(Object.freeze(state));
     this.at += 1;
   }
+
   undo() {
     if (this.canUndo) this.at -= 1;
   }
+
   redo() {
     if (this.canRedo) this.at += 1;
   }
 
-  // The state in which a note was first there, and stayed: it was written, or put in, to make it.
+  /**
+   * The state in which a note was first there, and stayed: it was written, or put in, to make it.
+   * @param {(piece: Piece) => boolean} has
+   */
   origin(has) {
-    let state = this.now;
-    while (state.before != null && has(this.states[state.before].piece))
+    let state = this.states[this.at];
+    while (state.before !== null && has(this.states[state.before].piece))
       state = this.states[state.before];
     return state;
   }
 
-  // Some states up to now, and if asked for those that were undone; each piece once.
+  /**
+   * How one of the variations came to be: it was chosen before, and perhaps edited, or only written.
+   * @param {number} number
+   * @returns {Pick<State, "before" | "written">}
+   */
+  source(number) {
+    const piece = this.now?.variations?.[number];
+    const known = this.states.findLastIndex((state, at) => at < this.at && state.piece === piece);
+    if (known >= 0) return { before: known, written: null };
+    let state = this.states[this.at];
+    while (!state.written && state.before !== null) state = this.states[state.before];
+    return { before: state.before, written: state.written };
+  }
+
+  /**
+   * Some states up to now, and if asked for those that were undone; each piece once.
+   * @param {number} most
+   * @param {boolean} hasUndone
+   */
   packed(most, hasUndone) {
-    const pieces = [],
-      last = hasUndone ? this.states.length : this.at + 1;
+    /** @type {Piece[]} */
+    const pieces = [];
+    const last = hasUndone ? this.states.length : this.at + 1;
     const first = Math.max(0, Math.min(last - most, this.at));
+    /** @param {Piece} piece */
     const put = (piece) =>
       pieces.includes(piece) ? pieces.indexOf(piece) : pieces.push(piece) - 1;
     const states = this.states.slice(first, Math.min(last, first + most)).map((state) => ({
       ...state,
       piece: put(state.piece),
       variations: state.variations?.map(put) ?? null,
-      before: state.before != null && state.before >= first ? state.before - first : null,
+      before: state.before !== null && state.before >= first ? state.before - first : null,
       written: state.written && requestWith(put, state.written),
     }));
     return { pieces, states, at: this.at - first };
   }
 
-  // Goes back to states that were packed; throws where they are none.
+  /**
+   * Goes back to states that were packed; throws where they are none.
+   * @param {any} packed
+   */
   unpack({ pieces, states, at }) {
-    if (
-      !Array.isArray(pieces) ||
-      !pieces.every(isPiece) ||
-      !Array.isArray(states) ||
-      !states.length
-    )
-      throw new Error("no session");
-    const get = (at) => {
-      if (!Number.isInteger(at) || !pieces[at]) throw new Error("no piece");
-      return pieces[at];
+    const areThere = Array.isArray(pieces) && pieces.every(isPiece);
+    if (!areThere || !Array.isArray(states) || !states.length) throw new Error("no session");
+    /** @param {number} place */
+    const get = (place) => {
+      if (!Number.isInteger(place) || !pieces[place]) throw new Error("no piece");
+      return pieces[place];
     };
     this.states = states
       .slice(-MOST_STATES)
@@ -89,47 +129,13 @@ export class Session {
   }
 }
 
-// A request with something else in the place of its piece, and so in the request that it names.
+/**
+ * A request with something else in the place of its piece, and so in the request that it names.
+ * @param {(piece: any) => any} change
+ * @param {any} asked
+ * @returns {any}
+ */
 function requestWith(change, { written, ...request }) {
-  const its = { ...request, piece: change(request.piece) };
-  return written ? { ...its, written: requestWith(change, written) } : its;
-}
-
-async function through(stream, bytes, most) {
-  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
-  const parts = [];
-  let size = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return new Uint8Array(await new Blob(parts).arrayBuffer());
-    size += value.length;
-    if (size > most) throw new Error("too long");
-    parts.push(value);
-  }
-}
-
-// The text of a session, as far back as the bounds allow; empty where not even the last state fits.
-export async function textOf(session, data, bounds) {
-  for (let most = MOST_STATES; ; most >>= 1) {
-    const whole = JSON.stringify({ ...data, ...session.packed(most, bounds.hasUndone) });
-    const text = whole.length < bounds.unpacked ? await packedText(whole) : "";
-    if (most === 1 || (text && text.length < bounds.characters)) return text;
-  }
-}
-
-async function packedText(whole) {
-  const bytes = new TextEncoder().encode(whole);
-  const packed = await through(new CompressionStream("deflate-raw"), bytes, Infinity);
-  let text = "";
-  for (const byte of packed) text += String.fromCharCode(byte);
-  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
-
-// What a text says; throws where it says nothing, or more than the bounds allow.
-export async function said(text, bounds) {
-  const packed = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) =>
-    c.charCodeAt(0),
-  );
-  const stream = new DecompressionStream("deflate-raw");
-  return JSON.parse(new TextDecoder().decode(await through(stream, packed, bounds.unpacked)));
+  const changed = { ...request, piece: change(request.piece) };
+  return written ? { ...changed, written: requestWith(change, written) } : changed;
 }

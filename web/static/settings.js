@@ -1,136 +1,143 @@
 // The controls of "What to ask for": read, filled, and told beside them what cannot be.
+import { all, byId, field, make } from "./dom.js";
 import { noteName } from "./piece.js";
+
+/**
+ * @import { Meter, Plays } from "./piece.js"
+ *
+ * What the server understands.
+ * @typedef {{ key: string | null, meter: Meter | null, tempo: number | null,
+ *   range: [low: number, high: number] | null, polyphony: number | null,
+ *   programs: number[] | null, counterpoint: string | null, rests: string | null, bars: number,
+ *   temperature: number | null }} Asked
+ */
 
 const KEYS = ["C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
 const MINORS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "Bb", "B"];
-const byId = (id) => document.getElementById(id);
+const SAVED = ["bars", "bold", "key", "meter", "tempo", "low", "high", "polyphony", "counterpoint"]
+  .concat("rests")
+  .map((name) => `s-${name}`);
+const BOLDNESS = /** @type {const} */ ([
+  [0, "always the likeliest note"],
+  [0.49, "careful"],
+  [0.85, "balanced"],
+  [1.05, "bold"],
+  [Infinity, "wild"],
+]);
 
-const option = (value, text) =>
-  Object.assign(document.createElement("option"), { value, textContent: text });
+/**
+ * @param {string | number} value
+ * @param {string} text
+ */
+const option = (value, text) => make("option", { value: String(value), textContent: text });
+
+const programs = () => [...all("#s-programs input")];
 
 export class Settings {
+  /**
+   * @param {() => void} onChange
+   * @param {() => void} onTempo
+   */
   constructor(onChange, onTempo) {
-    this.form = byId("settings");
-    byId("s-key").append(
+    /** @type {Plays | null} */
+    this.plays = null;
+    field("s-key").append(
       option("", "any"),
-      ...KEYS.map((k) => option(`${k} major`, `${k} major`)),
-      ...MINORS.map((k) => option(`${k} minor`, `${k} minor`)),
+      ...KEYS.map((key) => option(`${key} major`, `${key} major`)),
+      ...MINORS.map((key) => option(`${key} minor`, `${key} minor`)),
     );
-    this.form.addEventListener("input", () => {
-      this.words();
-      onChange();
-    });
-    byId("s-tempo").addEventListener("change", onTempo);
-    this.form.addEventListener("submit", (event) => event.preventDefault());
+    for (const form of all("#settings, #tempo-form")) {
+      form.addEventListener("input", () => {
+        this.words();
+        onChange();
+      });
+      form.addEventListener("submit", (event) => event.preventDefault());
+    }
+    field("s-tempo").addEventListener("change", onTempo);
   }
 
-  // Offers what a model plays, and keeps what was chosen where that is possible.
+  /**
+   * Offers what a model plays, and keeps what was chosen where that is possible.
+   * @param {Plays} plays
+   */
   fit(plays) {
-    const kept = this.saved(),
-      bold = byId("s-bold");
+    const kept = this.saved();
     // a boldness that nobody has touched is the model's own
-    if (kept["s-bold"] === String(this.plays?.temperature ?? bold.defaultValue))
+    if (kept["s-bold"] === String(this.plays?.temperature ?? field("s-bold").defaultValue))
       kept["s-bold"] = String(plays.temperature);
     this.plays = plays;
-    const [low, high] = plays.pitches,
-      pitches = [];
-    for (let pitch = low; pitch <= high; pitch++) pitches.push(pitch);
-    const meters = plays.grid === "seconds" ? [] : plays.meters;
-    byId("s-meter").replaceChildren(
-      option("", "any"),
-      ...meters.map(([n, d]) => option(`${n}/${d}`, `${n}/${d}`)),
-    );
-    byId("s-low").replaceChildren(option("", "any"), ...pitches.map((p) => option(p, noteName(p))));
-    byId("s-high").replaceChildren(
-      option("", "any"),
-      ...pitches.map((p) => option(p, noteName(p))),
-    );
-    byId("s-tempo").disabled = plays.grid === "seconds";
+    const [low, high] = plays.pitches;
+    const meters = plays.grid === "seconds" ? [] : plays.meters.map((meter) => meter.join("/"));
+    field("s-meter").replaceChildren(option("", "any"), ...meters.map((its) => option(its, its)));
+    for (const id of ["s-low", "s-high"]) {
+      field(id).replaceChildren(option("", "any"));
+      for (let pitch = low; pitch <= high; pitch++)
+        field(id).append(option(pitch, noteName(pitch)));
+    }
+    field("s-tempo").disabled = plays.grid === "seconds";
     byId("s-programs").replaceChildren(
       ...plays.programs.map(([program, name]) => {
-        const label = document.createElement("label"),
-          box = document.createElement("input");
-        Object.assign(box, { type: "checkbox", value: program, checked: true });
-        label.append(box, ` ${name}`);
-        return label;
+        const box = make("input", { type: "checkbox", value: String(program), checked: true });
+        return make("label", {}, box, ` ${name}`);
       }),
     );
     this.restore(kept);
   }
 
+  /** What was chosen, as a link has it. */
   saved() {
-    const data = {};
-    for (const id of [
-      "s-bars",
-      "s-bold",
-      "s-key",
-      "s-meter",
-      "s-tempo",
-      "s-low",
-      "s-high",
-      "s-polyphony",
-      "s-counterpoint",
-      "s-rests",
-    ])
-      data[id] = byId(id).value;
-    data.off = [...byId("s-programs").querySelectorAll("input")]
+    /** @type {Record<string, any>} */
+    const data = Object.fromEntries(SAVED.map((id) => [id, field(id).value]));
+    data.off = programs()
       .filter((box) => !box.checked)
       .map((box) => Number(box.value));
     return data;
   }
 
+  /** @param {Record<string, any>} data */
   restore(data) {
-    for (const [id, value] of Object.entries(data)) {
-      if (!id.startsWith("s-") || !byId(id) || typeof value !== "string") continue;
-      byId(id).value = value;
-      if (byId(id).value !== value) byId(id).value = "";
+    for (const id of SAVED) {
+      if (typeof data[id] !== "string") continue;
+      field(id).value = data[id];
+      if (field(id).value !== data[id]) field(id).value = "";
     }
-    for (const box of byId("s-programs").querySelectorAll("input"))
-      box.checked = !(data.off || []).includes(Number(box.value));
-    if (!byId("s-bars").value) byId("s-bars").value = 8;
+    for (const box of programs()) box.checked = !(data.off ?? []).includes(Number(box.value));
+    field("s-bars").value ||= "8";
     this.words();
   }
 
-  // What the server understands.
+  /** @returns {Asked} */
   get() {
-    const number = (id) => (byId(id).value === "" ? null : Number(byId(id).value));
-    const boxes = [...byId("s-programs").querySelectorAll("input")],
-      on = boxes.filter((box) => box.checked);
-    const low = number("s-low"),
-      high = number("s-high"),
-      [lowest, highest] = this.plays.pitches;
-    const meter = byId("s-meter").value;
+    /** @param {string} id */
+    const number = (id) => (field(id).value === "" ? null : Number(field(id).value));
+    const on = programs().filter((box) => box.checked);
+    const [low, high] = [number("s-low"), number("s-high")];
+    const [lowest, highest] = this.plays?.pitches ?? [0, 127];
+    const [numerator, denominator] = field("s-meter").value.split("/").map(Number);
     return {
-      key: byId("s-key").value || null,
-      meter: meter ? meter.split("/").map(Number) : null,
-      tempo: byId("s-tempo").disabled ? null : number("s-tempo"),
+      key: field("s-key").value || null,
+      meter: denominator ? [numerator, denominator] : null,
+      tempo: field("s-tempo").disabled ? null : number("s-tempo"),
       range: low === null && high === null ? null : [low ?? lowest, high ?? highest],
       polyphony: number("s-polyphony"),
-      programs: on.length === boxes.length ? null : on.map((box) => Number(box.value)),
-      counterpoint: byId("s-counterpoint").value || null,
-      rests: byId("s-rests").value || null,
+      programs: on.length === programs().length ? null : on.map((box) => Number(box.value)),
+      counterpoint: field("s-counterpoint").value || null,
+      rests: field("s-rests").value || null,
       bars: Math.min(32, Math.max(1, Math.round(number("s-bars") ?? 8))),
       temperature: number("s-bold"),
     };
   }
 
+  /** Says in words what is chosen. */
   words() {
-    const bold = Number(byId("s-bold").value);
-    byId("bold-words").textContent =
-      bold === 0
-        ? "always the likeliest note"
-        : bold < 0.5
-          ? "careful"
-          : bold <= 0.85
-            ? "balanced"
-            : bold <= 1.05
-              ? "bold"
-              : "wild";
+    const bold = Number(field("s-bold").value);
+    const word = BOLDNESS.find(([most]) => bold <= most)?.[1] ?? "";
+    byId("bold-words").textContent = word;
     if (!this.plays) return;
     const { key, meter, tempo, bars } = this.get();
     byId("ask-summary").textContent = [
       `${bars} bars`,
-      byId("bold-words").textContent,
+      word,
       key,
       meter?.join("/"),
       tempo && `${tempo} a minute`,
@@ -139,11 +146,20 @@ export class Settings {
       .join(" · ");
   }
 
-  // Says beside its control, or returns false where there is none, why something cannot be.
+  /**
+   * Says beside its control, or returns false where there is none, why something cannot be.
+   * @param {string | null} control
+   * @param {string} message
+   */
   complain(control, message) {
-    for (const place of this.form.querySelectorAll(".error"))
-      place.textContent = place.dataset.control === control ? message : "";
-    if (control && message) byId("ask").open = true;
-    return Boolean(control && this.form.querySelector(`[data-control="${control}"]`));
+    let isSaid = false;
+    for (const place of all("[data-control]")) {
+      const isHere = place.dataset.control === control;
+      place.textContent = isHere ? message : "";
+      isSaid ||= isHere;
+      if (isHere && message && byId("settings").contains(place))
+        /** @type {HTMLDetailsElement} */ (byId("ask")).open = true;
+    }
+    return isSaid;
   }
 }

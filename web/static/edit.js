@@ -1,0 +1,156 @@
+// Edits of notes: each gives the new piece, and the keys of the notes that were edited. An edited
+// note is one's own, and takes the place of another that begins on the same key at the same time.
+import { barOf, barStarts, keyOf, withNotes } from "./piece.js";
+
+/**
+ * @import { Note, Piece } from "./piece.js"
+ *
+ * @typedef {{ piece: Piece, keys: string[] }} Edited
+ * @typedef {[low: number, high: number]} Range
+ */
+
+/**
+ * The steps between the lines of a grid, at a bar.
+ * @param {Piece} piece
+ * @param {string} grid "beat", as the meter has it, a fraction of a whole note, or "free"
+ * @param {number} bar
+ */
+export function gridSteps(piece, grid, bar = 0) {
+  if (grid === "beat") return barOf(piece, bar).beat;
+  const [part, whole] = grid.split("/").map(Number);
+  return whole ? Math.max(1, Math.round((part * 4 * piece.steps) / whole)) : 1;
+}
+
+/**
+ * The line of the grid at a step: grids begin anew with each bar.
+ * @param {Piece} piece
+ * @param {string} grid
+ * @param {number} step
+ * @param {(place: number) => number} round
+ */
+export function snap(piece, grid, step, round = Math.round) {
+  const starts = barStarts(piece);
+  const found = starts.findIndex((start) => start > step) - 1;
+  const bar = found < 0 ? piece.bars.length - 1 : found;
+  const { missing } = barOf(piece, bar);
+  const unit = gridSteps(piece, grid, bar);
+  const start = starts[bar] - missing; // an upbeat is the end of a whole bar
+  return Math.max(0, Math.round(start + round((step - start) / unit) * unit));
+}
+
+/**
+ * The piece with notes in the place of those of some keys.
+ * @param {Piece} piece
+ * @param {Iterable<string>} gone
+ * @param {Note[]} notes
+ * @returns {Edited}
+ */
+function replaced(piece, gone, notes) {
+  const keys = notes.map(keyOf);
+  const off = new Set([...gone, ...keys]);
+  const once = new Map(notes.map((note) => [keyOf(note), note]));
+  const rest = piece.notes.filter((note) => !off.has(keyOf(note)));
+  return { piece: withNotes(piece, [...rest, ...once.values()]), keys };
+}
+
+/**
+ * A note that a person changed, which so is their own.
+ * @param {Note} note
+ * @returns {Note}
+ */
+const owned = (note) => /** @type {Note} */ (note.with(5, 1));
+
+/**
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ */
+export const notesOf = (piece, keys) => piece.notes.filter((note) => keys.has(keyOf(note)));
+
+/**
+ * @param {Piece} piece
+ * @param {Note[]} notes
+ */
+export const added = (piece, notes) => replaced(piece, [], notes);
+
+/**
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ */
+export const removed = (piece, keys) => replaced(piece, keys, []);
+
+/**
+ * Moves notes by steps and semitones, all of them alike, as far as they stay in the piece's time
+ * and in the range.
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ * @param {number} steps
+ * @param {number} semitones
+ * @param {Range} range
+ */
+export function moved(piece, keys, steps, semitones, [low, high]) {
+  const notes = notesOf(piece, keys);
+  const pitches = notes.map((note) => note[2]);
+  const by = Math.max(steps, -Math.min(...notes.map((note) => note[0])));
+  const up = Math.max(
+    Math.min(semitones, Math.max(0, high - Math.max(...pitches))),
+    Math.min(0, low - Math.min(...pitches)),
+  );
+  return replaced(
+    piece,
+    keys,
+    notes.map(([onset, duration, pitch, ...rest]) =>
+      owned([onset + by, duration, pitch + up, ...rest]),
+    ),
+  );
+}
+
+/**
+ * Makes notes longer by steps, or shorter, none of them shorter than the least.
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ * @param {number} steps
+ * @param {number} least
+ */
+export function stretched(piece, keys, steps, least) {
+  return replaced(
+    piece,
+    keys,
+    notesOf(piece, keys).map(([onset, duration, ...rest]) =>
+      owned([onset, Math.max(Math.min(least, duration), duration + steps), ...rest]),
+    ),
+  );
+}
+
+/**
+ * Puts notes on the grid, their lengths, too.
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ * @param {string} grid
+ */
+export function quantized(piece, keys, grid) {
+  return replaced(
+    piece,
+    keys,
+    notesOf(piece, keys).map(([onset, duration, ...rest]) => {
+      const begin = snap(piece, grid, onset);
+      const unit = gridSteps(piece, grid);
+      const length = Math.max(1, Math.round(duration / unit)) * unit;
+      return owned([begin, Math.round(length), ...rest]);
+    }),
+  );
+}
+
+/**
+ * Puts notes that were copied elsewhere, the first of them at a step.
+ * @param {Piece} piece
+ * @param {Note[]} notes
+ * @param {number} step
+ */
+export function pasted(piece, notes, step) {
+  const first = Math.min(...notes.map((note) => note[0]));
+  return replaced(
+    piece,
+    [],
+    notes.map(([onset, ...note]) => [onset - first + step, ...note]),
+  );
+}

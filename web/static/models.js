@@ -1,0 +1,72 @@
+// The models: which there are, and what the chosen one plays.
+import { byId, field, make, say, setHidden, setText } from "./dom.js";
+import { server } from "./connection.js";
+import { model, on, page, settings, sound, tell } from "./page.js";
+import { DRUMS } from "./piece.js";
+import { roll } from "./stage.js";
+
+/** @import { Plays } from "./piece.js" */
+
+/** Whether the sounds of the chosen model are there. */
+export const loaded = { isReady: false };
+
+async function listNames() {
+  const { models } = await (await fetch("/models")).json();
+  const was = model();
+  field("model").replaceChildren(
+    ...models.map((/** @type {string} */ name) =>
+      make("option", { value: name, textContent: name.replace("/model.safetensors", "") }),
+    ),
+  );
+  if (models.includes(was)) field("model").value = was;
+}
+
+/** Lists the models, and makes the chosen one ready. Throws where the server is gone. */
+export async function listModels() {
+  try {
+    await listNames();
+    await chooseModel();
+  } catch {
+    setHidden(byId("gone"), false);
+  }
+}
+
+/** @returns {Promise<void>} */
+export function chooseModel() {
+  return new Promise((done) =>
+    server.ask("describe", { model: model() }, (told) => {
+      if (told.plays) fit(told.plays);
+      else if (told.error) say(told.error, true);
+      else return;
+      done();
+    }),
+  );
+}
+
+/** @param {Plays} plays */
+function fit(plays) {
+  page.plays = plays;
+  roll.programs = plays.programs.map(([program]) => program);
+  const was = field("voice").value;
+  field("voice").replaceChildren(
+    ...plays.programs
+      .filter(([program]) => program !== DRUMS)
+      .map(([program, name]) => make("option", { value: String(program), textContent: name })),
+  );
+  if (plays.programs.some(([program]) => String(program) === was)) field("voice").value = was;
+  settings.fit(plays);
+  sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
+  sound.prepare(roll.programs, plays.pitches).then(() => (loaded.isReady = true));
+  tell("show");
+}
+
+on("show", () => {
+  const steps = page.plays?.trained;
+  const about = steps ? `after ${steps.toLocaleString("en")} steps of training` : "";
+  setText(byId("model-about"), about);
+});
+field("model").addEventListener("change", () => {
+  tell("settle");
+  chooseModel();
+});
+field("model").addEventListener("focus", () => listNames().catch(() => {}));

@@ -1,0 +1,150 @@
+// What the page knows, and who is told when that changes.
+import { byId, field } from "./dom.js";
+import { emptyPiece, withNotes } from "./piece.js";
+import { Session, VARIATIONS } from "./session.js";
+import { Settings } from "./settings.js";
+import { Sound } from "./sound.js";
+
+/**
+ * @import { Note, Piece, Plays } from "./piece.js"
+ * @import { Ask, State } from "./session.js"
+ *
+ * What is being written: `base` is what was there, `rows` are the notes of each variation, of
+ * which one is heard; `opens` is the first step that is written.
+ * @typedef {{ base: Piece, ask: Ask, clicked: number, rows: Note[][], row: number, opens: number,
+ *   changes: string[], first?: number, shown?: { count: number, row: number, piece: Piece }
+ *   }} Writing
+ *
+ * "show": what there is, is another; "draw": it is to be drawn anew; "settle": what goes on is to
+ * end, and nothing of it to be lost; "server": it is there, or gone; "model": another is chosen;
+ * "asked": what is asked for, is another; "tempo": so is the tempo;
+ * "forget": nothing is selected any more.
+ * @typedef {"show" | "draw" | "settle" | "server" | "model" | "asked" | "tempo" |
+ *   "forget"} Happening
+ */
+
+export const session = new Session();
+export const sound = new Sound();
+export const settings = new Settings(
+  () => tell("asked"),
+  () => tell("tempo"),
+);
+
+export const page = {
+  /** @type {Plays | null} what the model that is chosen plays */
+  plays: null,
+  /** @type {Writing | null} */
+  writing: null,
+  isServed: false,
+  cursor: 0, // the step from which "play" plays
+  seed: Math.floor(Math.random() * 2 ** 31),
+};
+
+/** @type {Map<string, (() => void)[]>} */
+const listeners = new Map();
+
+/**
+ * Calls a function whenever something happens.
+ * @param {Happening} happening
+ * @param {() => void} listener
+ */
+export function on(happening, listener) {
+  listeners.set(happening, [...(listeners.get(happening) ?? []), listener]);
+}
+
+/** @param {Happening} happening */
+export function tell(happening) {
+  for (const listener of listeners.get(happening) ?? []) listener();
+}
+
+/** What there is: of what is being written, the variation that is heard. */
+export function current() {
+  const { writing } = page;
+  if (!writing) return session.now?.piece ?? null;
+  const row = writing.rows[writing.row];
+  if (writing.shown?.count !== row.length || writing.shown.row !== writing.row) {
+    const piece = withNotes(writing.base, [...writing.base.notes, ...row]);
+    writing.shown = { count: row.length, row: writing.row, piece };
+  }
+  return writing.shown.piece;
+}
+
+/** A piece without notes, as the settings ask for it. */
+export function freshPiece() {
+  const plays = /** @type {Plays} */ (page.plays);
+  const { meter, tempo } = settings.get();
+  return emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempo);
+}
+
+export const startedPiece = () =>
+  session.now?.piece.notes.length ? session.now.piece : freshPiece();
+
+/**
+ * Goes on to another piece, which can be undone.
+ * @param {Piece} piece
+ * @param {string} label
+ * @param {Partial<State>} more
+ */
+export function change(piece, label, more = {}) {
+  const before = session.at >= 0 ? session.at : null;
+  session.push({ piece, label, written: null, before, variations: null, chosen: 0, ...more });
+  tell("show");
+}
+
+/**
+ * Goes on to the piece with a person's edit: in its variations, it is in the place of the one heard.
+ * @param {Piece} piece
+ * @param {string} label
+ */
+export function edit(piece, label) {
+  const { variations = null, chosen = 0 } = session.now ?? {};
+  const edited = variations?.map((each, number) => (number === chosen ? piece : each)) ?? null;
+  change(piece, label, { variations: edited, chosen });
+}
+
+/**
+ * What to ask of the model that is chosen.
+ * @param {string} how
+ * @param {Partial<Ask>} more
+ * @returns {Ask}
+ */
+export function request(how, more = {}) {
+  const piece = startedPiece();
+  const asked = settings.get();
+  const hasAnyTempo = page.plays?.has_one_tempo && page.plays.grid === "beats";
+  if (hasAnyTempo && piece.grid === "beats") asked.tempo ??= piece.tempo[0][0]; // its own one
+  return {
+    model: model(),
+    how,
+    piece,
+    settings: asked,
+    variations: VARIATIONS,
+    random_seed: page.seed,
+    ...more,
+  };
+}
+
+export const model = () => field("model").value;
+export const ownVoice = () => Number(field("voice").value);
+export const isReady = () => Boolean(page.plays) && page.isServed;
+
+/** @param {number} program */
+export const nameOf = (program) =>
+  page.plays?.programs.find(([number]) => number === program)?.[1] ?? `program ${program}`;
+
+/**
+ * A note that a person puts in, with the instrument that is chosen.
+ * @param {[onset: number, duration: number, pitch: number]} played
+ * @returns {Note}
+ */
+export const ownNote = ([onset, duration, pitch]) => [
+  onset,
+  duration,
+  pitch,
+  page.plays?.velocity ?? 80,
+  ownVoice(),
+  1,
+];
+
+/** Whether what is said is that something cannot be. */
+export const isBad = () => byId("status").classList.contains("bad");

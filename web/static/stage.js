@@ -1,0 +1,134 @@
+// The stage: the roll, and what can be done with what is in it.
+import { all, byId, field, say, setHidden, setOff } from "./dom.js";
+import { current, freshPiece, isReady, on, page, session, tell } from "./page.js";
+import { DRUMS, describeBars, keyOf, lastEnd, withBars, withRoom } from "./piece.js";
+import { Roll } from "./roll.js";
+import { barStarts } from "./piece.js";
+
+/** @import { Piece } from "./piece.js" */
+
+const LEAST_BARS = 4; // that are shown
+
+export const roll = new Roll(/** @type {HTMLCanvasElement} */ (byId("roll")), [], {
+  frame: byId("roll-frame"),
+  sheet: byId("sheet"),
+  mark: byId("cursor"),
+});
+
+/**
+ * A piece as the roll shows it: with an empty bar at its end, to put notes in.
+ * @param {Piece} piece
+ */
+function withSpace(piece) {
+  const room = withBars(withRoom(piece, lastEnd(piece)), piece.notes.length ? 1 : 0);
+  return withBars(room, Math.max(0, LEAST_BARS - room.bars.length));
+}
+
+/**
+ * Draws a piece; without one, what there is.
+ * @param {Piece | null} piece
+ */
+export function redraw(piece = current()) {
+  setHidden(byId("roll-empty"), Boolean(piece?.notes.length) || Boolean(page.writing));
+  const shown = piece ?? (page.plays && freshPiece());
+  if (shown) roll.show(page.writing ? shown : withSpace(shown));
+}
+
+/** Draws what there is, and says what can be done with it. */
+function show() {
+  const piece = current();
+  const keys = new Set(piece?.notes.map(keyOf));
+  roll.chosen = new Set([...roll.chosen].filter((key) => keys.has(key)));
+  if (!page.writing && roll.selection && !(piece && roll.selection[1] <= piece.bars.length))
+    roll.selection = null;
+  redraw();
+  enable();
+}
+
+/** Says what can be done now. */
+export function enable() {
+  const has = Boolean(current()?.notes.length);
+  const voices = page.plays?.programs.filter(([program]) => program !== DRUMS) ?? [];
+  const hasOneVoice = voices.length === 1;
+  for (const button of all("[data-how]")) {
+    const { how } = button.dataset;
+    const isImpossible =
+      (!has && how !== "continue") ||
+      (hasOneVoice && (how === "harmonize" || how === "accompany")) ||
+      (how === "rewrite" && !roll.selection);
+    setOff(button, !isReady() || Boolean(page.writing) || isImpossible);
+  }
+  byId("about-action").textContent = page.writing ? "" : hints(has, hasOneVoice).join(" ");
+  setHidden(byId("stop-writing"), !page.writing);
+  setOff(field("undo"), !session.canUndo);
+  setOff(field("redo"), !session.canRedo);
+  for (const button of all("#take button"))
+    setOff(button, !has || (button.dataset.file ? !page.isServed : Boolean(page.writing)));
+}
+
+/**
+ * @param {boolean} has notes
+ * @param {boolean} hasOneVoice
+ */
+function hints(has, hasOneVoice) {
+  const hints = hasOneVoice ? ["This model plays one voice: it adds none to yours."] : [];
+  const piece = current();
+  if (!has || !piece) hints.push("Without notes, the model begins by itself.");
+  else if (roll.selection) hints.push(`${describeBars(piece, roll.selection)} selected.`);
+  else hints.push("To rewrite, drag over the numbers of bars, or tap the first and the last.");
+  return hints;
+}
+
+// --- bars that are selected
+
+/**
+ * Selects bars from one to another, both of them included.
+ * @param {number} bar
+ * @param {number} other
+ */
+export function selectBars(bar, other) {
+  const most = (current()?.bars.length ?? 1) - 1;
+  const [first, last] = [bar, other].map((each) => Math.min(each, most)).sort((a, b) => a - b);
+  roll.selection = [first, last + 1];
+  redraw();
+  enable();
+}
+
+export function sayBars() {
+  const piece = current();
+  if (piece && roll.selection) say(`${describeBars(piece, roll.selection)} selected.`);
+}
+
+/**
+ * The number of a bar is tapped: the first to select, then the last; the same again selects nothing.
+ * @param {number} bar
+ */
+export function tapBar(bar) {
+  const [first, end] = roll.selection ?? [-1, -1];
+  if (first === bar && end === bar + 1) return selectNothing();
+  selectBars(end === first + 1 && first >= 0 ? first : bar, bar);
+  sayBars();
+}
+
+export function selectNothing() {
+  roll.selection = roll.looks = null;
+  roll.chosen = new Set();
+  tell("forget");
+  redraw();
+  enable();
+  say("Nothing selected.");
+}
+
+/** The steps of the bars that are selected; null: none are. */
+export function selectedSteps() {
+  const piece = current();
+  if (!piece || !roll.selection) return null;
+  const starts = barStarts(piece);
+  return /** @type {[number, number]} */ (roll.selection.map((bar) => starts[bar]));
+}
+
+on("show", show);
+on("server", enable);
+on("draw", () => redraw());
+addEventListener("resize", () => redraw());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());

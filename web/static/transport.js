@@ -1,0 +1,114 @@
+// Playing what there is, from the cursor on.
+import { byId, field, setText } from "./dom.js";
+import { change, current, freshPiece, on, page, session, settings, sound } from "./page.js";
+import { FASTEST, SLOWEST, clockOf, lastEnd } from "./piece.js";
+import { Player } from "./player.js";
+import { redraw, roll } from "./stage.js";
+
+/**
+ * @import { Clock, Piece } from "./piece.js"
+ * @import { Heard } from "./player.js"
+ * @import { Ask } from "./session.js"
+ */
+
+/** @type {{ piece: Piece, clock: Clock } | null} the clock of the piece that was asked for last */
+let latest = null;
+let at = 0; // the step that sounds, or did last
+/** @type {(() => Heard | null) | null} what is played instead, while one records */
+let instead = null;
+
+export const player = new Player(sound, heard, onStep);
+
+/** @param {(() => Heard | null) | null} ask */
+export const playInstead = (ask) => (instead = ask);
+
+/**
+ * What is played: what there is; while one records, without the notes that are played to it.
+ * @returns {Heard}
+ */
+export function heard() {
+  const other = instead?.();
+  if (other) return other;
+  const piece = current() ?? freshPiece();
+  const { writing } = page;
+  if (latest?.piece !== piece) latest = { piece, clock: clockOf(piece) };
+  const frontier = writing?.rows[writing.row].at(-1)?.[0] ?? writing?.opens ?? 0;
+  return { ...latest, isComplete: !writing, frontier };
+}
+
+/** @param {number | null} step */
+function onStep(step) {
+  const label = player.isPlaying ? "Pause" : "Play";
+  byId("play").classList.toggle("on", player.isPlaying);
+  if (byId("play").getAttribute("aria-label") !== label)
+    byId("play").setAttribute("aria-label", label);
+  if (step !== null) showAt(step);
+  else if (roll.piece) roll.moveTo(page.cursor || null);
+}
+
+/** @param {number} step */
+export function showAt(step) {
+  if (!roll.piece) return;
+  const time = Math.floor(heard().clock.seconds(step));
+  setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
+  at = step;
+  roll.moveTo(step);
+}
+
+/**
+ * Moves the cursor; what is played goes on from there.
+ * @param {number} step
+ */
+export function goTo(step) {
+  page.cursor = Math.floor(step);
+  if (player.isPlaying) player.play(page.cursor);
+  else showAt(page.cursor);
+}
+
+export function togglePlay() {
+  if (player.isPlaying) {
+    page.cursor = Math.floor(at);
+    player.stop();
+    return;
+  }
+  const piece = current();
+  if (!piece?.notes.length) return;
+  if (page.cursor >= lastEnd(piece)) page.cursor = 0;
+  player.play(page.cursor);
+}
+
+/** Plays what there is, and what is written from now on, at the tempo that was chosen. */
+function retime() {
+  const { tempo } = settings.get();
+  const { now } = session;
+  if (page.writing || instead?.() || !now?.piece.notes.length || page.plays?.grid === "seconds")
+    return;
+  if (!tempo || tempo < SLOWEST || tempo > FASTEST) return; // it is said beside the control
+  if (now.piece.tempo.every(([bpm]) => bpm === Math.round(tempo))) return;
+  /** @type {(piece: Piece) => Piece} */
+  const retimed = (piece) => ({ ...piece, tempo: piece.tempo.map(() => [Math.round(tempo)]) });
+  /** @type {(ask: Ask) => Ask} */
+  const asked = (ask) => ({
+    ...ask,
+    piece: retimed(ask.piece),
+    settings: { ...ask.settings, tempo },
+    ...(ask.written ? { written: asked(ask.written) } : {}),
+  });
+  const playing = player.isPlaying ? Math.floor(at) : null;
+  const variations = now.variations?.map(retimed) ?? null;
+  const { before, chosen, written } = now;
+  change(variations?.[chosen] ?? retimed(now.piece), "tempo", {
+    ...{ before, chosen, variations },
+    written: written && asked(written),
+  });
+  if (playing !== null) player.play(playing);
+}
+
+on("tempo", retime);
+on("settle", () => player.stop());
+on("show", () => {
+  if (!player.isPlaying) roll.cursor = page.cursor || null;
+  redraw();
+});
+field("play").addEventListener("click", togglePlay);
+field("to-start").addEventListener("click", () => goTo(0));

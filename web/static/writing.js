@@ -1,0 +1,182 @@
+// The model writes: what is asked, what comes, and what becomes of it.
+import { all, byId, say } from "./dom.js";
+import { server } from "./connection.js";
+import { change, current, isBad, isReady, on, page, request, session } from "./page.js";
+import { settings, sound, tell } from "./page.js";
+import { barStarts, keyOf, withBars, withNotes } from "./piece.js";
+import { roll } from "./stage.js";
+import { player } from "./transport.js";
+
+/**
+ * @import { Note, Piece } from "./piece.js"
+ * @import { Ask } from "./session.js"
+ * @import { Told } from "./server.js"
+ */
+
+const DRAWN_EVERY = 80; // milliseconds: drawing must not hold up who writes, on one core
+let drawing = 0;
+
+/** How long the first note took, for tests and the curious. */
+export const measured = { firstNoteMilliseconds: 0 };
+
+/**
+ * @param {string} how
+ * @param {Partial<Ask>} more
+ */
+export function write(how, more = {}) {
+  if (!page.plays || page.writing) return;
+  tell("settle");
+  page.seed = (page.seed + 1) % 2 ** 31;
+  sound.wake();
+  const ask = request(how, how === "rewrite" ? { bars: roll.selection, ...more } : more);
+  const clicked = performance.now();
+  settings.complain(null, "");
+  say("Writing …");
+  server.ask("write", ask, (told) => {
+    if (told.error) return failed(told);
+    if (told.begun) begin(told, ask, clicked);
+    if (told.notes) hear(told.notes);
+    if (told.done) finish(told.done);
+  });
+}
+
+/**
+ * Notes with the marks of a person's own; those that the server calls given are a person's, too.
+ * @param {Note[]} notes
+ * @param {Note[][]} known
+ * @returns {Note[]}
+ */
+function marked(notes, ...known) {
+  const own = new Map(known.flat().map((note) => [keyOf(note), note[5]]));
+  return notes.map((note) => {
+    const isOwn = note[5] ? (own.get(keyOf(note)) ?? 1) : 0;
+    return /** @type {Note} */ (note.with(5, isOwn));
+  });
+}
+
+/**
+ * @param {Told} told
+ * @param {Ask} ask
+ * @param {number} clicked
+ */
+function begin(told, ask, clicked) {
+  const goesOn = ask.how === "continue" || ask.how === "accompany";
+  const base = {
+    ...withBars(told.begun, goesOn ? ask.settings.bars : 0),
+    notes: marked(told.begun.notes, ask.piece.notes),
+  };
+  const rows = Array.from({ length: ask.variations }, () => []);
+  page.writing = { base, ask, clicked, rows, row: 0, opens: told.opens, changes: told.changes };
+  if (page.plays) page.plays.trained = told.trained;
+  page.cursor = barStarts(base).findLast((start) => start <= told.opens) ?? 0;
+  if (goesOn) page.cursor = ask.how === "accompany" ? 0 : told.opens;
+  tell("show");
+  player.play(page.cursor);
+}
+
+/** @param {[row: number, ...note: [number, number, number, number, number]][]} notes */
+function hear(notes) {
+  const { writing } = page;
+  if (!writing) return;
+  for (const [row, ...note] of notes) writing.rows[row].push([...note, 0]);
+  writing.first ??= performance.now() - writing.clicked;
+  drawing ||= setTimeout(() => {
+    drawing = 0;
+    if (page.writing) tell("draw");
+  }, DRAWN_EVERY);
+}
+
+/** @param {Piece[]} pieces */
+function finish(pieces) {
+  const { writing } = page;
+  if (!writing) return;
+  const { ask, base, row, changes, first } = writing;
+  const variations = pieces.map((piece) => ({
+    ...piece,
+    notes: marked(piece.notes, ask.piece.notes, base.notes),
+  }));
+  page.writing = null;
+  measured.firstNoteMilliseconds = first ?? 0;
+  change(variations[row], ask.how, { written: ask, variations, chosen: row });
+  const many = variations.length > 1;
+  const wrote = many ? `Wrote ${variations.length} variations` : "Wrote one piece";
+  say([wrote, ...changes, ...rewrittenOwn(ask, base)].join("; ") + ".");
+}
+
+/**
+ * Says how many of a person's own notes stood in the bars that were rewritten.
+ * @param {Ask} ask
+ * @param {Piece} base
+ */
+function rewrittenOwn(ask, base) {
+  /** @param {Piece} piece */
+  const count = (piece) => piece.notes.filter((note) => note[5]).length;
+  const gone = ask.how === "rewrite" ? count(ask.piece) - count(base) : 0;
+  return gone > 0 ? [`${gone} of your notes were in these bars: Undo brings them back`] : [];
+}
+
+/** @param {Told} told */
+function failed(told) {
+  const wasWriting = Boolean(page.writing);
+  page.writing = null;
+  if (wasWriting) player.stop();
+  const isSaid = settings.complain(told.control ?? null, told.error);
+  say(told.error + (isSaid ? " (see below)" : ""), true);
+  tell("show");
+}
+
+function stopWriting() {
+  const { writing } = page;
+  if (!writing) return;
+  server.stop();
+  player.stop();
+  const { base, rows, ask } = writing;
+  page.writing = null;
+  const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
+  if (rows.some((row) => row.length))
+    change(variations[0], ask.how, { written: ask, variations, chosen: 0 });
+  else tell("show");
+  say("Stopped.");
+}
+
+/** Asks whether the model could write as the settings say, and tells beside which it could not. */
+function check() {
+  if (!isReady() || page.writing) return;
+  server.ask("check", request("continue", { variations: 1 }), (told) => {
+    settings.complain(told.control ?? null, told.error ?? "");
+    if (!told.error && isBad()) say("");
+    if (told.error && !told.control) say(told.error, true);
+  });
+}
+
+/**
+ * Hears and keeps one of the variations.
+ * @param {number} number
+ */
+export function choose(number) {
+  if (page.writing) {
+    page.writing.row = number;
+    player.play(page.cursor);
+    return tell("show");
+  }
+  const { now } = session;
+  if (!now?.variations) return;
+  const { variations, label, chosen } = now;
+  if (number !== chosen)
+    change(variations[number], label, { variations, chosen: number, ...session.source(number) });
+  player.play(page.cursor);
+  say(`Variation ${number + 1} is kept.`);
+}
+
+let checking = 0;
+on("asked", () => {
+  clearTimeout(checking);
+  checking = setTimeout(check, 250);
+});
+on("settle", stopWriting);
+on("server", () => {
+  if (!page.isServed) page.writing = null;
+});
+for (const button of all("[data-how]"))
+  button.addEventListener("click", () => write(button.dataset.how ?? ""));
+byId("stop-writing").addEventListener("click", stopWriting);
