@@ -89,8 +89,12 @@ class EvaluationSet:
 
 def read_files(model: Model, paths: Sequence[str]) -> MidiPieces:
     """Read MIDI files, and folders of them, with the instruments that the model knows."""
-    settings = CorpusOptions.from_settings(model.record.data)
-    return read_paths(paths, model.vocabulary.grid, Instruments(settings.instruments))
+    settings, vocabulary = CorpusOptions.from_settings(model.record.data), model.vocabulary
+    kept = Instruments(settings.kept_instruments.mode)
+    if settings.instruments in ("auto", "common") and not vocabulary.grid.parts:
+        pitched = tuple(program for program in vocabulary.programs if program != DRUMS)
+        kept = Instruments("common", common=pitched)
+    return read_paths(paths, vocabulary.grid, kept)
 
 
 @dataclass(frozen=True)

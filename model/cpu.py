@@ -11,11 +11,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention, scaled_dot_product_attention
+from model.config import REACH, interval_rows
 from model.decoder import Decoder
+from model.interval_head import IntervalHead
+from model.interval_loops import Notes, add_intervals, intervals_gradient
 from model.layers import FeedForward, squared_relu
 from model.positions import rotate
 
@@ -299,6 +303,57 @@ def _swap_dropout(module: nn.Module) -> None:
     _swap_children(nn.Dropout, lambda dropout: FastDropout(dropout.p), module)
 
 
+# Logits by interval
+
+
+class FastIntervalHead(IntervalHead):
+    """The same in compiled loops."""
+
+    def added(
+        self, logits: Tensor, first: int, x: Tensor, references: Tensor, moves: Tensor
+    ) -> Tensor:
+        """Return logits with those of the notes added, as `IntervalHead` does, in float32."""
+        if not _on_cpu(x):
+            return super().added(logits, first, x, references, moves)
+        at = Notes(self.n_programs, self.n_pitches, first, REACH)
+        both = logits.float(), self.table(x).float()
+        added: Tensor = _WithIntervals.apply(*both, references, moves, at)  # type: ignore[no-untyped-call]
+        return added
+
+
+class _WithIntervals(torch.autograd.Function):
+    """Logits (B, T, V) and those of notes by distance, of a table's (B, T, R)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, by_row: Tensor, references: Tensor, moves: Tensor, at: Notes
+    ) -> Tensor:
+        ctx.at, ctx.references, ctx.moves = at, _rows(references), _rows(moves)
+        added = logits.detach().clone(memory_format=torch.contiguous_format)
+        add_intervals(at, _rows(by_row), ctx.references, ctx.moves, _rows(added))
+        return added
+
+    @staticmethod
+    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor | None, ...]:
+        of_logits = gradient[0].contiguous()
+        width = interval_rows(ctx.at.n_programs)
+        by_row = of_logits.new_empty((*of_logits.shape[:-1], width))
+        beside = ctx.references, ctx.moves, _rows(by_row)
+        intervals_gradient(ctx.at, _rows(of_logits), *beside)
+        return of_logits, by_row, None, None, None
+
+
+def _rows(x: Tensor) -> NDArray[Any]:
+    """Return the memory of x (B, T, ...) as (B T, ...)."""
+    rows: NDArray[Any] = x.detach().contiguous().flatten(0, 1).numpy()
+    return rows
+
+
+def _swap_intervals(module: nn.Module) -> None:
+    if type(module) is IntervalHead:
+        module.__class__ = FastIntervalHead
+
+
 def _on_cpu(x: Tensor) -> bool:
     return x.device.type == "cpu"
 
@@ -309,4 +364,5 @@ PIECES: dict[str, Callable[[nn.Module], None]] = {
     "norms": _swap_norms,
     "activation": _swap_activation,
     "dropout": _swap_dropout,
+    "intervals": _swap_intervals,
 }

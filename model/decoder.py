@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from common.interface import SideInput
 from model.block_dropout import BlockDropout
@@ -117,10 +116,8 @@ class Decoder(nn.Module):
         """Return logits (B, T, V) of what leaves the blocks, (B, T, D)."""
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
         if self.interval_head is not None and side is not None:
-            by_interval = self.interval_head(x, side.references, side.moves)  # (B, T, P N)
             first = self.config.first_note
-            after = self.config.vocabulary_size - first - by_interval.shape[-1]
-            logits = logits + functional.pad(by_interval, (first, after))
+            logits = self.interval_head.added(logits, first, x, side.references, side.moves)
         return logits
 
     def empty_cache(self, start: Tensor) -> KVCache:

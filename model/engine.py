@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.compiled import compiled
-from common.interface import OCTAVE, PAD, SideInput
+from common.interface import PAD, SideInput
 from model.config import LONGEST, REACH, DecoderConfig
+from model.interval_loops import Notes, add_intervals
 from model.network import Network, sub_layers
 
 Floats = NDArray[np.float32]
@@ -38,10 +39,7 @@ class Shape(NamedTuple):
     qk_eps: np.float32
     activation: int  # of ACTIVATIONS
     by_time: bool  # odd pairs turn by musical time
-    n_programs: int  # P, of the interval head; 0: there is none
-    n_pitches: int  # of a program
-    first_note: int
-    reach: int  # semitones
+    notes: Notes  # of the interval head; of no program: there is none
     temperature: np.float32
 
 
@@ -360,50 +358,12 @@ def heads(
 ) -> Floats:
     """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
     logits = product(x, head)
-    if shape.n_programs:
-        add_intervals(shape, product(x, interval), references, moves, logits)
+    if shape.notes.n_programs:
+        add_intervals(shape.notes, product(x, interval), references, moves, logits)
     for n in range(len(logits)):
         for v in range(logits.shape[1]):
             logits[n, v] /= shape.temperature
     return logits
-
-
-@compiled
-def add_intervals(
-    shape: Shape, by_row: Floats, references_of: Ints, moves_of: Ints, logits: Floats
-) -> None:
-    """Add the interval head's logits (`model/interval_head.py`) to those of notes.
-
-    Args:
-        shape: of the decoder.
-        by_row: (N, R), of the rows of the table: by steps, by pitch classes, of parallels.
-        references_of, moves_of: (N, 2 P + SHARED_REFERENCES), (N, P) of the side input.
-        logits: (N, V), changed in place.
-    """
-    P = shape.n_programs
-    n_steps, n_classes = 2 * shape.reach + 2, OCTAVE + 1
-    classes_at = 3 * P * n_steps
-    parallels_at = classes_at + 3 * P * n_classes
-    for b in range(len(logits)):
-        references, moves = references_of[b], moves_of[b]
-        for p in range(P):
-            first = shape.first_note + p * shape.n_pitches - 1  # before the notes, from 1 up
-            for k in range(3):
-                # its own, its echo, the latest; the lowest, the lowest before, the tonic
-                stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
-                step_row = (k * P + p) * n_steps
-                class_row = classes_at + (k * P + p) * n_classes
-                for note in range(1, shape.n_pitches + 1):
-                    step = min(max(note - stepped, -shape.reach), shape.reach) + shape.reach
-                    step = step if stepped else n_steps - 1
-                    which = (note - classed) % OCTAVE if classed else n_classes - 1
-                    logits[b, first + note] += by_row[b, step_row + step]
-                    logits[b, first + note] += by_row[b, class_row + which]
-            for other in range(P):
-                note = references[p] + moves[other] - shape.n_pitches
-                if references[p] and moves[other] and 1 <= note <= shape.n_pitches:
-                    interval = (references[p] - references[other]) % OCTAVE
-                    logits[b, first + note] += by_row[b, parallels_at + p * OCTAVE + interval]
 
 
 class Engine:
@@ -428,10 +388,7 @@ class Engine:
             eps,
             ACTIVATIONS.index(config.activation),
             config.positions == "rotary_time",
-            programs,
-            config.n_pitches,
-            config.first_note,
-            REACH,
+            Notes(programs, config.n_pitches, config.first_note, REACH),
             np.float32(network.weights["temperature"]),
         )
         self.weights = gather(config, network.weights)

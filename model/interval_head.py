@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from common.interface import OCTAVE, SHARED_REFERENCES
 from model.config import REACH, interval_rows
@@ -71,6 +72,17 @@ class IntervalHead(nn.Module):
         total = total + within.repeat(1, 1, 1, -(-N // OCTAVE))[..., :N]
         total = total + self._parallels(parallels, references[..., :P], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
+
+    def added(
+        self, logits: Tensor, first: int, x: Tensor, references: Tensor, moves: Tensor
+    ) -> Tensor:
+        """Return logits of all ids, (B, T, V), with those of the notes, from id `first` on, added.
+
+        The other arguments are those of `forward`.
+        """
+        of_notes = self(x, references, moves)  # (B, T, P N)
+        after = logits.shape[-1] - first - of_notes.shape[-1]
+        return logits + functional.pad(of_notes, (first, after))
 
     def _by_interval(self, by_row: Tensor, references: Tensor, row: Tensor) -> Tensor:
         """Return logits (B, T, P, M) of M notes, summed over three references of each program.

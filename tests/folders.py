@@ -14,7 +14,7 @@ from data.corpus.corpus import Corpus
 from data.corpus.report import Copy, CorpusReport, LeftOut
 from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
-from data.corpus.trials import Measured
+from data.corpus.trials import Chosen
 from data.midi.io import write_midi
 from data.score import BAR, DRUMS, NOTE, Grid, Part, Score
 from tests.music import GRID
@@ -84,7 +84,7 @@ def report_of(corpus: Corpus) -> CorpusReport:
             Trial(**trial | {"tracks": tuple(Part(**part) for part in trial["tracks"])})
             for trial in data["trials"]
         ],
-        "measured": [Measured(**each) for each in data["measured"]],
+        "chosen": data["chosen"] and Chosen(**data["chosen"]),
         "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
         "music": MusicCounts(**music),
         "copies": [Copy(**copy) for copy in data["copies"]],

@@ -40,6 +40,7 @@ LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
 KNOWN_FINAL_SHARE = 0.7  # of these: when its final chord begins, too
 KNOWN_KEY_SHARE = 0.3  # of all: of which key the whole piece is
+KNOWN_ENSEMBLE_SHARE = 0.3  # of all: which programs play nowhere in it
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how good it is
@@ -111,7 +112,7 @@ class TrainingWindows:
             final_position=position,
             key=self._keys(drawn),
             moved=drawn.shift,
-            silent=silent,
+            silent=silent | self._absent(drawn),
             piece=number,
             begin=np.zeros_like(number),
             given=self.features.gathered(pieces),
@@ -146,9 +147,10 @@ class TrainingWindows:
         slip *= has_slipped
         has_known_key = rng.random(size * ranks) < KNOWN_KEY_SHARE
         has_known_final = has_known_length & (rng.random(size * ranks) < KNOWN_FINAL_SHARE)
+        has_known_ensemble = rng.random(size * ranks) < KNOWN_ENSEMBLE_SHARE
         drawn = _Drawn(
             *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
-            has_known_key,
+            *(has_known_key, has_known_ensemble),
         )
         return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
@@ -200,6 +202,16 @@ class TrainingWindows:
             keys[row] = key_number(key_followed(pitch))
         return keys
 
+    def _absent(self, drawn: _Drawn) -> NDArray[np.bool_]:
+        """Return (B, P), which programs play nowhere in a window's piece, where known."""
+        absent = np.zeros_like(drawn.order, dtype=bool)
+        for row in np.flatnonzero(drawn.has_known_ensemble):
+            ids = self._split.piece(drawn.piece[row])
+            notes = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
+            absent[row] = True
+            absent[row, programs_of(notes, self._vocabulary)] = False
+        return absent
+
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
         """Return (B, P), which programs of windows (B, W) fall silent."""
         present = np.zeros_like(drawn.order, dtype=bool)
@@ -243,6 +255,7 @@ class _Drawn:
     slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
     giving: NDArray[np.int64]  # (B,) the random seed of what is given; -1: nothing
     has_known_key: NDArray[np.bool_]  # (B,) whether the model sees the key of the piece
+    has_known_ensemble: NDArray[np.bool_]  # (B,) and which programs play nowhere in it
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from common.cli import Parser, ended_by_ctrl_c, fail, file_name, positive_integer, say
 from common.options import comments_of
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
+from data.corpus.options import OPEN
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
     given = parser.parse_args(argv)
     try:
-        options = CorpusOptions.from_settings(vars(given))
+        options = CorpusOptions.from_settings(OPEN | vars(given))
         with ended_by_ctrl_c():
             corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
             print(f"{corpus.full_report()}\n")

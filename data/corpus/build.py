@@ -31,10 +31,9 @@ from data.corpus.reader import read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, MOST_IDS, Split, SplitWriter
 from data.corpus.survey import Survey, translation
-from data.corpus.trials import grid_of, measured_options, some_of
+from data.corpus.trials import Reading, reading_of, some_of
 from data.corpus.worker_pool import Failed, guarded_batches
 from data.midi.instruments import Instruments
-from data.score import Grid
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
@@ -90,17 +89,16 @@ def build(
         CorpusError: nothing there to train on.
         OSError: it cannot be written.
     """
-    grid = grid_of(source.folder, source.files, options, workers)
-    reading = _Reading(source, options, grid)
+    files = _Pass(source, reading_of(source.folder, source.files, options, workers))
     scratch = out / "ids"
     with scratch.open("wb") as file:
-        for ids in reading.ids(workers, progress):
+        for ids in files.ids(workers, progress):
             file.write(ids.tobytes())
-    numbers = reading.split()
-    vocabulary = reading.survey.vocabulary(options.transpose)
-    table = translation(reading.survey.wide, vocabulary)
+    numbers = files.split()
+    vocabulary = files.survey.vocabulary(options.transpose)
+    table = translation(files.survey.wide, vocabulary)
     wide_ids = np.memmap(scratch, np.uint16, "r")
-    begins = offsets([piece.tokens for piece in reading.pieces])
+    begins = offsets([piece.tokens for piece in files.pieces])
     writers = {}
     for split in SPLITS:
         with SplitWriter(out / split) as writers[split]:
@@ -108,15 +106,15 @@ def build(
                 found = [table[wide_ids[slice(*begins[n : n + 2])]] for n in chunk.tolist()]
                 # where all notes are of one velocity, there are no tokens of it
                 pieces = [ids[ids >= 0] for ids in found]
-                names = [reading.pieces[number].name for number in chunk]
+                names = [files.pieces[number].name for number in chunk]
                 lengths = np.array([len(ids) for ids in pieces])
                 pieces_ids = np.concatenate(pieces)
                 writers[split].add(Split.of_ids(names, pieces_ids, lengths, vocabulary))
     scratch.unlink()
-    report = reading.report(writers, vocabulary, workers)
+    report = files.report(writers, vocabulary)
     corpus = {
         "format": FORMAT,
-        "options": asdict(options),
+        "options": asdict(files.reading.options),
         "splits": report.splits,
         "files": {split: writer.names for split, writer in writers.items()},
         "vocabulary": json.loads(vocabulary.to_json()),
@@ -126,19 +124,20 @@ def build(
     write_json(corpus, out / "corpus.json")
 
 
-class _Reading:
+class _Pass:
     """Reads all files, and keeps what it learns of them, some hundred bytes each."""
 
-    def __init__(self, source: Source, options: CorpusOptions, grid: Grid) -> None:
-        self.source, self.options, self.grid = source, options, grid
+    def __init__(self, source: Source, reading: Reading) -> None:
+        self.source, self.reading, self.grid = source, reading, reading.grid
         self.splits_given = any(file.split("/")[0] in SPLITS for file in source.files)
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
         self.trials: list[Trial] = []
         self.pieces: list[Piece] = []  # that are used
-        self.survey = Survey(grid)
+        self.survey = Survey(self.grid)
         if self.survey.wide.size > MOST_IDS:
-            raise CorpusError(f"{source.folder}: {grid.steps_per_beat} steps a beat are too many")
+            steps = self.grid.steps_per_beat
+            raise CorpusError(f"{source.folder}: {steps} steps a beat are too many")
         self._first_with: dict[bytes, Piece] = {}  # by its fingerprint
 
     def ids(self, workers: int, progress: bool) -> Iterator[NDArray[np.uint16]]:
@@ -152,7 +151,7 @@ class _Reading:
             read_and_encode,
             folder=self.source.folder,
             wide=self.survey.wide,
-            instruments=self.options.kept_instruments,
+            instruments=self.reading.instruments,
             begins_with_notes=not self.source.is_embedded,
             tried=frozenset(some_of(files)),
         )
@@ -219,14 +218,9 @@ class _Reading:
                 )
         return numbers
 
-    def report(
-        self, writers: dict[str, SplitWriter], vocabulary: Vocabulary, workers: int
-    ) -> CorpusReport:
-        """Return the report on the corpus, once it is written; other options are tried for it."""
+    def report(self, writers: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
+        """Return the report on the corpus, once it is written."""
         source = self.source
-        measured = measured_options(
-            source.folder, source.files, self.options, self.trials, vocabulary, workers
-        )
         trained_on = {*writers["train"].names}
         works = [
             [self.pieces[number].name for number in work] for work in self.works if len(work) > 1
@@ -242,7 +236,7 @@ class _Reading:
             splits={split: writer.counts() for split, writer in writers.items()},
             music=self.survey.counts(),
             trials=self.trials,
-            measured=measured,
+            chosen=self.reading.chosen,
             copies=self.copies,
             works=works,
             held_out_of_trained=sum(

@@ -10,6 +10,7 @@ from data.midi.instruments import Instruments
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
+OPEN = {"grid": "auto", "instruments": "auto", "parts": "auto"}  # the music decides
 
 
 class CorpusError(ValueError):
@@ -24,12 +25,12 @@ class CorpusOptions(Options):
         CorpusError: a value out of range.
     """
 
-    grid: Literal["beats", "seconds"] = "beats"  # beats, or seconds for what keeps to no beat
+    grid: Literal["auto", "beats", "seconds"] = "beats"  # seconds: for what keeps to no beat
     steps_per_beat: Positive = 12  # of a grid of beats: how finely a quarter note is divided
-    instruments: Literal["original", "family", "piano"] = "original"  # original, family or piano
+    instruments: Literal["auto", "original", "common", "piano"] = "original"  # as what they play
     programs: tuple[int, ...] | None = None  # to keep, 128 for drums; else all
     tracks: tuple[int | str, ...] | None = None  # likewise, by name, or by number from 1
-    parts: Literal["program", "track"] = "program"  # who plays: a program, or a track
+    parts: Literal["auto", "program", "track"] = "program"  # who plays: a program, or a track
     time_signature: str | None = None  # such as 4/4, for files whose own is wrong
     transpose: Annotated[int, Range(0, 127)] = 6  # semitones, up and down, that windows are moved
 
@@ -42,15 +43,25 @@ class CorpusOptions(Options):
 
     @property
     def time_grid(self) -> Grid:
-        """The grid that the pieces are brought to, the names of parts still unknown."""
+        """The grid that the pieces are brought to, the names of parts still unknown.
+
+        One of beats, where the music is to decide.
+        """
         if self.grid == "seconds" and self.time_signature is None:
             return SECONDS
-        return Grid(self.steps_per_beat, self.grid, meter=_meter(self.time_signature))
+        kind: Literal["beats", "seconds"] = "seconds" if self.grid == "seconds" else "beats"
+        return Grid(self.steps_per_beat, kind, meter=_meter(self.time_signature))
 
     @property
     def kept_instruments(self) -> Instruments:
-        """The instruments of the pieces that are kept."""
-        return Instruments(self.instruments, self.programs, self.tracks)
+        """The instruments of the pieces that are kept; which are common is not known yet."""
+        mode = "original" if self.instruments == "auto" else self.instruments
+        return Instruments(mode, self.programs, self.tracks)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is left for the music to decide."""
+        return any(getattr(self, name) == word for name, word in OPEN.items())
 
 
 def _meter(text: str | None) -> tuple[int, int] | None:

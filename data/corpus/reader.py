@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from data.arrays import reduce_segments
 from data.canonical import GridChanges, ScoreBatch
+from data.corpus.advice import Trial, try_options
 from data.corpus.find_files import find_midi_files
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
@@ -77,6 +78,19 @@ def read_pieces(
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in names if name in reasons],
     )
+
+
+def read_trials(
+    names: Sequence[str], folder: Path, grid: Grid, instruments: Instruments
+) -> list[Trial]:
+    """Try other options than a grid's on each MIDI file that can be read and has notes."""
+    found = []
+    for name in names:
+        with suppress(MidiError, OSError):
+            events = fold(read_events(folder / name), instruments)
+            if len(events.notes):
+                found.append(try_options(name, events, grid))
+    return found
 
 
 def read_tracks(names: Sequence[str], folder: Path, instruments: Instruments) -> list[list[Part]]:

@@ -12,7 +12,7 @@ from data.corpus.advice import Trial, bars_advice, grid_advice, parts_advice
 from data.corpus.options import SPLITS
 from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
-from data.corpus.trials import Measured
+from data.corpus.trials import Chosen
 from data.instrument_names import instrument_name
 from data.score import Grid
 
@@ -49,7 +49,7 @@ class CorpusReport:
     splits: dict[str, SplitCounts]
     music: MusicCounts
     trials: list[Trial]  # what some files say about the options
-    measured: list[Measured]  # options that are advised
+    chosen: Chosen | None  # options that the files decided
     copies: list[Copy]  # those found, in any key
     works: list[list[str]]  # the files of each work that several are of
     held_out_of_trained: int  # held-out pieces of works that training has, too
@@ -104,7 +104,7 @@ def _music_lines(report: CorpusReport) -> list[str]:
         lines["tempo"] = [_tempo_line(music.tempos)]
     lines["bars"] = bars_advice(report.trials, report.grid)
     lines["parts"] = parts_advice(report.trials, report.grid)
-    lines["advised"] = [_measured_line(each) for each in report.measured]
+    lines["chosen"] = [_chosen_line(report.chosen)] if report.chosen else []
     lines["grid"] = _grid_lines(report)
     return [
         f"  {label if not index else '':14}{text}"
@@ -113,13 +113,11 @@ def _music_lines(report: CorpusReport) -> list[str]:
     ]
 
 
-def _measured_line(measured: Measured) -> str:
-    """Say which options are advised, and what was measured with them."""
-    tokens = f"{measured.tokens:,} different tokens, and " if measured.tokens else ""
-    beside = f", each with {measured.beside}" if measured.beside else ""
+def _chosen_line(chosen: Chosen) -> str:
+    """Say which options were chosen, and what was measured with them."""
     return (
-        f"{measured.options}: {tokens}{measured.lost:.1%} of the notes merged or cut short, "
-        f"in place of {measured.lost_without:.1%}{beside}"
+        f"{chosen.options}: {chosen.lost:.1%} of the notes merged or cut short, "
+        f"{chosen.lost_without:.1%} without"
     )
 
 

@@ -1,41 +1,56 @@
-"""Some files of a folder, read with other options: what is advised is measured first."""
+"""How the files of a folder are read: what the options leave open, some of the files decide."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from data.corpus.advice import Trial, advised_grid
+from data.corpus.advice import advised_grid
 from data.corpus.options import CorpusOptions
-from data.corpus.reader import read_pieces, read_tracks
+from data.corpus.reader import read_pieces, read_tracks, read_trials
 from data.corpus.worker_pool import Failed, guarded_batches
+from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
-from data.score import FAMILY_PROGRAMS, Grid
-from data.tokens.vocabulary import Vocabulary
+from data.score import DRUMS, Grid
 
 MOST_FILES = 100  # that are tried
-MANY_TOKENS = 4000  # for which it is worth to fold instruments
 LEAST_GAIN = 0.01  # of the notes, for which it is worth to tell tracks apart
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What options that are advised make of the files that are tried.
+class Chosen:
+    """What options that were chosen make of the files that were tried.
 
     Attributes:
         options: as the command takes them.
-        beside: others that are advised and in force, too.
-        lost_without: the share of the notes that are merged or cut short without the options.
-        lost: likewise with them.
-        tokens: different ones that there are with them; 0 where that was not counted.
+        lost: the share of the notes that are merged or cut short.
+        lost_without: likewise, by beats and programs, as without any of them.
     """
 
     options: str
-    beside: str
-    lost_without: float
     lost: float
-    tokens: int = 0
+    lost_without: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the files of a folder are read.
+
+    Attributes:
+        options: in which nothing is open.
+        grid: that pieces are brought to, with the parts that some files have in common.
+        instruments: that are kept, with the programs that are common.
+        chosen: which options the files decided; None: none.
+    """
+
+    options: CorpusOptions
+    grid: Grid
+    instruments: Instruments
+    chosen: Chosen | None = None
 
 
 def some_of(files: Sequence[str]) -> Sequence[str]:
@@ -43,62 +58,72 @@ def some_of(files: Sequence[str]) -> Sequence[str]:
     return files[:: max(1, -(-len(files) // MOST_FILES))]
 
 
-def grid_of(folder: Path, files: Sequence[str], options: CorpusOptions, workers: int) -> Grid:
-    """Return the grid that pieces are brought to, with the parts that some files have in common."""
-    grid = options.time_grid
-    if options.parts == "program":
-        return grid
-    read = partial(read_tracks, folder=folder, instruments=options.kept_instruments)
-    found = guarded_batches(read, some_of(files), workers)
-    tracks = [each for _, pieces in found if not isinstance(pieces, Failed) for each in pieces]
-    return replace(grid, parts=common_parts(tracks))
-
-
-def measured_options(
-    folder: Path,
-    files: Sequence[str],
-    options: CorpusOptions,
-    trials: Sequence[Trial],
-    vocabulary: Vocabulary,
-    workers: int,
-) -> list[Measured]:
-    """Return the options beyond those at hand that are worth it, each measured with the others.
+def reading_of(folder: Path, files: Sequence[str], options: CorpusOptions, workers: int) -> Reading:
+    """Return how to read files as the options say.
 
     Args:
         folder: of the files.
         files: their names.
-        options: those at hand.
-        trials: of some of the files.
-        vocabulary: that the options at hand give.
+        options: what they leave open, some of the files decide.
         workers: processes that share the work.
     """
+    some = some_of(files)
+    if not options.is_open:
+        return _closed(folder, some, options, workers)
+    grid, instruments = options.time_grid, options.kept_instruments
+    read = partial(read_trials, folder=folder, grid=grid, instruments=instruments)
+    trials = [*_all_found(guarded_batches(read, some, workers))]
+    plain = {name: first for name, first in _PLAIN.items() if getattr(options, name) == "auto"}
+    without = settled = replace(options, **plain)
+    says_beats = options.time_signature or options.steps_per_beat != CorpusOptions.steps_per_beat
+    if options.grid == "auto" and not says_beats:
+        settled = replace(settled, **advised_grid(trials))
+    programs = {part.program for trial in trials for part in trial.tracks} - {DRUMS}
+    if options.instruments == "auto" and len(programs) > MOST_COMMON:
+        settled = replace(settled, instruments="common")
+    reading = _closed(folder, some, settled, workers)
+    lost = _lost(folder, some, reading, workers)
+    if options.parts == "auto" and common_parts(trial.tracks for trial in trials):
+        by_track = _closed(folder, some, replace(settled, parts="track"), workers)
+        lost_by_track = _lost(folder, some, by_track, workers)
+        if lost - lost_by_track > LEAST_GAIN:
+            reading, lost = by_track, lost_by_track
+    words = _words(without, reading.options)
+    if not words:
+        return reading
+    lost_without = _lost(folder, some, _closed(folder, some, without, workers), workers)
+    return replace(reading, chosen=Chosen(words, lost, lost_without))
 
-    def measure(base: CorpusOptions, tokens: int = 0, **change: Any) -> Measured:
-        other = replace(base, **change)
-        without, lost = (_lost(folder, files, each, workers) for each in (base, other))
-        return Measured(_words(base, other), _words(options, base), without, lost, tokens)
 
-    found = []
-    base = replace(options, **advised_grid(trials))
-    if options.parts == "program" and options.instruments == "original":
-        families = {program - program % FAMILY_PROGRAMS for program in vocabulary.programs}
-        tokens = replace(vocabulary, programs=tuple(sorted(families))).size
-        if vocabulary.size > MANY_TOKENS and 2 * tokens <= vocabulary.size:
-            found.append(measure(options, tokens, instruments="family"))
-            base = replace(base, instruments="family")
-    if options.parts == "program" and common_parts(trial.tracks for trial in trials):
-        parts = measure(base, parts="track")
-        if parts.lost_without - parts.lost > LEAST_GAIN:
-            found.append(parts)
-    return found
+# What stands for "auto" where the files ask for nothing else.
+_PLAIN: dict[str, Any] = {"grid": "beats", "instruments": "original", "parts": "program"}
 
 
-def _lost(folder: Path, files: Sequence[str], options: CorpusOptions, workers: int) -> float:
-    """Return the share of the notes that are merged or cut short, of some files."""
-    grid = grid_of(folder, files, options, workers)
-    read = partial(read_pieces, folder=folder, grid=grid, instruments=options.kept_instruments)
+def _closed(folder: Path, some: Sequence[str], options: CorpusOptions, workers: int) -> Reading:
+    """Return how to read files as options say in which nothing is open."""
+    grid, instruments = options.time_grid, options.kept_instruments
+    if options.parts == "track" or options.instruments == "common":
+        read = partial(read_tracks, folder=folder, instruments=instruments)
+        tracks = [*_all_found(guarded_batches(read, some, workers))]
+        if options.instruments == "common":
+            programs = common_programs([part.program for part in piece] for piece in tracks)
+            instruments = replace(instruments, common=programs)
+        if options.parts == "track":
+            grid = replace(grid, parts=common_parts(tracks))
+    return Reading(options, grid, instruments)
+
+
+def _all_found(found: Iterable[tuple[object, Sequence[Found] | Failed]]) -> Iterator[Found]:
+    """Return what was found in all files that could be read."""
+    return chain.from_iterable(each for _, each in found if not isinstance(each, Failed))
+
+
+def _lost(folder: Path, some: Sequence[str], reading: Reading, workers: int) -> float:
+    """Return the share of the notes of some files that are merged or cut short."""
+    grid, instruments = reading.grid, reading.instruments
+    read = partial(read_pieces, folder=folder, grid=grid, instruments=instruments)
     notes = lost = 0
-    for _, pieces in guarded_batches(read, some_of(files), workers):
+    for _, pieces in guarded_batches(read, some, workers):
         if not isinstance(pieces, Failed):
             merged = sum(changes.merged for changes in pieces.grid_changes)
             notes += len(pieces.scores.notes) + merged

@@ -1,23 +1,27 @@
-"""Which instruments a piece keeps: some programs or tracks, families of programs, a piano."""
+"""Which instruments a piece keeps: some programs or tracks, those that are common, a piano."""
 
 import dataclasses
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from data.midi.events import Events
-from data.score import DRUMS, FAMILY_PROGRAMS
+from data.score import DRUMS
+from data.stand_ins import stand_ins
 
-MODES = ("original", "family", "piano")
+MODES = ("original", "common", "piano")
+MOST_COMMON = 15  # programs beside the drums: decoders hear so many apart (data/tokens/features.py)
 
 
 @dataclass(frozen=True)
 class Instruments:
     """What is kept of a file's instruments, and as what.
 
-    The mode `original` keeps programs as they are. `family` puts the first program of its General
-    MIDI family in place of each: 40, violin, for all solo strings; drums stay drums. `piano` puts
-    the piano, 0, in place of all; drums, which no piano plays, are left out.
+    The mode `original` keeps programs as they are. With `common` those that are common in a folder
+    play what others would (data/stand_ins.py); drums stay drums. `piano` puts the piano, 0, in
+    place of all; drums, which no piano plays, are left out.
 
     Raises:
         ValueError: a value out of range; the message is one line.
@@ -27,6 +31,7 @@ class Instruments:
     programs: tuple[int, ...] | None = None  # of the file, to keep, 128 for drums; None: all
     # To keep, by name in upper or lower case, or number from 1 among tracks with notes; None: all
     tracks: tuple[int | str, ...] | None = None
+    common: tuple[int, ...] = ()  # in that mode; none: not known yet, all programs stay
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -71,7 +76,22 @@ def fold(events: Events, instruments: Instruments) -> Events:
     notes = notes[is_kept]
     if instruments.mode == "piano":
         notes[:, 4] = 0
-    elif instruments.mode == "family":
-        notes[:, 4] -= notes[:, 4] % FAMILY_PROGRAMS  # drums, 128, begin a family of their own
+    elif instruments.mode == "common" and instruments.common:
+        old = notes[:, 4].copy()
+        pitched = np.unique(old[old != DRUMS]).tolist()
+        means = {program: float(notes[old == program, 2].mean()) for program in pitched}
+        for program, other in stand_ins(means, instruments.common).items():
+            notes[old == program, 4] = other
     kept_tracks = tuple((name, count) for name, count in zip(names, left, strict=True) if count)
     return dataclasses.replace(events, notes=notes, tracks=kept_tracks)
+
+
+def common_programs(pieces: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    """Return the programs, drums aside, that most pieces have: MOST_COMMON of them, rising.
+
+    Args:
+        pieces: the programs of each.
+    """
+    counts = Counter(program for piece in pieces for program in {*piece} - {DRUMS})
+    commonest = sorted(counts, key=lambda program: (-counts[program], program))
+    return tuple(sorted(commonest[:MOST_COMMON]))

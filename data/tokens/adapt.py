@@ -5,7 +5,6 @@ A model can only continue what it has tokens for; a user's own music may well ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,20 +12,9 @@ from numpy.typing import NDArray
 
 from data.canonical import canonical
 from data.instrument_names import instrument_name
-from data.score import BAR, DRUMS, FAMILY_PROGRAMS, Score
+from data.score import BAR, DRUMS, Score
+from data.stand_ins import stand_ins
 from data.tokens.vocabulary import Vocabulary, VocabularyError
-
-_C3 = 48
-_BASSES = 4  # the family of bass guitars
-# Of General MIDI's instruments that play in one register; all others are in the middle.
-_MIDDLE_PITCHES = {
-    **{8: 84, 9: 91, 10: 84, 11: 72, 13: 79, 14: 72},  # celesta to tubular bells
-    **{40: 76, 41: 67, 42: 54, 43: 41, 47: 45},  # violin, viola, cello, contrabass; timpani
-    **{56: 70, 57: 54, 58: 41, 60: 57},  # trumpet, trombone, tuba, horn
-    **{64: 71, 65: 63, 66: 58, 67: 51},  # saxophones
-    **{68: 74, 69: 67, 70: 51, 71: 66},  # oboe, English horn, bassoon, clarinet
-    **{72: 86, 73: 79},  # piccolo, flute
-}
 
 
 def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
@@ -89,10 +77,10 @@ def _adapt_programs(
         names = ", ".join(instrument_name(program, vocabulary.grid) for program in silent)
         changes.append(f"{int((~playable).sum())} notes of {names} were left out")
     notes = notes[playable].copy()
-    programs = np.unique(notes["program"]).tolist()
-    means = {p: float(notes["pitch"][notes["program"] == p].mean()) for p in programs}
     old = notes["program"].copy()
-    for program, known in sorted(_instruments(means, vocabulary, pitched).items()):
+    means = {p: float(notes["pitch"][old == p].mean()) for p in np.unique(old).tolist()}
+    means.pop(DRUMS, None)
+    for program, known in sorted(stand_ins(means, pitched, vocabulary.grid.general_midi).items()):
         notes["program"][old == program] = known
         changes.append(became(program, known, vocabulary))
     return notes
@@ -108,65 +96,6 @@ def became(program: int, known: int, vocabulary: Vocabulary) -> str:
     """Say that another plays the notes of a program."""
     names = (instrument_name(each, vocabulary.grid) for each in (program, known))
     return " became ".join(names)
-
-
-def _instruments(
-    mean_pitches: dict[int, float], vocabulary: Vocabulary, pitched: Sequence[int]
-) -> dict[int, int]:
-    """Return what each unknown program of a piece becomes.
-
-    Args:
-        mean_pitches: of the notes of each program of the piece.
-        vocabulary: of the model.
-        pitched: its programs that are not drums.
-    """
-    sound = vocabulary.grid.general_midi
-    taken = {program for program in mean_pitches if program in vocabulary.programs}
-    groups: dict[tuple[int, ...], list[int]] = {}  # unknown programs by what they may become
-    for program in mean_pitches:
-        if program not in taken:
-            its = sound(program) // FAMILY_PROGRAMS
-            family = [p for p in pitched if sound(p) // FAMILY_PROGRAMS == its]
-            groups.setdefault(tuple(family or pitched), []).append(program)
-    became: dict[int, int] = {}
-    for candidates, unknown in sorted(groups.items()):
-        free = [program for program in candidates if program not in taken] or candidates
-        high_to_low = sorted(free, key=lambda program: (-_middle_pitch(sound(program)), program))
-        voices = sorted(unknown, key=lambda program: (-mean_pitches[program], program))
-        is_bass = [_is_bass(sound(p), mean_pitches[p], len(voices)) for p in voices]
-        for place, program in enumerate(voices):
-            became[program] = high_to_low[_rank_in(len(high_to_low), place, is_bass)]
-        taken |= set(became.values())
-    return became
-
-
-def _is_bass(program: int, mean_pitch: float, voices: int) -> bool:
-    """Return whether a voice is a bass: by its instrument, or below C3, or C4 beside others."""
-    return _middle_pitch(program) < _C3 or mean_pitch < (_C3 if voices == 1 else _C3 + 12)
-
-
-def _rank_in(instruments: int, place: int, is_bass: list[bool]) -> int:
-    """Return which instrument a voice takes; both are counted from the highest, from 0.
-
-    Where instruments are left over, voices take them from the top down, but from the first bass on
-    the lowest. Where they are too few, voices next to each other share one.
-
-    Args:
-        instruments: how many there are.
-        place: of the voice.
-        is_bass: of each voice.
-    """
-    voices = len(is_bass)
-    if voices > instruments:
-        return (2 * place * (instruments - 1) + voices - 1) // (2 * (voices - 1))
-    return place + instruments - voices if any(is_bass[: place + 1]) else place
-
-
-def _middle_pitch(program: int) -> int:
-    """Return a pitch about the middle of an instrument's range; only their order matters."""
-    if program // FAMILY_PROGRAMS == _BASSES:
-        return 40
-    return _MIDDLE_PITCHES.get(program, 64)
 
 
 def _adapt_pitches(

@@ -46,7 +46,7 @@ class Context(NamedTuple):
     final_position: Ints  # (B,) and as many steps from its bar line
     key: Ints  # (B,) of the whole piece: its tonic, C = 0; 12 more in minor
     moved: Ints  # (B,) semitones by which the window was moved
-    silent: NDArray[np.bool_]  # (B, P) programs that were made silent in it
+    silent: NDArray[np.bool_]  # (B, P) programs that are silent in it, or in the whole piece
     piece: Ints  # (B,) number of the piece among those of `given`
     begin: Ints  # (B,) steps from the beginning of that piece to the window's first bar
     given: Given
@@ -421,7 +421,7 @@ class SideFeatures:
         follow      so many bars follow the id's own
         final       in how many half beats (of a grid of seconds: half seconds) the final chord
                     begins, and as how many from its bar line
-        silent      programs that were made silent in this window
+        silent      programs that are silent in this window, or in the whole piece
         moved       semitones up, then semitones down, by which it was moved, to an octave
 
     After an id, that is with the knowledge of it and of all ids before it in the same window:

@@ -26,7 +26,7 @@ from data.canonical import canonical
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, SplitWriter
 from data.score import BAR, NOTE
-from data.tokens.augment import transposition
+from data.tokens.augment import programs_of, transposition
 from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
@@ -121,7 +121,7 @@ def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
 
 def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
-    for share in ("KNOWN_FINAL_SHARE", "KNOWN_KEY_SHARE"):
+    for share in ("KNOWN_FINAL_SHARE", "KNOWN_KEY_SHARE", "KNOWN_ENSEMBLE_SHARE"):
         monkeypatch.setattr(f"data.batches.windows.{share}", 0)
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, side = source.batch(0, 0, 64)
@@ -137,6 +137,18 @@ def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(
         state.at.bar_count[:] = begun
         sampled = guide.side(state, window[None])
         np.testing.assert_array_equal(beside[row > 0], flat(sampled, source.features)[0])
+
+
+def test_which_programs_play_nowhere_in_a_piece_is_told(split, monkeypatch):
+    monkeypatch.setattr("data.batches.windows.KNOWN_ENSEMBLE_SHARE", 1)
+    source = TrainingWindows(split, VOCABULARY, CONTEXT, 0)
+    ids, targets, side = source.batch(0, 0, 64)
+    bits = told(side, source.features).bits[..., source.features.blocks["silent"]]
+    for row, target, beside in zip(ids, targets, bits, strict=True):
+        notes = PIECES[WINDOWS[row.tobytes(), target.tobytes()][0]]
+        notes = notes[VOCABULARY.kind_of[notes] == Kind.NOTE]
+        plays = np.isin(np.arange(len(VOCABULARY.programs)), programs_of(notes, VOCABULARY))
+        assert (beside[row > 0] == ~plays).all()
 
 
 def test_every_window_and_key_comes_up(split):

@@ -1,13 +1,13 @@
-"""What the page advises: which steps, bars and parts suit a folder, by what was measured."""
+"""How a folder is read: which steps, bars, parts and instruments suit it, by what was measured."""
 
 import numpy as np
 import pytest
 import symusic
 
-from data.corpus import trials
 from data.corpus.advice import STEPS, bars_advice, grid_advice, parts_advice, try_options
 from data.corpus.corpus import CorpusOptions, open_corpus
-from data.corpus.trials import Measured
+from data.corpus.options import OPEN
+from data.corpus.trials import Chosen
 from data.midi.events import Events
 from data.score import Grid, Part
 from tests.folders import report_of
@@ -114,21 +114,24 @@ def lost(report):
     return (changes.merged + changes.cut) / notes
 
 
-def test_parts_are_advised_by_what_they_really_save(tmp_path):
+def test_parts_are_chosen_by_what_they_really_save(tmp_path):
     band = write_band(tmp_path / "band", lambda number: ("right", "left"))
-    before = open_corpus(band, tmp_path / "out", progress=False)
-    (measured,) = report_of(before).measured
-    options = CorpusOptions(parts="track")
-    after = report_of(open_corpus(band, tmp_path / "out", options, progress=False))
-    assert measured == Measured("--parts track", "", lost(report_of(before)), lost(after))
-    assert measured.lost_without > 0.2
-    assert measured.lost == 0
-    advice = "--parts track: 0.0% of the notes merged or cut short, in place of "
-    assert f"{advice}{measured.lost_without:.1%}\n" in before.full_report()
-    assert after.measured == []
+    plain, parts = (
+        report_of(open_corpus(band, tmp_path / "out", CorpusOptions(parts=parts), progress=False))
+        for parts in ("program", "track")
+    )
+    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
+    chosen = report_of(opened).chosen
+    assert chosen == Chosen("--parts track", lost(parts), lost(plain))
+    assert lost(plain) > 0.2
+    assert lost(parts) == 0
+    assert opened.vocabulary.grid.parts == parts.grid.parts
+    line = f"--parts track: 0.0% of the notes merged or cut short, {lost(plain):.1%} without\n"
+    assert line in opened.full_report()
+    assert plain.chosen is parts.chosen is None
 
 
-def test_what_would_change_nothing_is_not_advised(tmp_path):
+def test_what_would_change_nothing_is_not_chosen(tmp_path):
     """Files have names of their own, but for one in a fifth of them, where it saves nothing."""
 
     def names(number):
@@ -138,24 +141,41 @@ def test_what_would_change_nothing_is_not_advised(tmp_path):
         return (0, 1) if number % 5 == 0 else (0, 0)
 
     band = write_band(tmp_path / "band", names, programs)
-    told = open_corpus(band, tmp_path / "out", progress=False).full_report()
-    assert "--parts" not in told
+    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
+    assert report_of(opened).chosen is None
+    assert opened.vocabulary.programs == (0, 1)
 
 
-def test_families_are_advised_where_there_are_thousands_of_tokens(tmp_path, monkeypatch):
-    band = write_band(tmp_path / "band", lambda number: ("", ""), lambda n: (n, 72 + n), count=16)
-    monkeypatch.setattr(trials, "MANY_TOKENS", 1500)
-    before = open_corpus(band, tmp_path / "out", progress=False)
-    (measured,) = report_of(before).measured
-    options = CorpusOptions(instruments="family")
-    after = open_corpus(band, tmp_path / "out", options, progress=False)
-    assert measured.options == "--instruments family"
-    assert measured.tokens == after.vocabulary.size < before.vocabulary.size / 2
-    assert measured.lost == lost(report_of(after))
-    assert (
-        f"--instruments family: {after.vocabulary.size:,} different tokens" in before.full_report()
-    )
-    assert report_of(after).measured == []
+def test_of_many_instruments_those_that_most_files_have_play_for_all(tmp_path):
+    """Each of 20 files has a piano, and a program of its own that no other has."""
+    band = write_band(tmp_path / "band", lambda _: ("", ""), lambda n: (0, 40 + n), count=20)
+    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
+    assert report_of(opened).chosen.options == "--instruments common"
+    assert opened.vocabulary.programs == (0, *range(40, 54))
+    kept = open_corpus(band, tmp_path / "out", progress=False).vocabulary.programs
+    assert kept == (0, *range(40, 60))
+
+
+def test_the_grid_is_that_to_which_notes_keep(tmp_path):
+    """What is said is never overruled; what is not said is as the notes lie."""
+    folder = tmp_path / "free"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        free = symusic.Score(480)
+        free.tracks.append(symusic.Track())
+        for tick in rng.integers(0, 50_000, size=60).tolist():
+            free.tracks[0].notes.append(symusic.Note(tick, 300, int(rng.integers(40, 80)), 80))
+        free.dump_midi(folder / f"{number}.mid")
+
+    def grid(**said):
+        options = CorpusOptions(**OPEN | said)
+        return open_corpus(folder, tmp_path / "out", options, progress=False).vocabulary.grid
+
+    assert grid().kind == "seconds"
+    assert grid(grid="beats").kind == "beats"
+    assert grid(steps_per_beat=24) == Grid(24)
+    assert grid(time_signature="3/4") == Grid(meter=(3, 4))
 
 
 def test_the_page_says_which_time_signatures_cannot_be_true():

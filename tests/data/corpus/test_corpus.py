@@ -411,7 +411,7 @@ def test_the_command_prints_a_summary_or_one_line(folder, tmp_path, monkeypatch,
     [
         (["--workers", "0"], "must be a whole number from 1 up, not '0'"),
         (["--workers", "-1"], "from 1 up"),
-        (["--grid", "feet"], "grid must be one of beats, seconds, not 'feet'"),
+        (["--grid", "feet"], "grid must be one of auto, beats, seconds, not 'feet'"),
         (["--programs", "200"], "0 to 127, or 128 for drums, not 200"),
     ],
 )
@@ -469,7 +469,6 @@ def test_tracks_become_parts_that_every_piece_is_read_with(tmp_path):
     assert "MELODY" in corpus.full_report()
     other = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
     assert other.vocabulary.programs == (0, 33, 40, DRUMS)
-    assert "--parts track: 0.0% of the notes merged or cut short" in other.full_report()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.midi.events import Events
-from data.midi.instruments import Instruments, fold
+from data.midi.instruments import MOST_COMMON, Instruments, common_programs, fold
 from data.midi.io import read_events
 from data.score import DRUMS
 
@@ -21,11 +21,18 @@ def events(programs=PROGRAMS, tracks=()):
     return Events(480, notes, np.empty((0, 3), np.int64), np.array([[0, 120.0]]), tracks)
 
 
-def test_family_keeps_the_first_program_of_each_family_and_drums():
-    assert fold(events(), Instruments("family")).notes[:, 4].tolist() == [0, 0, 24, 40, 48, DRUMS]
-    every = fold(events(range(129)), Instruments("family")).notes[:, 4]
-    assert np.unique(every).tolist() == [*range(0, 128, 8), DRUMS]
-    assert (every[:-1] // 8 == np.arange(128) // 8).all()
+def test_common_programs_play_for_their_families_and_drums_stay():
+    common = Instruments("common", common=(1, 27, 40))
+    assert fold(events(), common).notes[:, 4].tolist() == [1, 1, 27, 40, 27, DRUMS]
+    every = fold(events(range(129)), common).notes[:, 4]
+    assert np.unique(every).tolist() == [1, 27, 40, DRUMS]
+
+
+def test_the_common_programs_are_those_of_most_pieces():
+    pieces = [(0, 40, DRUMS), (0, 41), (0, 40)]
+    assert common_programs(pieces) == (0, 40, 41)
+    many = [tuple(range(100)), tuple(range(50, 90))]
+    assert common_programs(many) == tuple(range(50, 50 + MOST_COMMON))
 
 
 def test_piano_leaves_the_drums_out():
@@ -41,7 +48,7 @@ def test_the_file_itself_stays_as_it_is():
 
 
 def test_programs_are_chosen_by_what_the_file_calls_them():
-    folded = fold(events(), Instruments("family", programs=(47, DRUMS)))
+    folded = fold(events(), Instruments("common", programs=(47, DRUMS), common=(40,)))
     assert folded.notes[:, 4].tolist() == [40, DRUMS]
 
 
@@ -71,11 +78,12 @@ def test_events_that_do_not_know_their_tracks_are_one():
 
 @given(
     st.lists(st.integers(0, DRUMS), max_size=12),
-    st.sampled_from(["original", "family", "piano"]),
+    st.sampled_from(["original", "common", "piano"]),
 )
 def test_folding_again_changes_nothing_and_no_drum_turns_to_pitch(programs, mode):
-    once = fold(events(programs), Instruments(mode))
-    again = fold(once, Instruments(mode))
+    instruments = Instruments(mode, common=(0, 33, 40, 48))
+    once = fold(events(programs), instruments)
+    again = fold(once, instruments)
     assert np.array_equal(again.notes, once.notes)
     assert again.tracks == once.tracks
     was_drum = np.array([programs[number] == DRUMS for number in once.notes[:, 2]], dtype=bool)

@@ -1,0 +1,86 @@
+"""Which instruments play in the place of others.
+
+Those that a model knows play for those of a file that it does not; those that are common in a
+folder play for all others there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from data.score import FAMILY_PROGRAMS
+
+_C3 = 48
+_BASSES = 4  # the family of bass guitars
+# Of General MIDI's instruments that play in one register; all others are in the middle.
+_MIDDLE_PITCHES = {
+    **{8: 84, 9: 91, 10: 84, 11: 72, 13: 79, 14: 72},  # celesta to tubular bells
+    **{40: 76, 41: 67, 42: 54, 43: 41, 47: 45},  # violin, viola, cello, contrabass; timpani
+    **{56: 70, 57: 54, 58: 41, 60: 57},  # trumpet, trombone, tuba, horn
+    **{64: 71, 65: 63, 66: 58, 67: 51},  # saxophones
+    **{68: 74, 69: 67, 70: 51, 71: 66},  # oboe, English horn, bassoon, clarinet
+    **{72: 86, 73: 79},  # piccolo, flute
+}
+
+
+def stand_ins(
+    mean_pitches: Mapping[int, float],
+    there: Sequence[int],
+    general_midi: Callable[[int], int] = int,
+) -> dict[int, int]:
+    """Return which of the programs that are there plays each program of a piece that is not.
+
+    It is one of the same family, or else any: high voices take the high ones, a bass the lowest,
+    each its own while there are enough.
+
+    Args:
+        mean_pitches: of the notes of each program of the piece but drums.
+        there: programs but drums, one at least.
+        general_midi: leads from a program's number to that of General MIDI.
+    """
+    taken = {program for program in mean_pitches if program in there}
+    groups: dict[tuple[int, ...], list[int]] = {}  # programs by what they may become
+    for program in mean_pitches:
+        if program not in taken:
+            own = general_midi(program) // FAMILY_PROGRAMS
+            family = [p for p in there if general_midi(p) // FAMILY_PROGRAMS == own]
+            groups.setdefault(tuple(family or there), []).append(program)
+    became: dict[int, int] = {}
+    for candidates, unknown in sorted(groups.items()):
+        free = [program for program in candidates if program not in taken] or candidates
+        high_to_low = sorted(free, key=lambda p: (-_middle_pitch(general_midi(p)), p))
+        voices = sorted(unknown, key=lambda program: (-mean_pitches[program], program))
+        is_bass = [_is_bass(general_midi(p), mean_pitches[p], len(voices)) for p in voices]
+        for place, program in enumerate(voices):
+            became[program] = high_to_low[_rank_in(len(high_to_low), place, is_bass)]
+        taken |= set(became.values())
+    return became
+
+
+def _is_bass(program: int, mean_pitch: float, voices: int) -> bool:
+    """Return whether a voice is a bass: by its instrument, or below C3, or C4 beside others."""
+    return _middle_pitch(program) < _C3 or mean_pitch < (_C3 if voices == 1 else _C3 + 12)
+
+
+def _rank_in(instruments: int, place: int, is_bass: list[bool]) -> int:
+    """Return which instrument a voice takes; both are counted from the highest, from 0.
+
+    Where instruments are left over, voices take them from the top down, but from the first bass on
+    the lowest. Where they are too few, voices next to each other share one.
+
+    Args:
+        instruments: how many there are.
+        place: of the voice.
+        is_bass: of each voice.
+    """
+    voices = len(is_bass)
+    if voices > instruments:
+        return (2 * place * (instruments - 1) + voices - 1) // (2 * (voices - 1))
+    return place + instruments - voices if any(is_bass[: place + 1]) else place
+
+
+def _middle_pitch(program: int) -> int:
+    """Return a pitch about the middle of an instrument's range; only their order matters."""
+    if program // FAMILY_PROGRAMS == _BASSES:
+        return 40
+    return _MIDDLE_PITCHES.get(program, 64)

@@ -1,0 +1,125 @@
+"""The interval head (`model/interval_head.py`) as compiled loops, and its derivative.
+
+Letters as there; M is all places of all rows. Of each place the head's table has 3 P times the
+logits of 2 REACH + 1 steps and of no reference, 3 P times those of 12 pitch classes and of none,
+and 12 P times those of parallels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.compiled import compiled
+from common.interface import OCTAVE
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+ZERO = np.float32(0)
+
+
+class Notes(NamedTuple):
+    """Where the notes lie among the ids."""
+
+    n_programs: int  # P
+    n_pitches: int  # N, of a program
+    first: int  # id of the first of the P N notes
+    reach: int  # semitones
+
+
+@compiled
+def add_intervals(
+    at: Notes, by_row: Floats, references_of: Ints, moves_of: Ints, logits: Floats
+) -> None:
+    """Add the logits of notes by their distances to those by the notes themselves.
+
+    Args:
+        at: of the decoder.
+        by_row: (M, R), what the table gives.
+        references_of, moves_of: (M, 2 P + SHARED_REFERENCES), (M, P) of the side input.
+        logits: (M, V), changed in place.
+    """
+    P, N, reach, octave = at.n_programs, at.n_pitches, at.reach, np.empty(OCTAVE, np.float32)
+    steps, classes = 2 * reach + 2, OCTAVE + 1
+    for m in range(len(logits)):
+        references, moves, rows, out = references_of[m], moves_of[m], by_row[m], logits[m]
+        for p in range(P):
+            first = at.first + p * N - 1  # before the notes, from 1 up
+            octave[:] = ZERO
+            for k in range(3):
+                # its own, its echo, the latest; the lowest, the lowest before, the tonic
+                stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
+                row = (k * P + p) * steps
+                low, high = stepped - reach, stepped + reach + 1  # the first beyond
+                if not stepped:
+                    row, low, high = row + steps - 1, N + 1, N + 1
+                for note in range(1, min(low, N + 1)):
+                    out[first + note] += rows[row]
+                for note in range(max(low, 1), min(high, N + 1)):
+                    out[first + note] += rows[row + note - low]
+                for note in range(max(high, 1), N + 1):
+                    out[first + note] += rows[row + 2 * reach]
+                row = (3 * P * steps) + (k * P + p) * classes
+                for note in range(1, OCTAVE + 1):
+                    which = (note - classed) % OCTAVE if classed else OCTAVE
+                    octave[note - 1] += rows[row + which]
+            for note in range(1, N + 1):
+                out[first + note] += octave[(note - 1) % OCTAVE]
+            for other in range(P):
+                note = references[p] + moves[other] - N
+                if references[p] and moves[other] and 1 <= note <= N:
+                    interval = (references[p] - references[other]) % OCTAVE
+                    row = 3 * P * (steps + classes) + p * OCTAVE + interval
+                    out[first + note] += rows[row]
+
+
+@compiled
+def intervals_gradient(
+    at: Notes, gradient: Floats, references_of: Ints, moves_of: Ints, by_row: Floats
+) -> None:
+    """Compute the gradient of `by_row`, given that of the logits: the same loops, the other way.
+
+    Args:
+        at, references_of, moves_of: as in `add_intervals`.
+        gradient: (M, V).
+        by_row: (M, R), which is set.
+    """
+    P, N, reach, octave = at.n_programs, at.n_pitches, at.reach, np.empty(OCTAVE, np.float32)
+    steps, classes = 2 * reach + 2, OCTAVE + 1
+    for m in range(len(gradient)):
+        references, moves, rows, out = references_of[m], moves_of[m], by_row[m], gradient[m]
+        rows[:] = ZERO
+        for p in range(P):
+            first = at.first + p * N - 1
+            octave[:] = ZERO
+            for note in range(1, N + 1):
+                octave[(note - 1) % OCTAVE] += out[first + note]
+            for k in range(3):
+                stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
+                row = (k * P + p) * steps
+                low, high = stepped - reach, stepped + reach + 1
+                if not stepped:
+                    row, low, high = row + steps - 1, N + 1, N + 1
+                below = above = ZERO
+                for note in range(1, min(low, N + 1)):
+                    below += out[first + note]
+                rows[row] += below
+                for note in range(max(low, 1), min(high, N + 1)):
+                    rows[row + note - low] += out[first + note]
+                for note in range(max(high, 1), N + 1):
+                    above += out[first + note]
+                if high <= N:
+                    rows[row + 2 * reach] += above
+                row = (3 * P * steps) + (k * P + p) * classes
+                for note in range(1, OCTAVE + 1):
+                    which = (note - classed) % OCTAVE if classed else OCTAVE
+                    rows[row + which] += octave[note - 1]
+            for other in range(P):
+                note = references[p] + moves[other] - N
+                if references[p] and moves[other] and 1 <= note <= N:
+                    interval = (references[p] - references[other]) % OCTAVE
+                    row = 3 * P * (steps + classes) + p * OCTAVE + interval
+                    rows[row] += out[first + note]
