@@ -1,5 +1,6 @@
 """The page in a browser: notes are played, heard, continued, rewritten, taken away, undone."""
 
+import itertools
 import json
 import os
 import shutil
@@ -319,6 +320,25 @@ def test_the_session_is_there_again_after_a_reload(tab, address):
     assert {(0, 40, 60), (12, 40, 64), (24, 40, 67)} < notes(tab)
 
 
+def test_the_latest_sessions_are_listed_and_come_back(tab, address):
+    listed = "[...document.querySelectorAll('#latest option')].map(its => its.text)"
+    play_three(tab)
+    tab.click("#clear")
+    tab.until(f"{listed}.length == 2")
+    assert "C4 E4 G4 (1 bar)" in tab.ask(listed)[1]
+    type_in(tab, "C5 D5")
+    tab.ask("sessionStorage.clear()")
+    open_page(tab, address)  # another tab, which has the latest
+    says(tab, "as you left it")
+    name = tab.ask("document.querySelectorAll('#latest option')[1].value")
+    tab.choose("#latest", name)
+    says(tab, "C4 E4 G4 (1 bar)")
+    assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
+    tab.click("#undo")
+    assert notes(tab) == {(0, 40, 60), (12, 40, 64)}
+    tab.until(f"{listed}.some(its => its.startsWith('C5 D5'))")
+
+
 def test_a_browser_without_room_says_that_it_keeps_nothing(tab):
     tab.ask("Storage.prototype.setItem = () => { throw new Error('QuotaExceededError') }")
     play_three(tab)
@@ -473,6 +493,121 @@ def test_a_new_piece_has_a_usual_tempo_and_plays_at_the_tempo_that_is_chosen(tab
     for _ in range(2):
         tab.click("#undo")
     assert tab.ask("etude.piece().tempo") == [[140]]
+
+
+def count_sounds(tab):
+    """Counts from now on notes and clicks that are handed to the audio clock, with their times."""
+    tab.ask(
+        "globalThis.heard = []; globalThis.clicks = [];"
+        "for (const [its, list] of [[AudioBufferSourceNode, heard], [OscillatorNode, clicks]]) {"
+        " const start = its.prototype.start; its.prototype.start = function (at) {"
+        " list.push(at); return start.call(this, at) } }"
+    )
+
+
+def test_bars_are_looped_without_a_gap_and_the_metronome_clicks(tab):
+    tab.choose("#s-tempo", "240")
+    type_in(tab, "C4 E4 G4 C5 " * 2)  # a second a bar
+    tab.until("etude.isReady")
+    count_sounds(tab)
+    tab.drag([number_of(tab, 1)])
+    for button in ("#loop", "#metronome", "#play"):
+        tab.click(button)
+    tab.until("heard.length >= 9 && clicks.length >= 9")
+    for times in tab.ask("[heard, clicks]"):
+        apart = [after - before for before, after in itertools.pairwise(times[1:9])]
+        assert apart == pytest.approx([0.25] * 7, abs=0.005)
+    tab.until("etude.level() > 0")
+    assert tab.ask("document.getElementById('clock').textContent") == "0:01"  # never 0:02
+    tab.click("#loop")
+    tab.until("document.getElementById('play').getAttribute('aria-label') == 'Play'")
+
+
+def test_a_voice_is_muted_or_heard_alone_and_the_volume_is_low(tab):
+    type_in(tab, "C5 D5 E5 F5")
+    tab.choose("#voice", "42")
+    tab.click('[data-pitch="60"]')
+    tab.until("etude.isReady")
+    count_sounds(tab)
+    tab.click("[data-voice='Mute Cello']")
+    assert tab.ask("document.querySelectorAll('.silent').length") == 1
+    tab.click("#play")
+    tab.until("document.getElementById('play').getAttribute('aria-label') == 'Play'")
+    assert tab.ask("heard.length") == 4
+    tab.click("[data-voice='Only Cello']")  # which wins
+    assert tab.ask("document.querySelector('.silent').textContent") == "ViolinS"
+    tab.ask("heard.length = 0")
+    tab.click("#to-start")
+    tab.click("#play")
+    tab.until("document.getElementById('play').getAttribute('aria-label') == 'Play'")
+    assert tab.ask("heard.length") == 1
+    tab.choose("#volume", "0")
+    tab.click("#play")
+    tab.until("heard.length > 1")
+    time.sleep(0.2)
+    assert tab.ask("etude.level()") < 0.001
+    tab.click("#play")
+
+
+def boxes(tab, *selectors):
+    """Left, top, right and bottom of elements in the window."""
+    return [
+        tab.ask(
+            "(b => [b.left, b.top, b.right, b.bottom])"
+            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
+        for selector in selectors
+    ]
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
+def test_roll_transport_and_variations_are_in_the_first_screen(tab, address, size):
+    if size[0] < 400:
+        tab.phone()
+    else:
+        tab.resize(*size)
+    open_page(tab, address)
+    tab.choose("#s-bars", "1")
+    tab.click("#hear-one")  # a first click: a tune in all voices
+    tab.until("etude.session.now?.variations")
+    assert "Next:" in status(tab)
+    assert len({program for _, program, _ in notes(tab)}) == 4
+    tab.ask("scrollTo({top: 0, behavior: 'instant'})")
+    parts = ("[data-how=continue]", "#roll-frame", "#play", ".variation:nth-child(4)")
+    bar = tab.ask("document.querySelector('.transport').getBoundingClientRect().top")
+    for part, (left, top, right, bottom) in zip(parts, boxes(tab, *parts), strict=True):
+        assert 0 <= left < right <= size[0]
+        is_above_bar = size[0] < 400 and part != "#play"  # which stays in reach there
+        assert 0 <= top < bottom <= (bar if is_above_bar else size[1])
+    assert tab.ask("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_controls_are_large_enough_for_fingers(tab):
+    tab.phone()
+    go_on_by_the_third(tab)
+    ask_why(tab, 4)
+    tab.ask("for (const its of document.querySelectorAll('details')) its.open = true")
+    small = tab.ask(
+        "[...document.querySelectorAll('button:not(.key), select, summary, label.button,"
+        " .segments label, #s-programs label, input:not([type=radio], [type=checkbox], #file)')]"
+        ".filter(its => its.checkVisibility()).filter(its => {"
+        " const box = its.getBoundingClientRect(); return box.height < 44 || box.width < 44 })"
+        ".map(its => its.id || its.outerHTML.slice(0, 80))"
+    )
+    assert small == []
+
+
+def test_the_focus_is_never_lost(tab):
+    play_three(tab)
+    for how in ("harmonize", "continue"):
+        tab.ask(f"document.querySelector('[data-how={how}]').focus()")
+        tab.key("Enter")
+        tab.until("document.activeElement.id == 'roll'")
+        tab.until(f"etude.session.now.label == '{how}'")
+    tab.ask("document.getElementById('undo').focus()")
+    while tab.ask("!document.getElementById('undo').disabled"):
+        tab.key("Enter")
+    assert tab.ask("document.activeElement.id") == "roll"
 
 
 def test_a_beat_of_six_eighths_is_a_dotted_quarter(tab):
@@ -762,7 +897,7 @@ def test_parts_are_called_by_their_names(tab):
     tab.choose("#s-bars", "1")
     tab.click("[data-how=accompany]")
     tab.until("etude.session.now.variations")
-    legend = tab.ask("[...document.getElementById('legend').children].map(its => its.textContent)")
+    legend = tab.ask("[...document.querySelectorAll('#legend b')].map(its => its.textContent)")
     assert legend[0] == "yours"
     assert {"MELODY", "BRIDGE", "PIANO"} & {*legend}
 

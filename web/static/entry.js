@@ -4,6 +4,7 @@ import {
   change,
   current,
   model,
+  newTune,
   on,
   ownNote,
   ownVoice,
@@ -22,6 +23,7 @@ import { post } from "./server.js";
 import { server } from "./connection.js";
 import { redraw, roll } from "./stage.js";
 import { playInstead, player, showAt } from "./transport.js";
+import { write } from "./writing.js";
 
 /**
  * @import { Piece } from "./piece.js"
@@ -116,7 +118,8 @@ function playedTo() {
   const { recording } = recorder;
   if (!recording) return null;
   const { piece, clock } = recording;
-  return { piece, clock, isComplete: false, frontier: Infinity };
+  const rest = { loop: null, beats: [], silent: roll.silent }; // the recorder clicks
+  return { piece, clock, isComplete: false, frontier: Infinity, ...rest };
 }
 
 /** Shows what there is with what is being recorded, up to the bar that it is in. */
@@ -166,12 +169,23 @@ export function toggleRecord() {
 
 // --- all at once
 
-/** @param {string} text */
-function read(text) {
+/**
+ * @param {string} text
+ * @param {() => void} then
+ */
+function read(text, then = () => {}) {
+  field("text").value = text;
   server.ask("text", { model: model(), text, settings: settings.get() }, (told) => {
     if (told.error) return say(told.error, true);
     taken(told, "text");
+    then();
   });
+}
+
+/** A first click: a tune that waits there, in all voices that the model has. */
+function hearOne() {
+  const hasOneVoice = page.plays && page.plays.programs.length < 2;
+  read(EXAMPLES[0][1], () => write(hasOneVoice ? "continue" : "harmonize"));
 }
 
 /**
@@ -182,7 +196,7 @@ function taken(told, label) {
   tell("settle");
   page.cursor = 0;
   roll.selection = null;
-  change(told.read, label, { before: null });
+  change(told.read, label, { before: null, tune: newTune() });
   roll.center();
   const found = told.found ?? `${told.read.notes.length} notes`;
   say([found, ...told.changes].join("; ") + ".");
@@ -209,10 +223,7 @@ on("settle", () => {
 });
 for (const [name, text] of EXAMPLES) {
   const button = make("button", { type: "button", textContent: name });
-  button.addEventListener("click", () => {
-    field("text").value = text;
-    read(text);
-  });
+  button.addEventListener("click", () => read(text));
   byId("examples").append(button);
 }
 byId("text-form").addEventListener("submit", (event) => {
@@ -223,6 +234,7 @@ field("file").addEventListener("change", () => {
   openFile(field("file").files?.[0]);
   field("file").value = "";
 });
+byId("hear-one").addEventListener("click", hearOne);
 byId("lower").addEventListener("click", () => piano.scroll(-1));
 byId("higher").addEventListener("click", () => piano.scroll(1));
 byId("record").addEventListener("click", toggleRecord);

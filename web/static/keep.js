@@ -1,17 +1,24 @@
 // What is kept, and comes back: the session in the browser, in a link, and as files.
-import { all, byId, field, make, reason, say, setHidden } from "./dom.js";
+import { all, byId, field, make, reason, say, setHidden, setOff } from "./dom.js";
 import { KEPT, LINK, said, textOf } from "./link.js";
 import { chooseModel } from "./models.js";
 import { current, model, on, page, session, settings, tell } from "./page.js";
 import { post } from "./server.js";
-import { keep, kept } from "./store.js";
+import { inWords } from "./piece.js";
+import { keep, kept, listed, nameOfTab } from "./store.js";
 
-/** @import { State } from "./session.js" */
+/**
+ * @import { Session, State } from "./session.js"
+ * @import { Kept } from "./store.js"
+ */
 
 /** @type {State | undefined} the state that is kept, or is being kept */
 let latest;
+let text = ""; // that is kept
+const tab = nameOfTab();
 let isBusy = false;
-let isAgain = false;
+/** @type {Session[]} as they are to be kept, of each tune the latest */
+const waiting = [];
 
 /** What is kept besides the session's states. */
 const around = () => ({
@@ -22,33 +29,83 @@ const around = () => ({
   text: field("text").value,
 });
 
+/**
+ * The session as the browser keeps it.
+ * @param {State} state
+ * @param {string} text
+ * @returns {Kept}
+ */
+const entryOf = ({ tune, piece }, text) => ({
+  id: `${tune}/${tab}`,
+  when: Date.now(),
+  notes: piece.notes.length,
+  about: inWords(piece),
+  text,
+});
+
 /** Keeps the session as it has become; a link in the address is of another one now. */
 async function keepSoon() {
-  if (!session.now || page.writing) return;
+  const { now } = session;
+  if (!now || page.writing) return;
   if (location.hash) history.replaceState(null, "", location.pathname);
-  latest = session.now;
-  isAgain = isBusy;
+  latest = now;
+  if (waiting.at(-1)?.now?.tune === now.tune) waiting.pop();
+  waiting.push(session.copy());
   if (isBusy) return;
   isBusy = true;
-  const text = await textOf(session, around(), KEPT);
+  for (let next = waiting.shift(); next?.now; next = waiting.shift()) {
+    text = await textOf(next, around(), KEPT);
+    setHidden(byId("is-kept"), !keep(entryOf(next.now, text)));
+  }
   isBusy = false;
-  if (isAgain) return keepSoon();
-  setHidden(byId("is-kept"), !keep(text));
   setHidden(byId("is-not-kept"), !byId("is-kept").hidden);
+  list();
 }
 
 /** Brings back what a link in the address holds, or what this browser has kept. */
 export async function restore() {
   const link = location.hash.match(/^#s=([\w-]+)$/)?.[1];
-  const text = link ?? kept();
+  text = link ?? kept()?.text ?? "";
   if (!text) return;
   try {
     await bringBack(await said(text, link ? LINK : KEPT));
     if (link) say("The session is as it was when the link was made.");
     else if (current()?.notes.length)
       say("Your music is as you left it. New begins an empty page.");
+    list();
   } catch {
     if (link) say("The link in the address is damaged: it was left alone.", true);
+  }
+}
+
+/** Lists the latest sessions, but for the one that is shown. */
+function list() {
+  const id = session.now && entryOf(session.now, "").id;
+  const others = listed().filter(
+    (entry) => entry.notes > 0 && entry.id !== id && entry.text !== text,
+  );
+  field("latest").replaceChildren(
+    make("option", { value: "" }, "Earlier"),
+    ...others.map(({ id, about, when }) =>
+      make("option", { value: id }, `${about}, ${new Date(when).toLocaleString()}`),
+    ),
+  );
+  setOff(field("latest"), !others.length);
+}
+
+/** @param {string} id */
+async function open(id) {
+  const entry = listed().find((each) => each.id === id);
+  if (!entry) return;
+  tell("settle");
+  await keepSoon();
+  try {
+    page.cursor = 0;
+    await bringBack(await said(entry.text, KEPT));
+    await keepSoon();
+    say(`${entry.about}. What was here is among the earlier ones.`);
+  } catch {
+    say("That session is damaged: it was left alone.", true);
   }
 }
 
@@ -100,6 +157,8 @@ on("show", () => {
 on("asked", keepSoon);
 byId("text").addEventListener("input", keepSoon);
 byId("copy-link").addEventListener("click", copyLink);
+field("latest").addEventListener("change", () => open(field("latest").value));
+field("latest").addEventListener("pointerdown", list);
 for (const button of all("[data-file]"))
   button.addEventListener("click", () => {
     takeAway(button.dataset.file ?? "", button.dataset.name ?? "");

@@ -2,7 +2,7 @@
 import { byId, field, say } from "./dom.js";
 import { act } from "./editor.js";
 import { toggleRecord, isRecording } from "./entry.js";
-import { change, freshPiece, page, session, tell } from "./page.js";
+import { change, freshPiece, newTune, page, session, tell } from "./page.js";
 import { isTyping } from "./piano.js";
 import { roll } from "./stage.js";
 import { togglePlay } from "./transport.js";
@@ -72,6 +72,6 @@ byId("clear").addEventListener("click", () => {
   tell("settle");
   page.cursor = 0;
   roll.selection = null;
-  change(freshPiece(), "new", { before: null });
+  change(freshPiece(), "new", { before: null, tune: newTune() });
   say("An empty page. Undo brings the music back.");
 });

@@ -1,26 +1,71 @@
-// The legend: whose notes have which color.
+// The legend: whose notes have which color, and which voices are heard.
 import { byId, make } from "./dom.js";
 import { current, nameOf, on } from "./page.js";
 import { colorName } from "./roll.js";
-import { roll } from "./stage.js";
+import { redraw, roll } from "./stage.js";
 
+/** @type {Set<number>} programs */
+const muted = new Set();
+/** @type {Set<number>} programs; where there are some, only these are heard */
+const alone = new Set();
 let shown = "";
 
 function show() {
   const notes = current()?.notes ?? [];
-  const entries = notes.some((note) => note[5]) ? [["yours", "--own"]] : [];
-  const written = new Set(notes.filter((note) => !note[5]).map((note) => note[4]));
-  for (const program of [...written].sort((a, b) => a - b))
-    entries.push([nameOf(program), colorName(roll.programs, program)]);
-  if (shown === String(entries)) return;
-  shown = String(entries);
-  byId("legend").replaceChildren(
-    ...entries.map(([text, name]) => {
-      const spot = make("i");
-      spot.style.background = `var(${name})`;
-      return make("span", {}, spot, text);
-    }),
-  );
+  const voices = [...new Set(notes.map((note) => note[4]))].sort((a, b) => a - b);
+  const silent = voices.filter((each) => (alone.size ? !alone.has(each) : muted.has(each)));
+  roll.silent = new Set(silent);
+  const hasOwn = notes.some((note) => note[5]);
+  const now = JSON.stringify([hasOwn, voices.map(nameOf), silent, [...alone], roll.programs]);
+  if (shown === now) return;
+  shown = now;
+  const active = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.voice;
+  byId("legend").replaceChildren(...(hasOwn ? [yours()] : []), ...voices.map(voice));
+  if (active)
+    /** @type {HTMLElement | null} */ (
+      byId("legend").querySelector(`[data-voice="${active}"]`)
+    )?.focus();
+}
+
+/** @param {string} name of a color */
+function spot(name) {
+  const spot = make("i");
+  spot.style.background = `var(${name})`;
+  return spot;
+}
+
+const yours = () => make("span", {}, spot("--own"), make("b", {}, "yours"));
+
+/** @param {number} program */
+function voice(program) {
+  const name = nameOf(program);
+  const mute = toggle(muted, program, `Mute ${name}`);
+  mute.append(spot(colorName(roll.programs, program)), make("b", {}, name));
+  const solo = toggle(alone, program, `Only ${name}`);
+  solo.append("S");
+  solo.title = `Only ${name}`;
+  const entry = make("span", { className: "voice" }, mute, solo);
+  entry.classList.toggle("silent", roll.silent.has(program));
+  return entry;
+}
+
+/**
+ * A button that puts a program into a set, or takes it out.
+ * @param {Set<number>} set
+ * @param {number} program
+ * @param {string} label
+ */
+function toggle(set, program, label) {
+  const button = make("button", { type: "button" });
+  button.dataset.voice = label;
+  button.setAttribute("aria-label", label);
+  button.setAttribute("aria-pressed", String(set.has(program)));
+  button.addEventListener("click", () => {
+    if (!set.delete(program)) set.add(program);
+    show();
+    redraw();
+  });
+  return button;
 }
 
 on("show", show);

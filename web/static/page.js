@@ -87,9 +87,13 @@ export const startedPiece = () =>
  */
 export function change(piece, label, more = {}) {
   const before = session.at >= 0 ? session.at : null;
-  session.push({ piece, label, written: null, before, variations: null, chosen: 0, ...more });
+  const tune = session.now?.tune ?? newTune();
+  session.push({ tune, piece, label, written: null, before, variations: null, chosen: 0, ...more });
   tell("show");
 }
+
+/** A name for other music than there was. */
+export const newTune = () => crypto.getRandomValues(new Uint32Array(2)).join("");
 
 /**
  * Goes on to the piece with a person's edit: in its variations, it is in the place of the one heard.

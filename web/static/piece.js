@@ -235,6 +235,32 @@ export function describeBars(piece, [first, end]) {
 }
 
 /**
+ * A piece in words, by which one knows it again: how its highest voice begins, and its length.
+ * @param {Piece} piece
+ */
+export function inWords({ notes, bars }) {
+  const tops = new Map(notes.map((note) => [note[0], 0]));
+  for (const [onset, , pitch] of notes) tops.set(onset, Math.max(pitch, tops.get(onset) ?? 0));
+  const names = [...tops.values()].map(noteName);
+  const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "");
+  return `${begin} (${bars.length} bar${bars.length > 1 ? "s" : ""})`;
+}
+
+/**
+ * The beats of a piece: their steps, and whether a bar begins.
+ * @param {Piece} piece
+ */
+export function beatsOf(piece) {
+  const starts = barStarts(piece);
+  return piece.bars.flatMap((_, bar) =>
+    barOf(piece, bar).beats.map(([number, step]) => ({
+      step: starts[bar] + step,
+      isFirst: number === 1,
+    })),
+  );
+}
+
+/**
  * Whether something that came out of a link is a piece; the server checks the rest.
  * @param {any} value
  * @returns {value is Piece}

@@ -1,11 +1,16 @@
 // Plays a piece by the audio clock, also while it is still being written.
 
 /**
- * @import { Clock, Piece } from "./piece.js"
+ * @import { Clock, Note, Piece } from "./piece.js"
  * @import { Sound } from "./sound.js"
  *
- * What there is to play. Notes before the frontier are complete.
- * @typedef {{ piece: Piece, clock: Clock, isComplete: boolean, frontier: number }} Heard
+ * @typedef {{ step: number, isFirst: boolean }} Beat
+ *
+ * What there is to play. Notes before the frontier are complete; `loop` are the steps that are
+ * played again and again, `beats` those at which a metronome clicks, `silent` the programs that are
+ * not heard.
+ * @typedef {{ piece: Piece, clock: Clock, isComplete: boolean, frontier: number,
+ *   loop: [first: number, end: number] | null, beats: Beat[], silent: Set<number> }} Heard
  */
 
 const AHEAD = 0.18; // seconds that notes are handed to the audio clock in advance
@@ -47,26 +52,64 @@ export class Player {
   }
 
   tick() {
+    const heard = this.ask();
+    const { piece, clock, frontier, isComplete, loop } = heard;
     const { now } = this.sound;
-    const { piece, clock, frontier, isComplete } = this.ask();
     const limit = isComplete ? Infinity : clock.seconds(frontier);
     if (now - this.begun > limit)
       this.begun = now - Math.max(this.position, Math.min(limit, now - this.begun)); // wait for notes
     this.position = now - this.begun;
-    let end = 0;
+    this.schedule(heard);
+    const shown = loop ? this.turn(heard, loop) : this.position;
+    this.onStep(Math.max(0, clock.step(Math.max(0, shown))));
+    const last = piece.notes.reduce((end, note) => Math.max(end, note[0] + note[1]), 0);
+    if (isComplete && !loop && this.position > clock.seconds(last) + 0.2) this.stop(true);
+  }
+
+  /**
+   * Hands over what begins soon, up to the end of the loop.
+   * @param {Heard} heard
+   */
+  schedule({ piece, clock, frontier, isComplete, loop, beats, silent }) {
+    const end = loop ? clock.seconds(loop[1]) : Infinity;
+    const soon = Math.min(this.position + AHEAD, end - 1e-6);
+    /** @param {number} step */
+    const isDue = (step) =>
+      step >= this.from && (isComplete || step < frontier) && clock.seconds(step) <= soon;
     for (const note of piece.notes) {
-      const start = clock.seconds(note[0]);
-      const stop = clock.seconds(note[0] + note[1]);
-      end = Math.max(end, stop);
-      const isReady = isComplete || note[0] < frontier;
-      if (note[0] < this.from || !isReady || this.played.has(note) || start > this.position + AHEAD)
-        continue;
+      if (!isDue(note[0]) || this.played.has(note) || silent.has(note[4])) continue;
       this.played.add(note);
+      const start = clock.seconds(note[0]);
+      const stop = Math.min(clock.seconds(note[0] + note[1]), end);
       if (stop > this.position)
         this.sound.note(note[4], note[2], note[3], this.begun + start, stop - start);
     }
-    this.onStep(Math.max(0, clock.step(Math.max(0, this.position))));
-    if (isComplete && this.position > end + 0.2) this.stop(true);
+    for (const beat of beats) {
+      if (!isDue(beat.step) || this.played.has(beat)) continue;
+      this.played.add(beat);
+      const start = clock.seconds(beat.step);
+      if (start >= this.position) this.sound.click(this.begun + start, beat.isFirst);
+    }
+  }
+
+  /**
+   * Goes back to the beginning of the loop in time for its first notes; gives what sounds now, in
+   * seconds of the piece.
+   * @param {Heard} heard
+   * @param {[first: number, end: number]} loop
+   */
+  turn(heard, [first, last]) {
+    const [start, end] = [first, last].map(heard.clock.seconds);
+    if (this.position + AHEAD >= end) {
+      const back = this.position > end ? this.position - start : end - start;
+      this.begun += back;
+      this.position -= back;
+      this.from = first;
+      this.played = new Set();
+      this.schedule(heard);
+    }
+    const isOfLapBefore = this.from === first && this.position < start;
+    return isOfLapBefore ? this.position + end - start : this.position;
   }
 
   stop(isEnd = false) {

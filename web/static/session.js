@@ -10,8 +10,8 @@ import { isPiece } from "./piece.js";
  *   note?: number, instead?: [pitch: number, program: number], written?: Ask | null }} Ask
  *
  * `written` is what was asked, null where a person put notes in; `before` is the place in the list
- * of the state from which this one was made.
- * @typedef {{ piece: Piece, label: string, written: Ask | null, before: number | null,
+ * of the state from which this one was made; `tune` names the music that it is about.
+ * @typedef {{ tune: string, piece: Piece, label: string, written: Ask | null, before: number | null,
  *   variations: Piece[] | null, chosen: number }} State
  */
 
@@ -36,6 +36,11 @@ export class Session {
 
   get canRedo() {
     return this.at < this.states.length - 1;
+  }
+
+  /** The same, which stays as it is now. */
+  copy() {
+    return Object.assign(new Session(), { states: [...this.states], at: this.at });
   }
 
   /** @param {State} state */
@@ -115,8 +120,9 @@ export class Session {
     };
     this.states = states
       .slice(-MOST_STATES)
-      .map(({ piece, label, written, before, variations, chosen }, number) =>
+      .map(({ tune, piece, label, written, before, variations, chosen }, number) =>
         Object.freeze({
+          tune: String(tune),
           piece: get(piece),
           label: String(label),
           before: Number.isInteger(before) && before >= 0 && before < number ? before : null,

@@ -14,7 +14,6 @@ export class Sound {
     /** @type {Set<AudioScheduledSourceNode>} */
     this.playing = new Set();
     this.master = this.context.createGain();
-    this.master.gain.value = 0.5;
     this.analyser = this.context.createAnalyser();
     this.analyser.fftSize = 2048;
     const limiter = this.context.createDynamicsCompressor();

@@ -75,7 +75,7 @@ function hints(has, hasOneVoice) {
   const piece = current();
   if (!has || !piece) hints.push("Without notes, the model begins by itself.");
   else if (roll.selection) hints.push(`${describeBars(piece, roll.selection)} selected.`);
-  else hints.push("To rewrite, drag over the numbers of bars, or tap the first and the last.");
+  else hints.push("To rewrite, drag over bar numbers, or tap two.");
   return hints;
 }
 
@@ -127,7 +127,19 @@ export function selectedSteps() {
   return /** @type {[number, number]} */ (roll.selection.map((bar) => starts[bar]));
 }
 
+const isNarrow = matchMedia("(max-width: 46rem)");
+const input = /** @type {HTMLDetailsElement} */ (byId("input"));
+let isFolded = false; // once: who opens it again wants it open
+
+/** Where there is little room, what puts notes in folds away when it has been used. */
+function fold() {
+  if (!isNarrow.matches || isFolded || !session.now?.variations) return;
+  isFolded = true;
+  input.open = false;
+}
+
 on("show", show);
+on("show", fold);
 on("server", enable);
 on("draw", () => redraw());
 addEventListener("resize", () => redraw());

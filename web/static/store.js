@@ -1,32 +1,76 @@
-// The session as the browser keeps it: in the tab, which has it after a reload, and for the next one.
-const NAME = "etude.session";
+// Sessions as the browser keeps them: the tab's own, which a reload brings back, and the latest of
+// all tabs.
 
+/**
+ * `notes` are how many it has, `about` says in words what it is.
+ * @typedef {{ id: string, when: number, notes: number, about: string, text: string }} Kept
+ */
+
+const TAB = "etude.session";
+const ALL = "etude.sessions";
+const MOST = 12;
+
+/** @returns {Storage[]} of the tab, and of all; none where the browser keeps nothing */
 function stores() {
   try {
     return [sessionStorage, localStorage];
   } catch {
-    return []; // the browser keeps nothing of this page
+    return [];
   }
-}
-
-/** The text that was kept last, of this tab or else of any. */
-export function kept() {
-  for (const store of stores()) {
-    const text = store.getItem(NAME);
-    if (text) return text;
-  }
-  return null;
 }
 
 /**
- * Keeps a text; gives whether it is kept.
- * @param {string} text
+ * @param {Storage | undefined} store
+ * @param {string} name
+ * @returns {any}
  */
-export function keep(text) {
+function read(store, name) {
   try {
-    for (const store of stores()) store.setItem(NAME, text);
-    return Boolean(text) && stores().length > 0;
+    return JSON.parse(store?.getItem(name) ?? "null");
   } catch {
-    return false;
+    return null;
   }
+}
+
+/**
+ * What is kept, the latest first.
+ * @returns {Kept[]}
+ */
+export function listed([, all] = stores()) {
+  const list = read(all, ALL);
+  return Array.isArray(list) ? list.filter((entry) => typeof entry?.text === "string") : [];
+}
+
+/**
+ * What is to come back: this tab's session, or else the latest of any.
+ * @returns {Kept | undefined}
+ */
+export function kept([tab, all] = stores()) {
+  return read(tab, TAB) ?? listed([tab, all])[0];
+}
+
+/**
+ * Keeps a session in the place of what had its name, or says the same; the oldest go where there
+ * is no room. Gives whether it is kept.
+ * @param {Kept} entry
+ */
+export function keep(entry, [tab, all] = stores()) {
+  if (!entry.text || !tab) return false;
+  const others = listed([tab, all]).filter(
+    ({ id, text, notes }) => id !== entry.id && text !== entry.text && notes > 0,
+  );
+  for (let most = MOST - 1; ; most = Math.min(most, others.length) - 1) {
+    try {
+      all.setItem(ALL, JSON.stringify([entry, ...others.slice(0, most)]));
+      tab.setItem(TAB, JSON.stringify(entry));
+      return true;
+    } catch {
+      if (most <= 0) return false;
+    }
+  }
+}
+
+/** The name of this tab, which a reload has again: each tab keeps what it changes as its own. */
+export function nameOfTab([tab] = stores()) {
+  return read(tab, TAB)?.id?.split("/")[1] ?? Math.random().toString(36).slice(2);
 }

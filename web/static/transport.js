@@ -1,17 +1,17 @@
 // Playing what there is, from the cursor on.
 import { byId, field, setText } from "./dom.js";
 import { change, current, freshPiece, on, page, session, settings, sound } from "./page.js";
-import { FASTEST, SLOWEST, clockOf, lastEnd } from "./piece.js";
+import { FASTEST, SLOWEST, barStarts, beatsOf, clockOf, lastEnd } from "./piece.js";
 import { Player } from "./player.js";
-import { redraw, roll } from "./stage.js";
+import { redraw, roll, selectedSteps } from "./stage.js";
 
 /**
  * @import { Clock, Piece } from "./piece.js"
- * @import { Heard } from "./player.js"
+ * @import { Beat, Heard } from "./player.js"
  * @import { Ask } from "./session.js"
  */
 
-/** @type {{ piece: Piece, clock: Clock } | null} the clock of the piece that was asked for last */
+/** @type {{ piece: Piece, clock: Clock, beats: Beat[] } | null} of the piece that was played last */
 let latest = null;
 let at = 0; // the step that sounds, or did last
 /** @type {(() => Heard | null) | null} what is played instead, while one records */
@@ -31,10 +31,30 @@ export function heard() {
   if (other) return other;
   const piece = current() ?? freshPiece();
   const { writing } = page;
-  if (latest?.piece !== piece) latest = { piece, clock: clockOf(piece) };
+  if (latest?.piece !== piece) latest = { piece, clock: clockOf(piece), beats: beatsOf(piece) };
   const frontier = writing?.rows[writing.row].at(-1)?.[0] ?? writing?.opens ?? 0;
-  return { ...latest, isComplete: !writing, frontier };
+  return {
+    ...latest,
+    ...{ isComplete: !writing, frontier, silent: roll.silent },
+    beats: isOn("metronome") ? latest.beats : [],
+    loop: writing ? null : looped(piece),
+  };
 }
+
+/**
+ * The steps that are played again and again: of the bars that are selected, or of all with notes.
+ * @param {Piece} piece
+ * @returns {[first: number, end: number] | null}
+ */
+function looped(piece) {
+  if (!isOn("loop") || !piece.notes.length) return null;
+  const end = lastEnd(piece);
+  const bar = barStarts(piece).find((start) => start >= end);
+  return selectedSteps() ?? [0, bar ?? end];
+}
+
+/** @param {string} id of a button that is on or off */
+const isOn = (id) => byId(id).getAttribute("aria-pressed") === "true";
 
 /** @param {number | null} step */
 function onStep(step) {
@@ -73,8 +93,9 @@ export function togglePlay() {
   }
   const piece = current();
   if (!piece?.notes.length) return;
-  if (page.cursor >= lastEnd(piece)) page.cursor = 0;
-  player.play(page.cursor);
+  const [first, end] = looped(piece) ?? [0, lastEnd(piece)];
+  const isWithin = page.cursor < end && (page.cursor >= first || !isOn("loop"));
+  player.play(isWithin ? page.cursor : first);
 }
 
 /** Plays what there is, and what is written from now on, at the tempo that was chosen. */
@@ -104,11 +125,24 @@ function retime() {
   if (playing !== null) player.play(playing);
 }
 
+/** @param {number} volume 0 to 1 */
+function setVolume(volume) {
+  sound.master.gain.setTargetAtTime(volume ** 2, sound.now, 0.02);
+}
+
 on("tempo", retime);
 on("settle", () => player.stop());
 on("show", () => {
   if (!player.isPlaying) roll.cursor = page.cursor || null;
+  const piece = current();
+  field("s-tempo").placeholder = piece?.notes.length ? String(piece.tempo[0][0]) : "any";
   redraw();
 });
+for (const id of ["loop", "metronome"])
+  byId(id).addEventListener("click", () =>
+    byId(id).setAttribute("aria-pressed", String(!isOn(id))),
+  );
+field("volume").addEventListener("input", () => setVolume(Number(field("volume").value)));
+setVolume(Number(field("volume").value));
 field("play").addEventListener("click", togglePlay);
 field("to-start").addEventListener("click", () => goTo(0));

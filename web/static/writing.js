@@ -100,7 +100,9 @@ function finish(pieces) {
   change(variations[row], ask.how, { written: ask, variations, chosen: row });
   const many = variations.length > 1;
   const wrote = many ? `Wrote ${variations.length} variations` : "Wrote one piece";
-  say([wrote, ...changes, ...rewrittenOwn(ask, base)].join("; ") + ".");
+  const next = session.states.some((state) => state.label === "instead" || state.chosen > 0);
+  const hint = "Next: hear another, click a note to ask why, or Continue.";
+  say([wrote, ...changes, ...rewrittenOwn(ask, base)].join("; ") + "." + (next ? "" : ` ${hint}`));
 }
 
 /**

@@ -5,7 +5,15 @@ import { Session } from "../../../web/static/session.js";
 import { piece } from "./pieces.mjs";
 
 const state = (made, more = {}) => ({
-  ...{ piece: made, label: "", written: null, before: null, variations: null, chosen: 0 },
+  ...{
+    tune: "1",
+    piece: made,
+    label: "",
+    written: null,
+    before: null,
+    variations: null,
+    chosen: 0,
+  },
   ...more,
 });
 const [first, second, other] = [60, 62, 64].map((pitch) => piece([[0, 12, pitch]]));
