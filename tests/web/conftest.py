@@ -1,5 +1,10 @@
 """A folder of models that know nothing, and what asks them."""
 
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +13,7 @@ from tests.models import PIANIST, QUARTET, untrained
 from web.models import Models
 from web.tasks import TASKS
 
+WEB = Path(__file__).parents[2] / "web"
 SETTINGS = {"bars": 2, "temperature": 0.75}
 
 
@@ -48,3 +54,22 @@ def do(models):
 def tune(do):
     """A piece of four notes."""
     return do("text", text="C4 E4 G4 C5")[0]["read"]
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """The folder of the tools that `web/package.json` names, brought by npm once."""
+    if not shutil.which("npm"):
+        pytest.skip("there is no node")
+    named = (WEB / "package.json").read_bytes()
+    folder = Path(tempfile.gettempdir()) / f"etude-node-{hashlib.sha256(named).hexdigest()[:12]}"
+    if not (folder / "done").exists():
+        folder.mkdir(exist_ok=True)
+        (folder / "package.json").write_bytes(named)
+        command = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock")
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            assert not os.environ.get("CI"), done.stderr
+            pytest.skip("npm does not bring the tools")
+        (folder / "done").touch()
+    return folder / "node_modules"

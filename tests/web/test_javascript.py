@@ -1,10 +1,7 @@
 """The page's JavaScript: its pure modules do what they say, its types fit, it is formatted."""
 
-import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,23 +18,6 @@ def run(*command, folder=WEB):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def tools():
-    """The folder of the tools that `web/package.json` names, brought by npm once."""
-    named = (WEB / "package.json").read_bytes()
-    folder = Path(tempfile.gettempdir()) / f"etude-node-{hashlib.sha256(named).hexdigest()[:12]}"
-    if not (folder / "done").exists():
-        folder.mkdir(exist_ok=True)
-        (folder / "package.json").write_bytes(named)
-        command = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock")
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            assert not os.environ.get("CI"), done.stderr
-            pytest.skip("npm does not bring the tools")
-        (folder / "done").touch()
-    return folder / "node_modules"
 
 
 def test_pure_modules_do_what_they_say():

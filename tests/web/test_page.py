@@ -937,3 +937,34 @@ def test_controls_have_names_and_nothing_is_wider_than_a_phone(tab):
         and not node.get("name", {}).get("value", "").strip()
     ]
     assert unnamed == []
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize("is_phone", [False, True])
+def test_axe_finds_nothing_serious(tab, tools, is_dark, is_phone):
+    tab.dark(is_dark)
+    if is_phone:
+        tab.phone()
+    go_on_by_the_third(tab)
+    ask_why(tab, 4)
+    tab.ask("for (const its of document.querySelectorAll('details')) its.open = true")
+    tab.ask((tools / "axe-core/axe.min.js").read_text() + ";0")
+    found = tab.ask(
+        "axe.run(document).then(its => its.violations"
+        ".filter(each => ['serious', 'critical'].includes(each.impact))"
+        ".map(each => [each.id, each.nodes.map(node => node.html.slice(0, 120))]))"
+    )
+    assert found == []
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_what_marks_is_seen(tab, is_dark):
+    tab.dark(is_dark)
+    colors = tab.ask(
+        "{ const its = document.createElement('i'); document.body.append(its);"
+        " ['--mark', '--paper', '--sheet'].map(name => { its.style.color = `var(${name})`;"
+        " return getComputedStyle(its).color.match(/[0-9]+/g).map(Number) }) }"
+    )
+    mark, *grounds = map(luminance, colors)
+    for ground in grounds:
+        assert (max(mark, ground) + 0.05) / (min(mark, ground) + 0.05) >= 3

@@ -15,7 +15,7 @@ let drawn = 0;
 function card(number) {
   const canvas = make("canvas");
   canvas.setAttribute("aria-hidden", "true");
-  const name = make("b", {}, `Variation ${number + 1}`);
+  const name = make("b", {}, make("span", { className: "wide" }, "Variation "), String(number + 1));
   const button = make("button", { type: "button", className: "variation" });
   button.append(canvas, name, " ", make("small"));
   button.addEventListener("click", () => choose(number));
