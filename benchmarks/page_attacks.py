@@ -24,6 +24,7 @@ from model.serialization import load_model_file, save_model_file
 from tests.models import BAND, PIANIST, QUARTET, untrained
 from tests.web.network import answer, heard, opened, served
 from web.connection import MISTAKE
+from web.door import OPTIONS
 from web.guard import COOKIE
 from web.models import Models
 from web.server import make_app
@@ -38,6 +39,7 @@ HUGE = (*(10**401, -(10**401), 10**18, 2**63, -(2**31), 1e308), *(10**4299, "9" 
 SETTINGS = {"bars": 1, "temperature": 1.0}
 ASKED = ("bars", "temperature", "key", "range", "meter", "programs", "polyphony", "tempo")
 COOKIES = (b"a[b]=c", b"expires", b'a="open', b"=", b"caf\xe9=\xe9", b"$Path=/", b"a=b; a=c", b",")
+VALUES = ("1", "1-2", "3/4", "48-72", "40,41", "0.5", "-1", "9" * 5000, "%00", "%F0", "C", "strict")
 FILES = (b"midi", b"musicxml", b"score", b"wav")
 MOST_HALF = 8  # requests at once
 WAIT_SECONDS = 60
@@ -186,7 +188,11 @@ def attack_request(number: int, seed: int, folder: Path) -> str:
     elif kind == 2 and number % 5 == 0:  # a process reads each: these take long
         body = mutant(number, seed) if rng.random() < 0.7 else originals()[0]
         model = NAMES[int(rng.integers(len(NAMES)))].encode()
-        content = answer(page.port, b"/upload?model=" + model, ours, body=body, method=b"POST")
+        way = b"/upload" if rng.random() < 0.5 else b"/api/" + str(rng.choice(WAYS)).encode()
+        path = way + b"?model=" + model
+        for option in rng.choice(OPTIONS, size=int(rng.integers(3))).tolist():
+            path += f"&{option}={rng.choice(VALUES)}".encode()
+        content = answer(page.port, path, ours, body=body, method=b"POST")
     elif kind in (2, 3):
         cookies = [COOKIES[int(at)] for at in rng.integers(len(COOKIES), size=3)]
         is_right = bool(rng.random() < 0.7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
@@ -30,7 +30,8 @@ from data.tokens.vocabulary import Vocabulary
 from generation.constraints import Constraints
 from rendering.audio import mu_law_wav, wav_bytes
 from rendering.notation import engrave, has_notation, to_musicxml
-from web.connection import MISTAKE, REFUSALS, Connection
+from web.connection import MISTAKE, REFUSALS, SLICE_SECONDS, Connection
+from web.door import WAYS, asked
 from web.guard import COOKIE, HEADERS, Guard
 from web.messages import (
     MOST_BARS,
@@ -44,7 +45,7 @@ from web.messages import (
     piece_of,
 )
 from web.models import Models
-from web.tasks import on_grid
+from web.tasks import advance, on_grid, write
 
 MOST_CONNECTIONS = 128
 MOST_WAITING = 64  # files to render or read
@@ -89,6 +90,7 @@ def make_app(
         Route("/musicxml", partial(page.file_of, musicxml_of, MUSICXML), methods=["POST"]),
         Route("/score", partial(page.file_of, engraved, "image/svg+xml"), methods=["POST"]),
         Route("/upload", page.upload, methods=["POST"]),
+        Route("/api/{how}", page.write, methods=["POST"]),
         WebSocketRoute("/live", page.live),
     ]
     handlers = dict.fromkeys((HTTPException, ClientDisconnect, *REFUSALS), _refused)
@@ -165,9 +167,46 @@ class Page:
         return Response(content, headers=HEADERS, media_type=kind)
 
     async def upload(self, request: Request) -> Response:
-        """Turn a MIDI file into a piece, read in a process of its own that is given up in time."""
+        """Turn a MIDI file into a piece."""
         content = await _body(request, MOST_UPLOAD_BYTES)
-        loop, name = asyncio.get_running_loop(), request.query_params.get("model", "")
+        read = await self._read(content, request.query_params.get("model", ""))
+        return JSONResponse(read, headers=HEADERS)
+
+    async def write(self, request: Request) -> Response:
+        """Write on after a MIDI file, as its query asks, and answer with another."""
+        how, options = request.path_params["how"], dict(request.query_params)
+        if how not in WAYS:
+            raise HTTPException(404, f"there are only {', '.join(WAYS)}")
+        options.pop("token", None)
+        message = asked(how, options)
+        model = options.get("model") or next(iter(self.models.paths()))
+        content = await _body(request, MOST_UPLOAD_BYTES)
+        if self.connections >= MOST_CONNECTIONS:
+            raise HTTPException(503, "too many pages are open: try again in a moment")
+        self.connections += 1
+        try:
+            read = await self._read(content, model)
+            task = write(self.models, message | {"model": model, "piece": read["read"]})
+            pieces = await self._written(task, request)
+        finally:
+            self.connections -= 1
+        score = piece_of({"piece": pieces[0]}).score
+        return Response(midi_bytes(score), headers=HEADERS, media_type="audio/midi")
+
+    async def _written(self, task: Iterator[Json], request: Request) -> list[Json]:
+        """Return the pieces that a task writes, in turns with others; nobody may wait for them."""
+        loop = asyncio.get_running_loop()
+        while not await request.is_disconnected():
+            told = await loop.run_in_executor(self.writer, advance, task, SLICE_SECONDS)
+            for each in told or ():
+                if "done" in each:
+                    pieces: list[Json] = each["done"]
+                    return pieces
+        raise ClientDisconnect
+
+    async def _read(self, content: bytes, name: str) -> Json:
+        """Return the piece in a MIDI file, by a process that is given up in time."""
+        loop = asyncio.get_running_loop()
         model = await loop.run_in_executor(self.writer, self.models.load, name)
         item = (content, model.vocabulary)
         result = await self._wait(
@@ -177,7 +216,7 @@ class Page:
             raise HTTPException(400, f"the file cannot be read: {result.reason}")
         if isinstance(result, str):
             raise HTTPException(400, result)
-        return JSONResponse(result, headers=HEADERS)
+        return result
 
     async def live(self, socket: WebSocket) -> None:
         """Answer the messages of an open page."""

@@ -2,9 +2,13 @@
 
 import asyncio
 import io
+import shlex
+import shutil
+import subprocess
 import threading
 import wave
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,6 +19,7 @@ from data.midi.quantize import score_from_events
 from tests.folders import tune as a_tune
 from tests.models import four_parts
 from tests.music import GRID
+from tests.web import network
 from tests.web.conftest import SETTINGS
 from web import server
 from web.connection import MISTAKE
@@ -135,6 +140,79 @@ def test_what_is_taken_away_holds_the_notes(client, tune):
         assert "no notation" in refused.text
     assert client.post("/midi", json={"piece": 3}).status_code == 400
     assert client.post("/midi", content=b"x" * 600_000).status_code == 413
+
+
+def door(client, how, score=None, headers=None, **query):
+    """What the door answers to a MIDI file."""
+    content = midi_bytes(four_parts(3) if score is None else score)
+    return client.post(f"/api/{how}", params=query, content=content, headers=headers)
+
+
+def test_a_program_gets_music_back_for_its_music(models):
+    with TestClient(make_app(models, frozenset({HOST})), headers={"host": HOST}) as client:
+        given = four_parts(3)
+        kept = {*map(tuple, given.notes[["onset", "program", "pitch"]].tolist())}
+        for how, query in (
+            ("continue", {"bars": "2", "meter": "4/4", "seed": "3", "boldness": "0.9"}),
+            ("rewrite", {"bars": "2-3"}),
+            ("rewrite", {"bars": "2"}),
+        ):
+            answer = door(client, how, given, **query)
+            assert answer.status_code == 200, answer.text
+            score = score_from_events(parse_events(answer.content, "it"), GRID)[0]
+            notes = {*map(tuple, score.notes[["onset", "program", "pitch"]].tolist())}
+            first, end = (48, 144 if query["bars"] == "2-3" else 96)
+            if how == "continue":
+                first = end = given.end_step
+            assert {note for note in kept if note[0] < first or note[0] >= end} <= notes
+            assert notes != kept
+            assert door(client, how, given, **query).content == answer.content
+        assert client.post("/api/continue", content=b"MThd").status_code == 400
+
+
+def test_the_line_of_the_docs_gets_music(models, tmp_path):
+    curl = shutil.which("curl")
+    if curl is None:
+        pytest.skip("there is no curl")
+    text = (Path(__file__).parents[2] / "docs/playing.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("    curl ")]
+    (tmp_path / "tune.mid").write_bytes(midi_bytes(four_parts(1)))
+    with network.served(make_app(models)) as (_, port):
+        command = shlex.split(line.replace("8765", str(port)))
+        subprocess.run([curl, *command[1:]], cwd=tmp_path, check=True, capture_output=True)
+    assert len(parse_events((tmp_path / "more.mid").read_bytes(), "it").notes) > 16
+
+
+@pytest.mark.parametrize(
+    ("how", "query", "said"),
+    [
+        ("play", {}, "continue, accompany, harmonize, rewrite"),
+        ("continue", {"colour": "red"}, "no option 'colour'"),
+        ("continue", {"bars": "many"}, "bars must be such as 8"),
+        ("continue", {"bars": "2-4"}, "bars must be such as 8"),
+        ("continue", {"bars": "99"}, "from 1 to 32"),
+        ("continue", {"tempo": "fast"}, "tempo must be a number"),
+        ("continue", {"key": "H dur"}, "H dur"),
+        ("continue", {"model": "none"}, "no model 'none'"),
+        ("rewrite", {}, "bars=5-8"),
+        ("rewrite", {"bars": "9"}, "select bars"),
+    ],
+)
+def test_the_door_says_in_a_line_what_cannot_be(client, how, query, said):
+    answer = door(client, how, **query)
+    assert answer.status_code in (400, 404)
+    assert said in answer.text
+    assert "\n" not in answer.text
+
+
+def test_the_door_is_guarded_like_the_page(client, models, monkeypatch):
+    for headers in ({"origin": "http://evil.example"}, {"origin": "null"}, {"host": "evil:1"}):
+        assert door(client, "continue", headers=OURS | headers).status_code == 403
+    with TestClient(make_app(models, token="secret"), headers={"host": HOST}) as stranger:
+        assert door(stranger, "continue").status_code == 403
+        assert door(stranger, "continue", bars="1", token="secret").status_code == 200
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 0)
+    assert door(client, "continue").status_code == 503
 
 
 def test_an_uploaded_file_is_read_under_guard(client, monkeypatch):
