@@ -28,7 +28,7 @@ from typing import Any
 
 from common.cli import Parser, fail, positive_integer
 from data.corpus.corpus import cores
-from data.corpus.find_files import find_midi_files
+from data.corpus.find_files import find_music_files
 
 ROUNDS = 3
 
@@ -80,7 +80,7 @@ def in_this_process(part: str, folder: Path, workers: int) -> None:
     warnings.filterwarnings("ignore")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:workers])
-    names = find_midi_files(folder)[0]
+    names = find_music_files(folder)[0]
     with tempfile.TemporaryDirectory() as few:
         repeat(folder, names[:8], Path(few, "files"), 1)
         PARTS[part](Path(few, "files"), names[:8], workers)
@@ -190,7 +190,7 @@ def main() -> None:
         in_this_process(given.part, given.folder, given.workers)
         return
     try:
-        found = find_midi_files(given.folder)[0]
+        found = find_music_files(given.folder)[0]
     except OSError as error:
         fail(str(error))
     if not found:

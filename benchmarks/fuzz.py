@@ -29,12 +29,12 @@ import numpy as np
 from benchmarks.attacks import ATTACKS, BROKEN, HELD, prepare
 from benchmarks.mutations import FOLDER, mutant, originals
 from benchmarks.second_reader import NotComparedError, second_reading
+from common.worker_pool import Failed, guarded
 from data.canonical import canonical
 from data.corpus.advice import try_options
 from data.corpus.corpus import cores
 from data.corpus.duplicates import LEAST_RUNS, find_works, sketches
 from data.corpus.survey import Survey, translation
-from data.corpus.worker_pool import Failed, guarded
 from data.midi.io import midi_bytes, parse_events, read_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.midi.repair import track_bytes, walk

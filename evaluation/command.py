@@ -17,7 +17,7 @@ from common.files import write_json
 from common.text import printable
 from data.batches.id_sequences import open_id_sequences
 from data.corpus.corpus import CorpusError
-from data.midi.io import read_midi
+from data.files.read import read_score
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
 from data.tokens.context import bar_head_size, bar_indices, window_head
@@ -157,7 +157,7 @@ def opening_ids(model: Model, midi: str, from_bar: int) -> tuple[NDArray[np.int6
         The ids, from a later bar on as a training window has them, and what was changed to fit the
         vocabulary.
     """
-    score, messages = adapt_score(read_midi(midi, model.vocabulary.grid)[0], model.vocabulary)
+    score, messages = adapt_score(read_score(midi, model.vocabulary.grid)[0], model.vocabulary)
     ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
     if not len(score.notes):
         raise MidiError(f"{midi}: no notes that the model has an instrument for")

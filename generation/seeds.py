@@ -12,9 +12,10 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.canonical import canonical
+from data.files.read import read_score
 from data.instrument_names import instrument_name
 from data.keys import high_to_low, pitched_notes
-from data.midi.io import from_pretty_midi, read_midi
+from data.midi.io import from_pretty_midi
 from data.midi.quantize import MidiError
 from data.repeats import Repeat
 from data.score import BAR, DRUMS, NOTE, Grid, Score
@@ -383,7 +384,7 @@ def _read(midi: Midi, grid: Grid) -> tuple[Score, str]:
     if isinstance(midi, pretty_midi.PrettyMIDI):
         score, name = from_pretty_midi(midi, grid)[0], "the pretty_midi object"
     else:
-        score, name = read_midi(midi, grid)[0], str(midi)
+        score, name = read_score(midi, grid)[0], str(midi)
     if not len(score.notes):
         raise MidiError(f"{name}: no notes in it")
     return score, name

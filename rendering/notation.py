@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.files import write_atomically
+from common.verovio_toolkit import load_notation
 from data.instrument_names import sound_name
 from data.keys import Key, key_signature
 from data.score import DRUMS, Grid, Score
@@ -46,7 +47,7 @@ _PAGE_WIDTH, _PAGE_HEIGHT = 2100, 2970  # verovio's units
 _ENGRAVING = {  # verovio's options; one high page would take it five times as long
     **{"header": "none", "footer": "none", "breaks": "auto", "svgViewBox": True},
     **{"pageWidth": _PAGE_WIDTH, "pageHeight": _PAGE_HEIGHT, "adjustPageHeight": True},
-    **{"scale": 40, "staffLineWidth": 0.2, "pageMarginTop": 100, "xmlIdSeed": 1},
+    **{"scale": 40, "staffLineWidth": 0.2, "pageMarginTop": 100},
 }
 
 
@@ -88,14 +89,7 @@ def engrave(musicxml: str) -> str:
 
     A note of to_musicxml has the same id in it: n and its index in the Score.
     """
-    import verovio  # not needed to read this module, and 0.1 s
-
-    # it knows where its fonts are only in the thread that has imported it
-    verovio.setDefaultResourcePath(str(Path(verovio.__file__).parent / "data"))
-    verovio.enableLog(verovio.LOG_ERROR)  # it warns of bars that are wider than a line
-    toolkit = verovio.toolkit()
-    toolkit.setOptions(_ENGRAVING)
-    toolkit.loadData(musicxml)
+    toolkit = load_notation(musicxml, _ENGRAVING)
     pages = [toolkit.renderToSVG(number + 1) for number in range(toolkit.getPageCount())]
     width = height = 0
     placed = []

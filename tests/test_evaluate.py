@@ -301,7 +301,7 @@ def test_what_cannot_be_measured_is_said_in_one_line(checkpoint, capsys):
     Path("empty").mkdir()
     Path("bad.mid").write_bytes(b"nothing")
     assert "none.mid" in refused(capsys, "none.mid")
-    assert "empty: no .mid or .midi file in it" in refused(capsys, "empty")
+    assert "empty: no music file in it" in refused(capsys, "empty")
     assert "bad.mid: not a MIDI file" in refused(capsys, "tunes", "bad.mid")
     Path("written.json").write_text("before")
     assert "nowhere" in refused(capsys, "--json", "written.json", "--path", "nowhere")

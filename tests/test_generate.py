@@ -301,7 +301,7 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--checkpoint", "none.safetensors"], ["none.safetensors"]),
         (["--checkpoint", __file__], ["test_generate.py"]),
         (["--checkpoint", str(Path(__file__).parent)], ["no model.safetensors in it"]),
-        (["--seed-midi", str(Path(__file__).parent)], ["a folder, where a MIDI file is needed"]),
+        (["--seed-midi", str(Path(__file__).parent)], ["a folder, where a music file is needed"]),
         (["tune.mid"], ["a file is named by --seed-midi"]),
         (["--seed-notes", "C4", "E4", "G4"], ["words that belong together go in quotes"]),
         (["--pieces", "5"], ["unrecognized arguments: --pieces 5"]),

@@ -26,8 +26,9 @@ MAY_IMPORT = {
 DATA_MAY_IMPORT = {
     "data": {"data"},
     "data.midi": {"data"},
+    "data.files": {"data", "data.midi"},
     "data.tokens": {"data"},
-    "data.corpus": {"data", "data.midi", "data.tokens"},
+    "data.corpus": {"data", "data.midi", "data.files", "data.tokens"},
     "data.batches": {"data", "data.midi", "data.tokens", "data.corpus"},
 }
 LIGHTNING = ("data/batches/datamodule.py", "training/")

@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from common.worker_pool import Failed, guarded
 from data.canonical import canonical
-from data.corpus.worker_pool import Failed, guarded
 from data.instrument_names import instrument_name
 from data.midi.io import midi_bytes
 from data.midi.quantize import MidiError

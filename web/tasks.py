@@ -14,9 +14,10 @@ from itertools import islice
 import numpy as np
 
 from data.canonical import canonical
+from data.files.read import parse_events
 from data.instrument_names import instrument_name
 from data.keys import high_to_low
-from data.midi.io import midi_bytes, parse_events
+from data.midi.io import midi_bytes
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
@@ -308,7 +309,7 @@ def _fitted(score: Score, model: Model) -> tuple[Score, list[str]]:
 
 
 def on_grid(content: bytes, grid: Grid) -> Score:
-    """Return what the bytes of a MIDI file say, on a grid.
+    """Return what the bytes of a music file say, on a grid.
 
     Raises:
         MidiError: no music can be read in them.

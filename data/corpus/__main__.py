@@ -17,10 +17,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = Parser(
         "name one folder, in quotes if there are spaces in its name",
         prog="python -m data.corpus",
-        description="Builds the corpus of a folder of MIDI files and says what is in it.",
+        description="Builds the corpus of a folder of music files and says what is in it.",
     )
     parser.add_argument(
-        "folder", type=file_name, help='a folder of MIDI files; or "bach" or "folk"'
+        "folder", type=file_name, help='a folder of music files; or "bach" or "folk"'
     )
     parser.add_argument("--datasets", default="datasets", type=file_name, help="where corpora lie")
     parser.add_argument("--workers", type=positive_integer, help="processes (default: all cores)")

@@ -1,4 +1,4 @@
-"""MIDI files to token arrays.
+"""Music files to token arrays.
 
 Every file is read once, by several processes, and its ids are kept on disk. When all are read it
 is known which pieces are copies, which split each goes to and what the vocabulary needs; then the
@@ -9,9 +9,10 @@ pieces at a time.
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,18 +22,19 @@ from tqdm import tqdm
 
 from common.files import write_json
 from common.text import printable
+from common.worker_pool import Failed, guarded_batches
 from data.arrays import offsets
 from data.canonical import GridChanges, ScoreBatch
 from data.corpus.advice import Trial, try_options
 from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
-from data.corpus.find_files import SUFFIXES
+from data.corpus.notation import notation_as_midi
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.reader import read_pieces
+from data.corpus.reader import MusicFolder, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, MOST_IDS, Split, SplitWriter
 from data.corpus.survey import Survey, translation
 from data.corpus.trials import Reading, reading_of, some_of
-from data.corpus.worker_pool import Failed, guarded_batches
+from data.files.read import SUFFIXES
 from data.midi.instruments import Instruments
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
@@ -44,13 +46,19 @@ CHUNK_TOKENS = 2**19  # that are brought to the vocabulary together, about
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of MIDI files."""
+    """A folder of music files."""
 
     name: str  # of the corpus, for people
     folder: Path
     files: Sequence[str]  # their names, relative to the folder
     left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
     is_embedded: bool = False  # then it stays as it was: figures that are published rest on it
+    converted: Path | None = None  # where its notation lies as MIDI
+
+    @property
+    def music(self) -> MusicFolder:
+        """Where the music of its files lies."""
+        return MusicFolder(self.folder, self.converted)
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ def build(
 ) -> None:
     """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
-    A source with MIDI files in train/, valid/ or test/ is split so, and keeps its copies;
+    A source with files in train/, valid/ or test/ is split so, and keeps its copies;
     otherwise the first of each group of copies is used and pieces are split by their content,
     all of a work to one split unless the source is embedded.
 
@@ -89,7 +97,11 @@ def build(
         CorpusError: nothing there to train on.
         OSError: it cannot be written.
     """
-    files = _Pass(source, reading_of(source.folder, source.files, options, workers))
+    converted = out / "midi"
+    names, left_out = notation_as_midi(source.folder, source.files, converted, workers, progress)
+    left_out = [*source.left_out, *left_out]
+    source = replace(source, files=names, left_out=left_out, converted=converted)
+    files = _Pass(source, reading_of(source.music, source.files, options, workers))
     scratch = out / "ids"
     with scratch.open("wb") as file:
         for ids in files.ids(workers, progress):
@@ -119,6 +131,7 @@ def build(
         "files": {split: writer.names for split, writer in writers.items()},
         "vocabulary": json.loads(vocabulary.to_json()),
     }
+    shutil.rmtree(converted, ignore_errors=True)
     (out / "report.txt").write_text(report_text(report) + "\n", encoding="utf-8")
     write_json(report, out / "report.json")
     write_json(corpus, out / "corpus.json")
@@ -149,7 +162,7 @@ class _Pass:
                 self.left_out.append(LeftOut(file, "not in train/, valid/ or test/"))
         read = partial(
             read_and_encode,
-            folder=self.source.folder,
+            folder=self.source.music,
             wide=self.survey.wide,
             instruments=self.reading.instruments,
             begins_with_notes=not self.source.is_embedded,
@@ -194,7 +207,7 @@ class _Pass:
         if not self.pieces:
             reasons = Counter(entry.reason for entry in self.left_out)
             raise CorpusError(
-                f"{folder}: none of its {len(self.left_out)} MIDI files can be used; "
+                f"{folder}: none of its {len(self.left_out)} files can be used; "
                 f"most often: {reasons.most_common(1)[0][0]}"
             )
         if self.splits_given:
@@ -214,7 +227,7 @@ class _Pass:
             if not numbers[name]:
                 raise CorpusError(
                     f"{folder}: it has folders of its own for train/, valid/ or test/, "
-                    f"but no MIDI file in {name}/ can be used"
+                    f"but no file in {name}/ can be used"
                 )
         return numbers
 
@@ -248,13 +261,13 @@ class _Pass:
 
 def read_and_encode(
     names: Sequence[str],
-    folder: Path,
+    folder: MusicFolder,
     wide: Vocabulary,
     instruments: Instruments,
     begins_with_notes: bool,
     tried: frozenset[str],
 ) -> FilesRead:
-    """Read MIDI files by their names in a folder; try other options on those of `tried`.
+    """Read music files by their names in a folder; try other options on those of `tried`.
 
     Bars before the first note are left out where it says so, or models would begin with silence.
     """

@@ -1,4 +1,4 @@
-"""A folder of MIDI files to token arrays on disk: read, checked, freed of copies, split by piece.
+"""A folder of music files to token arrays on disk: read, checked, freed of copies, split by piece.
 
     python -m data.corpus FOLDER
 
@@ -19,7 +19,7 @@ from typing import Self
 
 from common.files import replace_folder
 from common.text import printable
-from data.corpus.find_files import EMBEDDED, find_midi_files
+from data.corpus.find_files import EMBEDDED, find_music_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import FORMAT, Split, SplitCounts
 from data.midi.events import MAX_FILE_BYTES
@@ -119,7 +119,7 @@ def open_corpus(
     progress: bool = True,
     workers: int | None = None,
 ) -> Corpus:
-    """Open the corpus of a folder of MIDI files; build it where that has not been done before.
+    """Open the corpus of a folder of music files; build it where that has not been done before.
 
     Args:
         path: the folder; or "bach" or "folk", the embedded corpora.
@@ -136,7 +136,7 @@ def open_corpus(
     """
     options = CorpusOptions() if options is None else options
     if not str(path):
-        raise CorpusError("no folder of MIDI files is named")
+        raise CorpusError("no folder of music files is named")
     folder, name = Path(path), Path(path).resolve().name or "corpus"
     if str(path) in EMBEDDED:
         try:
@@ -149,11 +149,11 @@ def open_corpus(
         if progress:
             print(f"{embedded.TITLE}: {report}")
     try:
-        names, left_out = find_midi_files(folder)
+        names, left_out = find_music_files(folder)
     except NotADirectoryError as error:
         raise CorpusError(str(error)) from None
     if not names and not left_out:
-        raise CorpusError(f"{folder}: no .mid or .midi file in it")
+        raise CorpusError(f"{folder}: no music file in it")
     content = _content_hash(folder, names, options)
     out = Path(datasets) / f"{name}-{content}"
     if not out.is_dir():

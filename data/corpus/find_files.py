@@ -1,5 +1,5 @@
-# ruff: noqa: PTH116, PTH118, PTH119
-"""The MIDI files in a folder.
+# ruff: noqa: PTH116, PTH118, PTH119, PTH122
+"""The music files in a folder: MIDI and notation.
 
 A file name is a `str` as the operating system gives it: bytes that are not UTF-8 become lone
 surrogates (os.fsdecode). Such a name opens its file, sorts, and survives `json.dumps` and
@@ -11,7 +11,8 @@ import stat
 from collections import deque
 from pathlib import Path
 
-SUFFIXES = (".mid", ".midi")
+from data.files.read import MIDI_SUFFIXES, SUFFIXES
+
 EMBEDDED = ("bach", "folk")  # the paths that mean embedded corpora
 
 
@@ -26,12 +27,15 @@ def check_folder(folder: str | Path) -> None:
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder}: no such folder") from None
     except NotADirectoryError:
-        message = f"{folder}: a file, where a folder of MIDI files is needed"
+        message = f"{folder}: a file, where a folder of music files is needed"
         raise NotADirectoryError(message) from None
 
 
-def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Find all MIDI files in a folder and below, and what looks like one but cannot be read.
+def find_music_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """Find all music files in a folder and below, and what looks like one but cannot be read.
+
+    Notation beside a MIDI file of the same name, but for the ending, is the same music: of the two
+    the MIDI file is found.
 
     Links are followed. Each real folder is listed once, under its own name rather than a link's
     if both are there.
@@ -71,16 +75,23 @@ def find_midi_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]
                     left_out.append((relative(file), reason))
                 elif file.lower().endswith(SUFFIXES):
                     found.append(relative(file))
+    played = {os.path.splitext(name)[0] for name in found if is_midi(name)}
+    found = [name for name in found if is_midi(name) or os.path.splitext(name)[0] not in played]
     return sorted(found), sorted(left_out)
 
 
+def is_midi(name: str) -> bool:
+    """Return whether a file of that name holds MIDI."""
+    return name.lower().endswith(MIDI_SUFFIXES)
+
+
 def _fault(file: str) -> str | None:
-    """Say why what looks like a MIDI file, or like a link to a folder, cannot be read."""
-    is_midi = file.lower().endswith(SUFFIXES)
-    if not is_midi and "." in os.path.basename(file):
+    """Say why what looks like a music file, or like a link to a folder, cannot be read."""
+    is_music = file.lower().endswith(SUFFIXES)
+    if not is_music and "." in os.path.basename(file):
         return None
     try:
         is_regular = stat.S_ISREG(os.stat(file).st_mode)
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
-    return "not a regular file" if is_midi and not is_regular else None
+    return "not a regular file" if is_music and not is_regular else None

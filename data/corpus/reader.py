@@ -1,4 +1,4 @@
-"""MIDI files -> canonical scores: read, checked and brought to the grid, many at once."""
+"""Music files -> canonical scores: read, checked and brought to the grid, many at once."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from data.arrays import reduce_segments
 from data.canonical import GridChanges, ScoreBatch
 from data.corpus.advice import Trial, try_options
-from data.corpus.find_files import find_midi_files
+from data.corpus.find_files import find_music_files, is_midi
+from data.files.read import read_events
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
-from data.midi.io import read_events
 from data.midi.parts import tracks_of
 from data.midi.quantize import MidiError, batch_from_events, refusals
 from data.score import Grid, Part
@@ -24,8 +24,20 @@ MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for 
 
 
 @dataclass(frozen=True)
+class MusicFolder:
+    """A folder of music files, and one of the MIDI files that its notation became, if it did."""
+
+    path: Path
+    converted: Path | None = None
+
+    def file(self, name: str) -> Path:
+        """Return the file in which the music of this name lies."""
+        return (self.path if is_midi(name) else self.converted or self.path) / name
+
+
+@dataclass(frozen=True)
 class MidiPieces:
-    """The P pieces in some MIDI files."""
+    """The P pieces in some music files."""
 
     names: list[str]  # of their files
     scores: ScoreBatch
@@ -41,16 +53,16 @@ class MidiPieces:
 
 
 def read_pieces(
-    names: Sequence[str], folder: Path, grid: Grid, instruments: Instruments
+    names: Sequence[str], folder: MusicFolder, grid: Grid, instruments: Instruments
 ) -> MidiPieces:
-    """Read MIDI files by their names in a folder; what is no piece is left out with a reason."""
+    """Read music files by their names in a folder; what is no piece is left out with a reason."""
     played: dict[str, Events] = {}
     reasons: dict[str, str] = {}
     for name in names:
         try:
-            played[name] = read_events(folder / name)
+            played[name] = read_events(folder.file(name))
         except (MidiError, OSError) as error:
-            reasons[name] = _reason(error, folder / name)
+            reasons[name] = reason_of(error, folder.file(name))
     kept = {name: fold(events, instruments) for name, events in played.items()}
     refused = refusals(list(kept.values()), grid)
     for number, (name, events) in enumerate(played.items()):
@@ -81,29 +93,31 @@ def read_pieces(
 
 
 def read_trials(
-    names: Sequence[str], folder: Path, grid: Grid, instruments: Instruments
+    names: Sequence[str], folder: MusicFolder, grid: Grid, instruments: Instruments
 ) -> list[Trial]:
-    """Try other options than a grid's on each MIDI file that can be read and has notes."""
+    """Try other options than a grid's on each music file that can be read and has notes."""
     found = []
     for name in names:
         with suppress(MidiError, OSError):
-            events = fold(read_events(folder / name), instruments)
+            events = fold(read_events(folder.file(name)), instruments)
             if len(events.notes):
                 found.append(try_options(name, events, grid))
     return found
 
 
-def read_tracks(names: Sequence[str], folder: Path, instruments: Instruments) -> list[list[Part]]:
-    """Return who plays in each MIDI file that can be read."""
+def read_tracks(
+    names: Sequence[str], folder: MusicFolder, instruments: Instruments
+) -> list[list[Part]]:
+    """Return who plays in each music file that can be read."""
     found = []
     for name in names:
         with suppress(MidiError, OSError):
-            found.append(tracks_of(fold(read_events(folder / name), instruments)))
+            found.append(tracks_of(fold(read_events(folder.file(name)), instruments)))
     return found
 
 
 def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> MidiPieces:
-    """Read the MIDI files named, and all MIDI files of the folders named and below.
+    """Read the music files named, and all music files of the folders named and below.
 
     Raises:
         FileNotFoundError: no such file or folder.
@@ -115,11 +129,11 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
     named = set()
     for path in map(Path, paths):
         if path.is_dir():
-            found, left_out = find_midi_files(path)
+            found, left_out = find_music_files(path)
             names += [str(path / name) for name in found]
             unread += [(str(path / name), reason) for name, reason in left_out]
             if not found:
-                raise MidiError(f"{path}: no .mid or .midi file in it")
+                raise MidiError(f"{path}: no music file in it")
         elif not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
         else:
@@ -127,7 +141,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
             named.add(str(path))
     if len(names) > MOST_AT_ONCE:
         raise MidiError(f"{len(names):,} files: name at most {MOST_AT_ONCE:,} of them")
-    read = read_pieces(list(dict.fromkeys(names)), Path(), grid, instruments)
+    read = read_pieces(list(dict.fromkeys(names)), MusicFolder(Path()), grid, instruments)
     for name, reason in read.left_out:
         if name in named or not read.names:
             raise MidiError(f"{name}: {reason}")
@@ -141,7 +155,7 @@ def least_tokens(scores: ScoreBatch) -> NDArray[np.int64]:
     return np.asarray(reduce_segments(np.add, of_note, scores.note_offsets, empty=0))
 
 
-def _reason(error: Exception, path: Path) -> str:
+def reason_of(error: Exception, path: Path) -> str:
     """Say why a file could not be read, without its path, which is known."""
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read ({error.strerror})"

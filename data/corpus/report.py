@@ -42,7 +42,7 @@ class CorpusReport:
     """How a corpus came about."""
 
     name: str
-    files: int  # MIDI files that there were
+    files: int  # music files that there were
     splits_given: bool  # whether folders said which piece is in which split
     grid: Grid
     vocabulary_size: int
@@ -64,7 +64,7 @@ class CorpusReport:
 def report_text(report: CorpusReport) -> str:
     """Write the report for people, on a page."""
     name = printable(report.name)
-    title = f"{name}: {report.pieces:,} pieces out of {report.files:,} MIDI files"
+    title = f"{name}: {report.pieces:,} pieces out of {report.files:,} files"
     parts = [[title], _splits_table(report), _music_lines(report)]
     parts += [_copies_lines(report), _works_lines(report), _left_out_lines(report.left_out)]
     return "\n\n".join("\n".join(lines) for lines in parts)

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
+from common.worker_pool import Failed, guarded_batches
 from data.corpus.advice import advised_grid
 from data.corpus.options import CorpusOptions
-from data.corpus.reader import read_pieces, read_tracks, read_trials
-from data.corpus.worker_pool import Failed, guarded_batches
+from data.corpus.reader import MusicFolder, read_pieces, read_tracks, read_trials
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
 from data.score import DRUMS, Grid
@@ -58,7 +57,9 @@ def some_of(files: Sequence[str]) -> Sequence[str]:
     return files[:: max(1, -(-len(files) // MOST_FILES))]
 
 
-def reading_of(folder: Path, files: Sequence[str], options: CorpusOptions, workers: int) -> Reading:
+def reading_of(
+    folder: MusicFolder, files: Sequence[str], options: CorpusOptions, workers: int
+) -> Reading:
     """Return how to read files as the options say.
 
     Args:
@@ -99,7 +100,9 @@ def reading_of(folder: Path, files: Sequence[str], options: CorpusOptions, worke
 _PLAIN: dict[str, Any] = {"grid": "beats", "instruments": "original", "parts": "program"}
 
 
-def _closed(folder: Path, some: Sequence[str], options: CorpusOptions, workers: int) -> Reading:
+def _closed(
+    folder: MusicFolder, some: Sequence[str], options: CorpusOptions, workers: int
+) -> Reading:
     """Return how to read files as options say in which nothing is open."""
     grid, instruments = options.time_grid, options.kept_instruments
     if options.parts == "track" or options.instruments == "common":
@@ -118,7 +121,7 @@ def _all_found(found: Iterable[tuple[object, Sequence[Found] | Failed]]) -> Iter
     return chain.from_iterable(each for _, each in found if not isinstance(each, Failed))
 
 
-def _lost(folder: Path, some: Sequence[str], reading: Reading, workers: int) -> float:
+def _lost(folder: MusicFolder, some: Sequence[str], reading: Reading, workers: int) -> float:
     """Return the share of the notes of some files that are merged or cut short."""
     grid, instruments = reading.grid, reading.instruments
     read = partial(read_pieces, folder=folder, grid=grid, instruments=instruments)

@@ -40,11 +40,7 @@ def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
     Raises:
         FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
     """
-    events = read_events(path)
-    try:
-        return score_from_events(events, grid)
-    except MidiError as error:
-        raise MidiError(f"{path}: {error}") from None
+    return score_from_events(read_events(path), grid, f"{path}: ")
 
 
 def read_events(path: str | Path) -> Events:
@@ -56,15 +52,26 @@ def read_events(path: str | Path) -> Events:
         MidiError: the file is not MIDI, or broken, or too large to be read in seconds: larger
             than MAX_FILE_BYTES, or of more than MAX_NOTES. (One without notes is an empty Score.)
     """
+    return parse_events(content_of(path), str(path))
+
+
+def content_of(path: str | Path) -> bytes:
+    """Return the bytes of a music file.
+
+    Raises:
+        FileNotFoundError: no such file.
+        OSError: it cannot be read.
+        MidiError: it is no regular file, or larger than MAX_FILE_BYTES.
+    """
     path = Path(path)
     if not path.is_file():  # opening a pipe would wait for ever
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
-        reason = "a folder, where a MIDI file is needed" if path.is_dir() else "not a regular file"
+        reason = "a folder, where a music file is needed" if path.is_dir() else "not a regular file"
         raise MidiError(f"{path}: {reason}")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise MidiError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, not read")
-    return parse_events(path.read_bytes(), str(path))
+    return path.read_bytes()
 
 
 def parse_events(content: bytes, path: str) -> Events:

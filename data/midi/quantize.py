@@ -27,8 +27,8 @@ class MidiError(ValueError):
     """A file or object that holds no music that can be read; the message is one line."""
 
 
-def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
-    """Bring events to the grid.
+def score_from_events(events: Events, grid: Grid, blame: str = "") -> tuple[Score, GridChanges]:
+    """Bring events to the grid; `blame` begins messages.
 
     Onsets, ends and bar lines go to the nearest step, half way up; bar lines are rounded from
     their exact places, so that rounding does not add up. A bar's tempo is the one that gives it
@@ -39,7 +39,7 @@ def score_from_events(events: Events, grid: Grid) -> tuple[Score, GridChanges]:
         MidiError: times or values that no music has.
     """
     for reason in refusals([events], grid).values():
-        raise MidiError(reason)
+        raise MidiError(blame + reason)
     batch, changes = batch_from_events([events], grid)
     return batch[0], changes[0]
 

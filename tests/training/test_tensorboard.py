@@ -152,7 +152,7 @@ def test_settings_configuration_and_corpus_stand_there(shown):
     assert "  n_embd: 32" in settings
     assert settings[1:3] == ["run: run", "data:"]
     assert f"  max_steps: {STEPS}" in settings
-    assert "8 pieces out of 8 MIDI files" in corpus.tensor_proto.string_val[0].decode()
+    assert "8 pieces out of 8 files" in corpus.tensor_proto.string_val[0].decode()
     plugin = shown.summary_metadata["_hparams_/session_start_info"].plugin_data
     start = plugin_data_pb2.HParamsPluginData.FromString(plugin.content).session_start_info
     assert start.hparams["n_embd"].number_value == 32

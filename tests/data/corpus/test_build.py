@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from common import files
+from common import files, worker_pool
 from data.corpus import build as build_module
-from data.corpus import store, worker_pool
+from data.corpus import store
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from data.corpus.survey import translation, widest_vocabulary
@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[3]
 KILLED = """
 import os, random, shutil, signal, sys, threading
 from pathlib import Path
-from data.corpus import build, corpus, store, worker_pool
-from common import files
+from data.corpus import build, corpus, store
+from common import files, worker_pool
 
 counting = threading.Lock()  # files are synced by threads
 

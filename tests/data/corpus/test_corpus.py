@@ -111,7 +111,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
         assert report.splits[split].bars == len(corpus.split(split).bar_offsets)
     assert report.music.grid_changes.moved == 0
     text = corpus.folder.joinpath("report.txt").read_text()
-    assert "tunes: 12 pieces out of 16 MIDI files" in text
+    assert "tunes: 12 pieces out of 16 files" in text
     assert "Copies: 1, left out; 0 exact, 1 transposed\n  tune0.mid is tune0 in E.mid, -4" in text
     assert "Left out: 3\n  1 an empty file: a.mid" in text
 
@@ -306,9 +306,9 @@ def test_errors_are_one_clear_line(tmp_path):
 
     assert message(tmp_path / "none", FileNotFoundError) == "/none: no such folder"
     (tmp_path / "file").write_text("")
-    assert message(tmp_path / "file") == "/file: a file, where a folder of MIDI files is needed"
+    assert message(tmp_path / "file") == "/file: a file, where a folder of music files is needed"
     (tmp_path / "empty").mkdir()
-    assert message(tmp_path / "empty") == "/empty: no .mid or .midi file in it"
+    assert message(tmp_path / "empty") == "/empty: no music file in it"
     (tmp_path / "broken").mkdir()
     for number in range(3):
         (tmp_path / "broken" / f"{number}.mid").write_bytes(b"RIFF")
@@ -325,7 +325,7 @@ def test_errors_are_one_clear_line(tmp_path):
     write_tunes(tmp_path / "halves" / "train", 2)
     write_tunes(tmp_path / "halves" / "test", 2, first=5)  # never trained on, for want of valid/
     assert message(tmp_path / "halves") == f"/halves: {own} in valid/ can be used"
-    assert message("") == "no folder of MIDI files is named"
+    assert message("") == "no folder of music files is named"
     for number in range(5):
         write_midi(tune(7), tmp_path / "one" / f"{number}.mid")
     (tmp_path / "one" / "tune0.mid").unlink()

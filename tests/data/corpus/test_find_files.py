@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.text import printable
-from data.corpus.find_files import find_midi_files
+from data.corpus.find_files import find_music_files
 
 
 def touch(folder, *names):
@@ -19,8 +19,8 @@ def touch(folder, *names):
 
 def test_files_of_both_suffixes_are_found_at_any_depth_in_order(tmp_path):
     touch(tmp_path, "b.MID", "a/z.midi", "a/b/c.Mid", "a.mid", "notes.txt", "mid", "x.mid.bak")
-    assert find_midi_files(tmp_path) == (["a.mid", "a/b/c.Mid", "a/z.midi", "b.MID"], [])
-    assert find_midi_files(str(tmp_path / "a"))[0] == ["b/c.Mid", "z.midi"]
+    assert find_music_files(tmp_path) == (["a.mid", "a/b/c.Mid", "a/z.midi", "b.MID"], [])
+    assert find_music_files(str(tmp_path / "a"))[0] == ["b/c.Mid", "z.midi"]
 
 
 def test_links_are_followed_and_each_folder_is_listed_once(tmp_path):
@@ -33,7 +33,7 @@ def test_links_are_followed_and_each_folder_is_listed_once(tmp_path):
     (music / "far again").symlink_to(tmp_path / "elsewhere")
     (music / "4.mid").symlink_to("2.mid")
     again = "a link to a folder that is listed already"
-    assert find_midi_files(music) == (
+    assert find_music_files(music) == (
         ["2.mid", "4.mid", "far/3.mid", "z/1.mid"],
         [("a", again), ("far again", again), ("z/up", again)],
     )
@@ -49,7 +49,7 @@ def test_what_cannot_be_read_is_named_with_a_reason(tmp_path):
     (tmp_path / "folder.mid").mkdir()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.path.relpath(tmp_path / "socket.mid"))  # long absolute names are refused
-        names, left_out = find_midi_files(tmp_path)
+        names, left_out = find_music_files(tmp_path)
     assert names == ["good.mid"]
     assert [name for name, _ in left_out] == [
         *("gone.mid", "loop", "loop.mid", "pipe.mid", "socket.mid")
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    assert find_midi_files(tmp_path) == (
+    assert find_music_files(tmp_path) == (
         ["good.mid"],
         [("secret", "cannot be listed (Permission denied)")],
     )
@@ -76,10 +76,10 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
 
 def test_no_folder_is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none: no such folder"):
-        find_midi_files(tmp_path / "none")
+        find_music_files(tmp_path / "none")
     touch(tmp_path, "a.mid")
     with pytest.raises(NotADirectoryError, match=r"a\.mid: a file, where a folder"):
-        find_midi_files(tmp_path / "a.mid")
+        find_music_files(tmp_path / "a.mid")
 
 
 def test_names_that_are_not_utf8_work_throughout(tmp_path):
@@ -88,7 +88,7 @@ def test_names_that_are_not_utf8_work_throughout(tmp_path):
         Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), odd))).write_bytes(b"here")  # noqa: PTH118
     except OSError:
         pytest.skip("this file system takes UTF-8 names only")
-    (name,), _ = find_midi_files(tmp_path)
+    (name,), _ = find_music_files(tmp_path)
     assert os.fsencode(name) == odd
     assert (tmp_path / json.loads(json.dumps(name))).read_bytes() == b"here"
     assert printable(name) == r"caf\xe9.mid"

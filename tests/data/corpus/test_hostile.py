@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import fuzz
-from data.corpus.worker_pool import Failed, guarded
+from common.worker_pool import Failed, guarded
 from data.midi.io import MAX_FILE_BYTES, read_midi
 from data.midi.quantize import MidiError
 from data.midi.repair import repaired

@@ -56,6 +56,7 @@ def guarded_batches(
     items: Iterable[Item],
     workers: int = 1,
     limit_seconds: float = 60.0,
+    most_items: int | None = None,
 ) -> Iterator[tuple[list[Item], Result | Failed]]:
     """Yield (batch, work(batch)) of batches of items, in order, worked on in other processes.
 
@@ -70,6 +71,7 @@ def guarded_batches(
         items: read as they are needed.
         workers: processes; they start when there is work for them.
         limit_seconds: of wall clock, for a batch. (Memory is limited on Linux only.)
+        most_items: of a batch; None means MOST_ITEMS.
 
     Returns:
         `Failed` stands for the result of a batch of one item only.
@@ -85,7 +87,7 @@ def guarded_batches(
             for worker in team:
                 if worker.batch is None:
                     has_room = len(window) < LOOK_AHEAD * workers
-                    worker.take_one(window, islice(source, MOST_ITEMS * has_room))
+                    worker.take_one(window, islice(source, (most_items or MOST_ITEMS) * has_room))
             if not window:
                 return
             for worker in _done_or_overdue(team, is_awaited=not window[0].is_done):

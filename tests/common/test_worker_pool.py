@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from data.corpus import worker_pool
-from data.corpus.worker_pool import Failed, guarded, guarded_batches
+from common import worker_pool
+from common.worker_pool import Failed, guarded, guarded_batches
 
 ROOT = Path(__file__).parents[3]
 
@@ -150,8 +150,8 @@ def test_closing_early_leaves_no_worker():
 
 ORPHANS = """
 import signal
-from data.corpus.worker_pool import guarded
-from tests.data.corpus.test_worker_pool import announce
+from common.worker_pool import guarded
+from tests.common.test_worker_pool import announce
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & would have it ignored
 

@@ -1,0 +1,112 @@
+"""The text in a file of notation, unpacked, and what kind of notation it is."""
+
+import codecs
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from xml.parsers import expat
+
+from data.midi.events import MAX_FILE_BYTES
+
+_ROOTS = {"score-partwise": "xml", "mei": "mei"}  # of XML, and what verovio calls it
+_HUMDRUM = re.compile(r"(!!|\*\*)")
+_TUNE = re.compile(r"^(?=X:)", re.MULTILINE)  # where a tune begins in ABC
+_DECLARED = re.compile(rb"<\?xml[^>]*\bencoding=[\"']([\w.:-]+)")
+_BYTE_ORDER = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+class NotationError(ValueError):
+    """Notation in which no music can be read; the message is one line."""
+
+
+def kind_of(content: bytes) -> tuple[str, str]:
+    """Return what verovio calls the kind of notation in the bytes of a file, and the text.
+
+    The kind is "xml" for MusicXML, "mei", "humdrum" or "abc".
+
+    Raises:
+        NotationError: it is none of these, or damaged, or too large.
+    """
+    if content.startswith(b"PK\x03\x04"):
+        content = _unpacked(content)
+    text = _decoded(content)
+    start = text.lstrip()
+    if start.startswith("<"):
+        return _kind_of_xml(text), text
+    if _HUMDRUM.match(start):
+        return "humdrum", text
+    if _TUNE.search(text):
+        return "abc", text
+    raise NotationError("it is neither MIDI, MusicXML, MEI, Humdrum nor ABC")
+
+
+def tunes_of(text: str) -> list[str]:
+    """Return the tunes in a text of ABC, each with what stands before the first."""
+    head, *tunes = _TUNE.split(text)
+    return [head + tune for tune in tunes]
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Return the score in a compressed MusicXML file (.mxl)."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = [name for name in archive.namelist() if not name.startswith("META-INF")]
+            scores = [name for name in names if name.lower().endswith((".xml", ".musicxml"))]
+            if not scores:
+                raise NotationError("a zip archive without MusicXML")
+            with archive.open(scores[0]) as file:
+                unpacked = file.read(MAX_FILE_BYTES + 1)
+    except NotationError:
+        raise
+    except (
+        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError),
+        *(LookupError, RuntimeError, ValueError),
+    ):
+        raise NotationError("a zip archive that is damaged") from None
+    if len(unpacked) > MAX_FILE_BYTES:
+        raise NotationError(f"it unpacks to more than {MAX_FILE_BYTES >> 20} MiB")
+    return unpacked
+
+
+def _decoded(content: bytes) -> str:
+    mark = next((mark for mark in _BYTE_ORDER if content.startswith(mark)), b"")
+    declared = _DECLARED.match(content)
+    coding = _BYTE_ORDER.get(mark) or (declared[1].decode() if declared else "utf-8")
+    try:
+        return content.decode(coding)
+    except (LookupError, ValueError):
+        return content.decode("latin-1")
+
+
+def _kind_of_xml(text: str) -> str:
+    """Return the kind of notation in XML, which is read whole to see that it is sound.
+
+    Nothing that it refers to is opened; entities, of which a short file can make a long one, are
+    not for music.
+    """
+    roots: list[str] = []
+    parser = expat.ParserCreate("utf-8")
+
+    def begin(name: str, _: object) -> None:
+        roots.append(name)
+        parser.StartElementHandler = None
+
+    def refuse(*_: object) -> None:
+        raise NotationError("XML that declares entities is not read")
+
+    parser.StartElementHandler, parser.EntityDeclHandler = begin, refuse
+    try:
+        parser.Parse(text.encode("utf-8", "replace"), True)
+    except expat.ExpatError as error:
+        raise NotationError(f"damaged XML ({error})") from None
+    if roots[0] == "score-timewise":
+        raise NotationError("MusicXML by measures (score-timewise); save it by parts")
+    if roots[0] not in _ROOTS:
+        raise NotationError("XML, but neither MusicXML nor MEI")
+    return _ROOTS[roots[0]]
