@@ -14,7 +14,7 @@ import pytest
 from common import worker_pool
 from common.worker_pool import Failed, guarded, guarded_batches
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def double(number):

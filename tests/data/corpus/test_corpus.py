@@ -313,7 +313,7 @@ def test_errors_are_one_clear_line(tmp_path):
     for number in range(3):
         (tmp_path / "broken" / f"{number}.mid").write_bytes(b"RIFF")
     assert message(tmp_path / "broken") == (
-        "/broken: none of its 3 MIDI files can be used; "
+        "/broken: none of its 3 files can be used; "
         "most often: not a MIDI file (it does not begin with MThd)"
     )
     write_tunes(tmp_path / "one", 1)
