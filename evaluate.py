@@ -60,7 +60,7 @@ def command_line() -> argparse.ArgumentParser:
     what = parser.add_subparsers(dest="what", required=True, metavar=" | ".join(COMMANDS))
     likelihood = _add_command(
         *(what, "likelihood", "how likely pieces are, and each note of one"),
-        midi="MIDI files and folders to score, not the splits",
+        midi="files and folders to score, not the splits",
     )
     likelihood.add_argument(
         "--splits",
@@ -73,22 +73,22 @@ def command_line() -> argparse.ArgumentParser:
         "--piece",
         metavar="FILE",
         type=file_name,
-        help="a MIDI file: draw and list how surprising its notes are",
+        help="a file: draw and list how surprising its notes are",
     )
     likelihood.add_argument("--out", type=_png, metavar="FILE.png", help="the picture of --piece")
     _add_command(
         *(what, "music", "musical statistics beside those of held-out pieces"),
-        midi="MIDI files and folders, not pieces it writes",
+        midi="files and folders, not pieces it writes",
         count=50,
     )
     _add_command(
         *(what, "originality", "what of some pieces stands in training"),
-        midi="MIDI files, and folders",
+        midi="files, and folders",
         nargs="+",
     )
     everything = _add_command(
         *(what, "all", "all of these but attention, on a page with sound"),
-        midi="MIDI files to show too; pictures beside them count",
+        midi="files to show too; pictures beside them count",
         count=30,
     )
     everything.add_argument(

@@ -1,4 +1,4 @@
-"""Write music with a trained model, from nothing, seed notes or a MIDI file: .mid, .wav and .png.
+"""Write music with a trained model, from nothing, seed notes or a file: .mid, .wav and .png.
 
     python generate.py --seed-notes "C4 E4 G4 C5" --bars 8
     python generate.py --seed-midi piece.mid --seed-bars 2 --key "D minor" --best-of 8
@@ -126,7 +126,7 @@ def _add_seed(parser: argparse.ArgumentParser) -> None:
         help='notes or chords: "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"',
     )
     seeds.add_argument(
-        "--seed-midi", metavar="FILE", type=file_name, help="some bars of this MIDI file"
+        "--seed-midi", metavar="FILE", type=file_name, help="some bars of this file, MIDI or a score"
     )
     group.add_argument(
         "--seed-bars",
@@ -160,10 +160,10 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
         type=file_name,
         nargs="?",
         const="",
-        help="the melody in this MIDI file; without FILE, that of --seed-notes",
+        help="the melody in this file; without FILE, that of --seed-notes",
     )
     whole.add_argument(
-        "--rewrite", metavar="FILE", type=file_name, help="write some of this MIDI file anew"
+        "--rewrite", metavar="FILE", type=file_name, help="write some of this file anew"
     )
     group.add_argument(
         "--bars-to-rewrite",
@@ -380,7 +380,7 @@ def _check_together(options: argparse.Namespace) -> None:
             fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
     for name in ("seed_midi", "rewrite"):
         if getattr(options, name) == "":
-            fail(f"--{name.replace('_', '-')} needs the name of a MIDI file")
+            fail(f"--{name.replace('_', '-')} needs the name of a file")
     if options.bars_to_rewrite is not None and options.rewrite is None:
         fail("--bars-to-rewrite is about --rewrite, which is missing")
     if options.harmonize is None and options.rewrite is None:
@@ -399,7 +399,7 @@ def _check_together(options: argparse.Namespace) -> None:
     if options.rewrite and options.seed_notes is not None:
         fail("--rewrite FILE keeps that piece from its beginning on: leave out --seed-notes")
     if options.rewrite is None and bool(options.harmonize) == (options.seed_notes is not None):
-        fail("--harmonize needs one melody: that of a MIDI file, or that of --seed-notes")
+        fail("--harmonize needs one melody: that of a file, or that of --seed-notes")
     for length in ("bars", "seconds", "notes"):
         if getattr(options, length) is not None:
             fail(f"--{length}: --{name} keeps the length of the piece; leave it out")

@@ -21,5 +21,5 @@ def load_notation(notation: str, options: Mapping[str, Any]) -> Any:
     toolkit = verovio.toolkit()
     toolkit.setOptions({"xmlIdSeed": 1, **options})
     if not toolkit.loadData(notation):
-        raise ValueError("verovio, which reads notation, finds no music in it")
+        raise ValueError("verovio, which reads notation, finds none")
     return toolkit

@@ -167,13 +167,13 @@ class Page:
         return Response(content, headers=HEADERS, media_type=kind)
 
     async def upload(self, request: Request) -> Response:
-        """Turn a MIDI file into a piece."""
+        """Turn a music file into a piece."""
         content = await _body(request, MOST_UPLOAD_BYTES)
         read = await self._read(content, request.query_params.get("model", ""))
         return JSONResponse(read, headers=HEADERS)
 
     async def write(self, request: Request) -> Response:
-        """Write on after a MIDI file, as its query asks, and answer with another."""
+        """Write on after a music file, as its query asks, and answer with another."""
         how, options = request.path_params["how"], dict(request.query_params)
         if how not in WAYS:
             raise HTTPException(404, f"there are only {', '.join(WAYS)}")
@@ -205,7 +205,7 @@ class Page:
         raise ClientDisconnect
 
     async def _read(self, content: bytes, name: str) -> Json:
-        """Return the piece in a MIDI file, by a process that is given up in time."""
+        """Return the piece in a music file, by a process that is given up in time."""
         loop = asyncio.get_running_loop()
         model = await loop.run_in_executor(self.writer, self.models.load, name)
         item = (content, model.vocabulary)
@@ -288,7 +288,7 @@ def engraved(piece: PagePiece) -> bytes:
 
 
 def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
-    """Return the piece in the bytes of a MIDI file as a model plays it; or why there is none.
+    """Return the piece in the bytes of a music file as a model plays it; or why there is none.
 
     It is as long as a page can hold. What was found in the file is said in words, and what was
     changed to fit the model.

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from common.worker_pool import Failed, guarded_batches
 from data.corpus.find_files import is_midi
 from data.corpus.reader import reason_of
-from data.files.notation import midi_of
+from data.files.notation import midi_or_reason
 from data.files.read import LIMIT_SECONDS
 from data.files.source_text import NotationError, kind_of, tunes_of
 from data.midi.io import content_of
@@ -65,11 +65,11 @@ def _convert(tunes: Sequence[Tune], folder: Path, into: Path) -> list[str]:
     for piece, name, number in tunes:
         try:
             kind, text = kind_of(content_of(folder / name))
-            midi = midi_of(kind, tunes_of(text)[number] if kind == "abc" else text)
+            found = midi_or_reason((kind, tunes_of(text)[number] if kind == "abc" else text))
         except (MidiError, NotationError, OSError) as error:
-            reasons.append(reason_of(error, folder / name))
-        else:
+            found = reason_of(error, folder / name)
+        if isinstance(found, bytes):
             (into / piece).parent.mkdir(parents=True, exist_ok=True)
-            (into / piece).write_bytes(midi)
-            reasons.append("")
+            (into / piece).write_bytes(found)
+        reasons.append("" if isinstance(found, bytes) else found)
     return reasons

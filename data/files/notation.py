@@ -9,8 +9,10 @@ verovio reads little, becomes MusicXML first, by music21.
 
 import base64
 import bisect
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -63,7 +65,7 @@ def midi_of(kind: str, text: str) -> bytes:
         timemap = toolkit.renderToTimemap({"includeMeasures": True, "includeRests": True})
         midi = symusic.Score.from_midi(base64.b64decode(toolkit.renderToMIDI()))
     except (ValueError, RuntimeError, ElementTree.ParseError) as error:
-        raise NotationError(f"no music can be read in it ({error})") from None
+        raise NotationError(f"no music in it ({error})") from None
     lines = [(each["qstamp"], each["measureOn"]) for each in timemap if "measureOn" in each]
     if not lines:
         raise NotationError("it holds no measures")
@@ -84,7 +86,12 @@ def midi_of(kind: str, text: str) -> bytes:
 
 
 def midi_or_reason(notation: tuple[str, str]) -> bytes | str:
-    """Return the music in notation, of a kind, as a MIDI file; or why there is none."""
+    """Return the music in notation, of a kind, as a MIDI file; or why there is none.
+
+    This is for a process of its own, where native code prints its complaints to nobody.
+    """
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
     try:
         return midi_of(*notation)
     except NotationError as error:

@@ -64,11 +64,13 @@ def _midi_of(kind: str, text: str) -> bytes:
     import multiprocessing  # what follows takes its time to import, and few files need it
 
     from common.worker_pool import Failed, guarded
-    from data.files.notation import midi_of, midi_or_reason
+    from data.files.notation import midi_or_reason
 
-    if multiprocessing.parent_process() is not None:
-        return midi_of(kind, text)
-    ((_, found),) = guarded(midi_or_reason, [(kind, text)], 1, LIMIT_SECONDS)
+    found: bytes | str | Failed
+    if multiprocessing.parent_process() is None:
+        ((_, found),) = guarded(midi_or_reason, [(kind, text)], 1, LIMIT_SECONDS)
+    else:
+        found = midi_or_reason((kind, text))
     if not isinstance(found, bytes):
         raise NotationError(found.reason if isinstance(found, Failed) else found)
     return found

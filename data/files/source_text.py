@@ -6,6 +6,7 @@ import lzma
 import re
 import zipfile
 import zlib
+from itertools import pairwise
 from xml.parsers import expat
 
 from data.midi.events import MAX_FILE_BYTES
@@ -40,6 +41,7 @@ def kind_of(content: bytes) -> tuple[str, str]:
     if start.startswith("<"):
         return _kind_of_xml(text), text
     if _HUMDRUM.match(start):
+        _check_humdrum(text)
         return "humdrum", text
     if _TUNE.search(text):
         return "abc", text
@@ -82,6 +84,25 @@ def _decoded(content: bytes) -> str:
         return content.decode(coding)
     except (LookupError, ValueError):
         return content.decode("latin-1")
+
+
+def _check_humdrum(text: str) -> None:
+    """Check that each line of Humdrum has a field for each of its spines.
+
+    Raises:
+        NotationError: one has not; verovio would end the process.
+    """
+    spines = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line or line.startswith("!!"):
+            continue
+        fields = line.split("\t")
+        spines = spines or len(fields)
+        if len(fields) != spines:
+            count = f"line {number}: {len(fields)} of {spines} fields"
+            raise NotationError(f"damaged Humdrum ({count})")
+        spines += fields.count("*^") + fields.count("*+") - fields.count("*-")
+        spines -= sum(pair == ("*v", "*v") for pair in pairwise(fields))
 
 
 def _kind_of_xml(text: str) -> str:

@@ -320,7 +320,7 @@ def test_errors_are_one_clear_line(tmp_path):
     assert "only one piece" in message(tmp_path / "one")
     write_tunes(tmp_path / "given" / "train", 2)
     (tmp_path / "given" / "valid").mkdir()
-    own = "it has folders of its own for train/, valid/ or test/, but no MIDI file"
+    own = "it has folders of its own for train/, valid/ or test/, but no file"
     assert message(tmp_path / "given") == f"/given: {own} in valid/ can be used"
     write_tunes(tmp_path / "halves" / "train", 2)
     write_tunes(tmp_path / "halves" / "test", 2, first=5)  # never trained on, for want of valid/
