@@ -126,7 +126,7 @@ def _add_seed(parser: argparse.ArgumentParser) -> None:
         help='notes or chords: "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"',
     )
     seeds.add_argument(
-        "--seed-midi", metavar="FILE", type=file_name, help="some bars of this file, MIDI or a score"
+        "--seed-midi", metavar="FILE", type=file_name, help="some bars of this file, MIDI or score"
     )
     group.add_argument(
         "--seed-bars",

@@ -1,5 +1,6 @@
-"""MusicXML whose printed note values say how long notes last, for readers that trust them."""
+"""MusicXML for a reader that trusts printed values, and takes a part for one instrument."""
 
+from copy import deepcopy
 from fractions import Fraction
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -12,13 +13,18 @@ _VALUES = {
 }
 
 
-def with_exact_values(musicxml: str) -> str:
-    """Return MusicXML in which each note that lasts another time than it says is a tuplet.
+def made_plain(musicxml: str) -> str:
+    """Return MusicXML in which a part has one instrument, and values say how long notes last.
 
     Programs leave out tuplets, hide or nest them, and write whole rests in bars of 2/4; verovio
-    reads the printed values, but what counts is the duration beside them.
+    reads the printed values, but what counts is the duration beside them. So each note that lasts
+    another time than it says becomes a tuplet.
     """
     document = ElementTree.fromstring(musicxml)
+    for entry in document.findall("part-list/score-part"):
+        for part in document.findall("part"):
+            if part.get("id") == entry.get("id"):
+                _split(document, entry, part)
     divisions = Fraction(1)  # a quarter note
     for element in document.iter():
         if element.tag == "divisions":
@@ -26,6 +32,53 @@ def with_exact_values(musicxml: str) -> str:
         elif element.tag == "note":
             _set_value(element, divisions)
     return ElementTree.tostring(document, "unicode")
+
+
+def _split(document: Element, entry: Element, part: Element) -> None:
+    """Put a part for each instrument in the place of a part of several, if it is one."""
+    sounds = [*dict.fromkeys(element.get("id", "") for element in part.iter("instrument"))]
+    entries = document.find("part-list")
+    if len(sounds) < 2 or entries is None:
+        return
+    for sound in sounds:
+        own_entry, own = deepcopy(entry), deepcopy(part)
+        for each in (own_entry, own):
+            each.set("id", f"{part.get('id')}-{sound}")
+        for child in [*own_entry]:
+            if child.tag in ("score-instrument", "midi-instrument") and child.get("id") != sound:
+                own_entry.remove(child)
+        name = own_entry.findtext("score-instrument/instrument-name")
+        for label in own_entry.findall("part-name"):
+            label.text = name or label.text
+        for measure in own.iter("measure"):
+            _keep(measure, sound, is_first=sound == sounds[0])
+        entries.insert([*entries].index(entry), own_entry)
+        document.insert([*document].index(part), own)
+    entries.remove(entry)
+    document.remove(part)
+
+
+def _keep(measure: Element, sound: str, is_first: bool) -> None:
+    """Keep the notes of one instrument in a measure; rests take the time of others."""
+    leader: Element | None = None  # a rest in the place of the first note of a chord
+    for note in measure.findall("note"):
+        instrument, chord = note.find("instrument"), note.find("chord")
+        is_own = is_first if instrument is None else instrument.get("id") == sound
+        if note.find("rest") is not None or (is_own and chord is None):
+            leader = None
+        elif is_own and leader is not None and chord is not None:
+            measure.remove(leader)
+            note.remove(chord)
+            leader = None
+        elif chord is not None and not is_own:
+            measure.remove(note)
+        elif not is_own:
+            for child in [*note]:
+                if child.tag in ("pitch", "unpitched", "tie", "notations", "instrument"):
+                    note.remove(child)
+            note.insert(0, Element("rest"))
+            note.attrib.pop("id", None)  # which is that of the note, in its own part
+            leader = note
 
 
 def _set_value(note: Element, divisions: Fraction) -> None:

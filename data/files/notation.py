@@ -20,7 +20,7 @@ import numpy as np
 import symusic
 
 from common.verovio_toolkit import load_notation
-from data.files.musicxml import with_exact_values
+from data.files.musicxml import made_plain
 from data.files.part_programs import programs_of
 from data.files.source_text import NotationError
 from data.score import can_be_said
@@ -55,7 +55,7 @@ def midi_of(kind: str, text: str) -> bytes:
         kind, text = "xml", _musicxml_of_abc(text)
     try:
         if kind == "xml":
-            text = with_exact_values(text)
+            text = made_plain(text)
         mei = load_notation(text, _OPTIONS | {"inputFrom": kind}).getMEI()
         document = ElementTree.fromstring(mei.replace(_NAMESPACE, ""))
         parts = _take_parts(document)

@@ -16,6 +16,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
+from rendering.notation import to_musicxml
 from tests.folders import tune as a_tune
 from tests.models import four_parts
 from tests.music import GRID
@@ -218,6 +219,8 @@ def test_the_door_is_guarded_like_the_page(client, models, monkeypatch):
 def test_an_uploaded_file_is_read_under_guard(client, monkeypatch):
     told = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3))).json()
     assert piece_of({"piece": told["read"]}).score == four_parts(3)
+    score = client.post("/upload?model=quartet", content=to_musicxml(four_parts(3))).json()
+    assert score["read"]["notes"] == told["read"]["notes"]
     for content in (b"", b"no MIDI", midi_bytes(a_tune(0))[:40]):
         refused = client.post("/upload?model=quartet", content=content)
         assert refused.status_code == 400

@@ -10,7 +10,7 @@ import pytest
 from common.verovio_toolkit import load_notation
 from data.corpus.corpus import open_corpus
 from data.files import notation
-from data.files.musicxml import with_exact_values
+from data.files.musicxml import made_plain
 from data.files.part_programs import programs_of
 from data.files.read import read_events, read_score
 from data.midi.parts import tracks_of
@@ -18,6 +18,7 @@ from data.midi.quantize import MidiError
 from data.score import DRUMS, Score
 from rendering.notation import to_musicxml
 from tests.folders import tune, write_tunes
+from tests.models import four_parts
 from tests.music import GRID
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -128,7 +129,7 @@ def files_of(musicxml: str) -> dict[str, bytes]:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("META-INF/container.xml", "<container/>")
         archive.writestr("score.xml", musicxml)
-    mei = load_notation(with_exact_values(musicxml), {"inputFrom": "xml"}).getMEI()
+    mei = load_notation(made_plain(musicxml), {"inputFrom": "xml"}).getMEI()
     return {
         "song.musicxml": musicxml.encode(),
         "song.xml": musicxml.replace("UTF-8", "UTF-16").encode("utf-16"),
@@ -156,6 +157,8 @@ def test_a_song_is_read_as_it_sounds_whatever_it_is_written_in(tmp_path):
 def test_what_is_written_as_notation_is_read_as_it_was(tmp_path):
     """But for drums: in notation each lasts until the next."""
     path = tmp_path / "tune.musicxml"
+    path.write_text(to_musicxml(four_parts(3)))  # two voices, of two programs, on a staff
+    assert read_score(path, GRID)[0] == four_parts(3)
     for seed in range(3):
         score = tune(seed)
         path.write_text(to_musicxml(score))
