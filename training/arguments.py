@@ -21,7 +21,7 @@ from training.options import RunOptions
 SUBCOMMANDS = ("fit", "validate", "test")
 ADVICE = "a configuration is named by --config; fit, validate and test are the subcommands"
 NO_CONFIG = "a file that is no configuration: --config takes a .yaml, --ckpt_path a checkpoint"
-NO_END = "the run has no end: give --config FILE.yaml, or --trainer.max_steps"
+NO_END = "the run has no end: give --config FILE.yaml, --minutes or --trainer.max_steps"
 NO_FORM = "a configuration has another form than those in configs/"
 DEEPEST = 20  # levels of a configuration
 # What jsonargparse says of a value, and of a setting in a file that there is none.
@@ -69,7 +69,8 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     except (OSError, ValueError) as error:
         _fail(str(error))
     trainer = options.trainer
-    if subcommand == "fit" and trainer.max_steps < 1 and not trainer.fast_dev_run:
+    has_end = trainer.max_steps > 0 or trainer.fast_dev_run or options.minutes is not None
+    if subcommand == "fit" and not has_end:
         _fail(NO_END)
     return subcommand, options
 

@@ -3,7 +3,8 @@
     RUN/checkpoints/last.ckpt   from which training goes on: written after each validation, every
                                 few minutes, when the run is asked to stop, and at its end
     RUN/checkpoints/best.ckpt   the same of the step that did best on the validation pieces
-    RUN/model.safetensors       what generate.py reads: the weights of that step
+    RUN/model.safetensors       what generate.py reads: the weights of that step; before the first
+                                validation those of the first minute
 
 A file is replaced only when the new one is whole and on the disk. What last.ckpt holds depends on
 the steps made alone, and so does all that follows from it.
@@ -44,6 +45,7 @@ from training.loops import correct_counts, count_logged_steps, end_workers, is_b
 
 MODEL_NAME = "model.safetensors"
 CHECKPOINTS = "checkpoints"  # the folder, inside the run's
+FIRST_MODEL_SECONDS = 45.0  # of training, after which there is one to listen to
 LOCK = ".lock"  # in a run's folder: held by the process that trains there
 
 
@@ -103,11 +105,13 @@ class Checkpoints(Checkpoint):
         self.is_due = self.is_best = self.is_validating = False
         self.signal_number = 0  # of the signal that asked for a stop
         self.saved_step = self.resumed_step = 0
-        self.saved_at = 0.0  # seconds, by the monotonic clock
+        self.saved_at = self.began = 0.0  # seconds, by the monotonic clock
+        self.model_is_due = False  # one to listen to, before the first is validated
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start the clock and handle signals; Lightning restores their handlers at the end."""
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
+        self.began, self.model_is_due = self.saved_at, self.best == float("inf")
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
             signal.signal(signal.SIGINT, self._on_signal)
@@ -122,6 +126,9 @@ class Checkpoints(Checkpoint):
         """Save the step before, all of whose hooks are done by now, if that is due."""
         if not is_between_steps(trainer):
             return
+        if self.model_is_due and time.monotonic() - self.began >= FIRST_MODEL_SECONDS:
+            self.model_is_due = False
+            self._save_model(trainer, pl_module, None)
         is_due = self.is_due or time.monotonic() - self.saved_at >= 60 * self.minutes
         if _any_rank(trainer, is_due or self.signal_number > 0):
             self._save(trainer)
@@ -154,6 +161,7 @@ class Checkpoints(Checkpoint):
             return
         self.is_validating, self.is_due = False, True
         nats = float(trainer.callback_metrics.get("valid/nats_per_note", float("nan")))
+        self.model_is_due = False
         if nats < self.best:
             self.best, self.is_best = nats, True
             self._save_model(trainer, pl_module, nats)
@@ -208,6 +216,7 @@ class Checkpoints(Checkpoint):
             trainer.save_checkpoint(folder / "last.ckpt")
         self.is_due = self.is_best = False
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
+        self.began, self.model_is_due = self.saved_at, self.best == float("inf")
 
     def _save_model(self, trainer: Trainer, pl_module: Any, nats: float | None) -> None:
         if not trainer.is_global_zero:

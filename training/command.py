@@ -33,6 +33,7 @@ from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
 from training.options import Precision, RunOptions
+from training.pace import with_steps
 from training.tensorboard import MusicMonitor, RunLogger
 
 
@@ -200,6 +201,8 @@ def make_run(subcommand: str, options: RunOptions) -> None:
         held.enter_context(disk_errors_name(options.run))  # of what Lightning writes there
         module = MusicModule(options.model)
         data = MusicDataModule(options.data, options.model.context_length)
+        if subcommand == "fit":
+            options = with_steps(options, data)
         trainer = make_trainer(subcommand, options, steps_made)
         getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
 

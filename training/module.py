@@ -35,6 +35,32 @@ TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in 
 MOST_WINDOWS = 8  # of a batch that a message lists
 
 
+def decoder_for(options: ModelOptions, data: MusicDataModule) -> Decoder:
+    """Return a new decoder of what the data hold.
+
+    Raises:
+        RunError: it is of a shape that no decoder has.
+    """
+    shape = vars(options) | data.side_shape | {"vocabulary_size": data.vocabulary.size}
+    try:
+        decoder = Decoder(DecoderConfig.from_settings(shape))
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    speed_up(decoder)
+    return decoder
+
+
+def optimizer_for(decoder: Decoder, options: ModelOptions, precision: str) -> MuonAdamW:
+    """Return the optimizer of a decoder that is trained at a precision, as Lightning names it."""
+    return MuonAdamW(
+        decoder,
+        options.learning_rate,
+        options.muon_learning_rate,
+        options.weight_decay,
+        torch.bfloat16 if "mixed" in precision else torch.float32,
+    )
+
+
 class MusicModule(LightningModule):
     """A decoder in training; it is built in `configure_model`, from the data's vocabulary."""
 
@@ -70,12 +96,7 @@ class MusicModule(LightningModule):
         if hasattr(self, "decoder"):
             return
         vocabulary = self.data.vocabulary
-        shape = vars(self.options) | self.data.side_shape | {"vocabulary_size": vocabulary.size}
-        try:
-            self.decoder = Decoder(DecoderConfig.from_settings(shape))
-        except ValueError as error:
-            raise RunError(str(error)) from None
-        speed_up(self.decoder)
+        self.decoder = decoder_for(self.options, self.data)
         if self.options.begin_with:
             begin_with(self.decoder, self.options.begin_with, self.data)
         kind_of = torch.from_numpy(np.asarray(vocabulary.kind_of, dtype=np.int64))
@@ -189,13 +210,7 @@ class MusicModule(LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Return Muon and AdamW, whose rates rise, hold and fall to 0 at the run's last step."""
         options, total = self.options, self.trainer.max_steps
-        optimizer = MuonAdamW(
-            self.decoder,
-            options.learning_rate,
-            options.muon_learning_rate,
-            options.weight_decay,
-            torch.bfloat16 if "mixed" in str(self.trainer.precision) else torch.float32,
-        )
+        optimizer = optimizer_for(self.decoder, options, str(self.trainer.precision))
         shares = options.warm_up, options.cool_down
         schedule = LambdaLR(optimizer, lambda step: trapezoid(step, total, *shares))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -103,6 +103,7 @@ class RunOptions(Options):
     run: str = "runs/music"  # the folder of this run
     data: DataOptions = field(default_factory=DataOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
+    minutes: Annotated[float, Range(0.1)] | None = None  # how long, if max_steps does not say
     monitor: MonitorOptions = field(default_factory=MonitorOptions)
     checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions)
     seed_everything: Annotated[int, Range(0, 2**32 - 1)] = 0  # of all chance but that of windows

@@ -55,7 +55,9 @@ class MusicDataModule(LightningDataModule):
 
     def prepare_data(self) -> None:
         """Build the corpus where that has not been done; in one process of all."""
-        print(self._open(progress=True).corpus.summary())
+        if self._source is None:
+            self._source = self._open(progress=True)
+            print(self._source.corpus.summary())
 
     def setup(self, stage: str | None = None) -> None:
         """Open the corpus; in every process.

@@ -1,0 +1,102 @@
+"""Runs of so many minutes: how many steps they make, and that nothing else is changed by it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+import train
+from data.batches.datamodule import MusicDataModule
+from data.batches.options import DataOptions
+from generation.model import load
+from tests.folders import write_tunes
+from training import checkpoints, pace
+from training.checks import RunError
+from training.options import RunOptions, TrainerOptions
+from training.pace import with_steps
+
+SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
+HALF_A_SECOND = 0.5
+TEN_MINUTES = RunOptions(minutes=10.0)
+
+
+@pytest.fixture
+def paced(monkeypatch):
+    """Steps of half a second, without a corpus."""
+    monkeypatch.setattr(pace, "_seconds_a_step", lambda *_: HALF_A_SECOND)
+    return lambda options: with_steps(options, None).trainer
+
+
+def test_steps_take_four_fifths_of_the_minutes(paced, capsys):
+    trainer = paced(TEN_MINUTES)
+    assert trainer.max_steps * HALF_A_SECOND == pytest.approx(0.8 * 600)
+    assert trainer.val_check_interval == trainer.max_steps / 5
+    assert capsys.readouterr().out == "960 steps of 0.50 seconds: 10 min in all, about\n"
+    in_parts = TrainerOptions(accumulate_grad_batches=2)
+    assert paced(replace(TEN_MINUTES, trainer=in_parts)).max_steps == trainer.max_steps / 2
+    assert paced(RunOptions(minutes=0.1)).max_steps == pace.LEAST_STEPS
+
+
+def test_what_is_said_is_not_overruled(paced):
+    said = TrainerOptions(max_steps=7)
+    assert paced(replace(TEN_MINUTES, trainer=said)) == said
+    assert paced(RunOptions()) == TrainerOptions()
+    often = TrainerOptions(val_check_interval=3)
+    assert paced(replace(TEN_MINUTES, trainer=often)).val_check_interval == 3
+    several = replace(TEN_MINUTES, trainer=TrainerOptions(devices=2))
+    with pytest.raises(RunError, match="minutes are those of one device"):
+        paced(several)
+
+
+def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
+    resumed = replace(TEN_MINUTES, run=str(tmp_path), ckpt_path="last.ckpt")
+    for text in (None, "trainer: [", "trainer: {max_steps: -1, val_check_interval: 2}", "[]"):
+        if text is not None:
+            (tmp_path / "config.yaml").write_text(text)
+        with pytest.raises(RunError, match=r"config\.yaml does not say how long the run is"):
+            paced(resumed)
+    (tmp_path / "config.yaml").write_text("trainer: {max_steps: 70, val_check_interval: 20}")
+    assert (paced(resumed).max_steps, paced(resumed).val_check_interval) == (70, 20)
+
+
+def test_timing_steps_takes_none_of_the_random_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "TIMED_SECONDS", 0)
+    data = DataOptions(path=str(write_tunes(tmp_path, 8)), datasets=str(tmp_path / "datasets"))
+    torch.manual_seed(5)
+    assert pace._seconds_a_step(TEN_MINUTES, MusicDataModule(data)) > 0
+    drawn = torch.rand(3)
+    torch.manual_seed(5)
+    assert torch.equal(drawn, torch.rand(3))
+
+
+def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch):
+    """And there is a model to listen to before its first validation."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tunes").mkdir()
+    write_tunes(tmp_path / "tunes", 8)
+    monkeypatch.setattr(pace, "TIMED_SECONDS", 0)
+    monkeypatch.setattr(pace, "LEAST_STEPS", 4)
+    monkeypatch.setattr(pace, "STEPS_SHARE", 0)
+    monkeypatch.setattr(checkpoints, "FIRST_MODEL_SECONDS", 0)
+    saved = []
+    save = checkpoints.Checkpoints._save_model
+    monkeypatch.setattr(
+        checkpoints.Checkpoints,
+        "_save_model",
+        lambda *given: (saved.append((given[1].global_step, given[3] is None)), save(*given)),
+    )
+
+    def model(run, *end):
+        words = ["--config", str(SMOKE), "--data.path", "tunes", "--run", run, *end]
+        train.main(["fit", *words, "--monitor.times", "0"])
+        return load(f"{run}/model.safetensors").network
+
+    timed = model("timed", "--minutes", "1", "--trainer.max_steps", "-1")
+    settings = yaml.safe_load(Path("timed/config.yaml").read_text())["trainer"]
+    assert settings["max_steps"] == 4
+    assert saved[0] == (0, True)
+    counted = model("counted", "--trainer.max_steps", "4")
+    assert timed.weights.keys() == counted.weights.keys()
+    assert all((timed.weights[name] == counted.weights[name]).all() for name in timed.weights)

@@ -1,0 +1,93 @@
+"""How many steps a run makes in so many minutes: some are timed before it begins."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import torch
+import yaml  # type: ignore[import-untyped]
+
+from common.cli import say
+from data.batches.datamodule import MusicDataModule
+from model.threads import ThreadChooser
+from training.checks import RunError
+from training.loss import cross_entropy
+from training.module import decoder_for, optimizer_for
+from training.options import RunOptions
+
+TIMED_SECONDS = 8.0  # of steps; the median of the later half counts
+STEPS_SHARE = 0.8  # of the time; validation, music and what is found at the end take the rest
+LEAST_STEPS = 20
+VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # from one to the next at least; in a run
+
+
+def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
+    """Return the options with the number of steps that fit the minutes of a run, where they decide.
+
+    A run that goes on makes the steps that its config.yaml has.
+
+    Raises:
+        RunError: several devices share the steps, or the config.yaml cannot be read.
+    """
+    trainer = options.trainer
+    if options.minutes is None or trainer.max_steps > 0 or trainer.fast_dev_run:
+        return options
+    if trainer.devices not in ("auto", 1) or trainer.num_nodes > 1:
+        raise RunError("minutes are those of one device: give several trainer.max_steps")
+    if options.ckpt_path is not None:
+        steps, interval = _steps_before(options)
+        return replace(
+            options, trainer=replace(trainer, max_steps=steps, val_check_interval=interval)
+        )
+    seconds = _seconds_a_step(options, data)
+    share = STEPS_SHARE * 60 / trainer.accumulate_grad_batches
+    steps = max(LEAST_STEPS, 10 * round(share * options.minutes / seconds / 10))
+    say(f"{steps:,} steps of {seconds:.2f} seconds: {options.minutes:g} min in all, about")
+    validations = min(MOST_VALIDATIONS, max(1, int(options.minutes / VALIDATION_MINUTES)))
+    interval = trainer.val_check_interval or -(-steps // validations)
+    return replace(options, trainer=replace(trainer, max_steps=steps, val_check_interval=interval))
+
+
+def _steps_before(options: RunOptions) -> tuple[int, int]:
+    """Return the steps of a run that goes on, and between its validations."""
+    path = Path(options.run) / "config.yaml"
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))["trainer"]
+        steps, interval = settings["max_steps"], settings["val_check_interval"]
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
+        steps = interval = None
+    if type(steps) is not int or type(interval) is not int or min(steps, interval) < 1:
+        raise RunError(f"{path} does not say how long the run is: give --trainer.max_steps")
+    return steps, interval
+
+
+def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
+    """Time steps of a decoder like the one to be trained; the run's random numbers stay."""
+    data.prepare_data()
+    has_gpu = torch.cuda.is_available() and options.trainer.accelerator != "cpu"
+    device = torch.device("cuda" if has_gpu else "cpu")
+    precision = str(options.trainer.precision)
+    dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float16
+    with torch.random.fork_rng():
+        decoder = decoder_for(options.model, data).train().to(device)
+        optimizer = optimizer_for(decoder, options.model, precision)
+        batches = iter(data.train_dataloader())
+        chooser = ThreadChooser(options.model.n_embd)
+        times, began = list[float](), time.monotonic()
+        while time.monotonic() - began < TIMED_SECONDS or not times:
+            start = time.perf_counter()
+            batch = next(batches)
+            ids, targets, side = batch["ids"], batch["targets"], batch["side"]
+            side = side and side.map(lambda array: array.to(device))
+            with chooser.step():
+                with torch.autocast(device.type, dtype, enabled="16" in precision):
+                    logits = decoder(ids.to(device), side=side)
+                    loss = cross_entropy(logits, targets.to(device)) / targets.numel()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                optimizer.zero_grad()
+            loss.item()  # a GPU has computed it by then
+            times.append(time.perf_counter() - start)
+        chooser.stop()
+    return median(times[len(times) // 2 :])
