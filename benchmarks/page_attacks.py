@@ -133,8 +133,8 @@ def with_foreign_grid(message: Json, rng: np.random.Generator, page: Page) -> Js
             count = int(rng.integers(4))
             piece["parts"] = [[f"PART {n}", int(rng.integers(130))] for n in range(count)]
         case _:
-            programs = rng.integers(260, size=len(piece["notes"])).tolist()
-            notes = zip(piece["notes"], programs, strict=True)
+            given = piece.get("notes", [])  # a huge or senseless piece has none
+            notes = zip(given, rng.integers(260, size=len(given)).tolist(), strict=True)
             piece["notes"] = [[*note[:4], program, note[5]] for note, program in notes]
     return message | {"piece": piece}
 

@@ -21,7 +21,7 @@ from data.midi.io import midi_bytes
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
-from generation.compose import accompany
+from generation.compose import accompany, rank_by_likelihood
 from generation.constraints import ConstraintError
 from generation.explain import explain_note
 from generation.length import Length
@@ -111,7 +111,7 @@ def check(models: Models, message: Json) -> Iterator[Json]:
 
 
 def write(models: Models, message: Json) -> Iterator[Json]:
-    """Write pieces, telling the page each note as soon as it is complete."""
+    """Write pieces, telling the page each note once it is complete, then how likely each is."""
     model, request = _asked(models, write_request(message))
     seed = request.seed or no_seed(model.vocabulary)
     everything_given = np.ones(len(seed.score.notes), dtype=bool)
@@ -125,6 +125,11 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     for notes in writing:
         yield {"notes": [_told(row, note) for row, note in notes]} if notes else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
+    nats = []
+    for piece in writing.pieces:  # one at a time: others wait for their turns
+        nats += [round(each.nats_per_note, 4) for each in rank_by_likelihood(model, [piece])]
+        yield {}
+    yield {"nats": nats}
 
 
 def _told(row: int, its: StreamedNote) -> list[int]:

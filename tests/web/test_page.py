@@ -184,7 +184,12 @@ def test_a_person_plays_and_the_shipped_model_answers_in_four_voices(tab, tmp_pa
     tab.click("[data-how=accompany]")
     tab.until("etude.session.now.variations?.length == 4")
     tab.until("etude.level() > 0.01")
-    assert tab.ask("document.querySelectorAll('.variation').length") == 4
+    about = "[...document.querySelectorAll('.variation small')].map(its => its.textContent)"
+    told = tab.until(f"(its => its[0].includes('like') && its)({about})")
+    assert [*sorted(each.split(", ")[0] for each in told)] == [
+        *("least likely", "likeliest", "second likeliest", "third likeliest")
+    ]
+    assert all("ends on" in each for each in told)
     assert notes(tab, "n[5]") == own
     first = notes(tab)
     assert {program for _, program, _ in first} == {40, 41, 42, 43}
@@ -437,6 +442,12 @@ def test_notes_are_edited_with_keys_alone(tab):
     assert sorted_notes(tab) == [(0, 12, 60), (12, 12, 64), (24, 12, 67)]
     tab.key("Insert")
     assert (0, 6, 67) in sorted_notes(tab)
+    tab.ask("document.getElementById('zoom-in').focus()")
+    tab.key("Tab")  # into the roll: letters put nothing in there
+    assert tab.ask("document.activeElement.id") in ("roll", "roll-frame")
+    tab.ask("document.getElementById('roll').focus()")
+    tab.key("a", "KeyA")
+    assert len(sorted_notes(tab)) == 4
 
 
 def test_notes_are_edited_with_a_finger(tab):

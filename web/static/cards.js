@@ -1,10 +1,11 @@
 // The variations, as small pictures to choose from.
+import { described } from "./describe.js";
 import { byId, make, setHidden, setText } from "./dom.js";
 import { on, page, session } from "./page.js";
 import { withNotes } from "./piece.js";
 import { drawSmall } from "./roll.js";
 import { roll } from "./stage.js";
-import { choose } from "./writing.js";
+import { choose, nats } from "./writing.js";
 
 /** @import { Piece } from "./piece.js" */
 
@@ -40,11 +41,17 @@ function draw() {
   if (pieces.length < 2) return;
   while (area.children.length < pieces.length) area.append(card(area.children.length));
   while (area.children.length > pieces.length) area.lastChild?.remove();
+  const words = page.writing
+    ? pieces.map((piece) => `${piece.notes.length} notes`)
+    : described(
+        pieces,
+        pieces.map((piece) => nats.get(piece)),
+      );
   [...area.children].forEach((button, number) => {
     const [canvas, , about] = button.children;
     button.setAttribute("aria-pressed", String(number === chosen));
     drawSmall(/** @type {HTMLCanvasElement} */ (canvas), pieces[number], roll.programs);
-    setText(about, `${pieces[number].notes.length} notes`);
+    setText(about, words[number]);
   });
 }
 

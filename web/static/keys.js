@@ -13,6 +13,16 @@ let isByTab = false;
 addEventListener("pointerdown", () => (isByTab = false), true);
 addEventListener("keydown", (event) => (isByTab ||= event.key === "Tab"), true);
 
+// letters play the piano, but for those who came to the roll with Tab and go through it by keys
+addEventListener(
+  "keydown",
+  (event) => {
+    const isLetter = /^[a-z]$/i.test(event.key) && !event.ctrlKey && !event.metaKey;
+    if (isByTab && isLetter && event.target === byId("roll")) event.stopImmediatePropagation();
+  },
+  true,
+);
+
 const EDITS = { c: "copy", x: "cut", v: "paste", a: "all" };
 
 /**

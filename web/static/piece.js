@@ -24,7 +24,9 @@ export const DRUMS = 128;
 export const [SLOWEST, FASTEST] = [16, 300]; // tempi that a piece can have
 
 /** @param {number} pitch */
-export const noteName = (pitch) => NAMES[pitch % 12] + (Math.floor(pitch / 12) - 1);
+export const pitchClass = (pitch) => NAMES[pitch % 12];
+/** @param {number} pitch */
+export const noteName = (pitch) => pitchClass(pitch) + (Math.floor(pitch / 12) - 1);
 /** @param {number} pitch */
 export const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
 /** @param {Note} note */

@@ -1,4 +1,5 @@
 // The model writes: what is asked, what comes, and what becomes of it.
+import { described } from "./describe.js";
 import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
 import { change, current, isBad, isReady, on, page, request, session } from "./page.js";
@@ -15,6 +16,12 @@ import { player } from "./transport.js";
 
 const DRAWN_EVERY = 80; // milliseconds: drawing must not hold up who writes, on one core
 let drawing = 0;
+
+/**
+ * How unlikely a variation is, in nats per note, as soon as that is known.
+ * @type {WeakMap<Piece, number>}
+ */
+export const nats = new WeakMap();
 
 /** How long the first note took, for tests and the curious. */
 export const measured = { firstNoteMilliseconds: 0 };
@@ -37,6 +44,7 @@ export function write(how, more = {}) {
     if (told.begun) begin(told, ask, clicked);
     if (told.notes) hear(told.notes);
     if (told.done) finish(told.done);
+    if (told.nats) rank(told.nats);
   });
 }
 
@@ -105,6 +113,12 @@ function finish(pieces) {
   say([wrote, ...changes, ...rewrittenOwn(ask, base)].join("; ") + "." + (next ? "" : ` ${hint}`));
 }
 
+/** @param {number[]} each of the variations */
+function rank(each) {
+  session.now?.variations?.forEach((piece, number) => nats.set(piece, each[number]));
+  tell("draw");
+}
+
 /**
  * Says how many of a person's own notes stood in the bars that were rewritten.
  * @param {Ask} ask
@@ -167,7 +181,11 @@ export function choose(number) {
   if (number !== chosen)
     change(variations[number], label, { variations, chosen: number, ...session.source(number) });
   player.play(page.cursor);
-  say(`Variation ${number + 1} is kept.`);
+  const words = described(
+    variations,
+    variations.map((piece) => nats.get(piece)),
+  );
+  say(`Variation ${number + 1} is kept: ${words[number]}.`);
 }
 
 let checking = 0;
