@@ -57,7 +57,7 @@ function draw() {
 
 on("show", draw);
 on("draw", () => {
-  if (performance.now() - drawn >= DRAWN_EVERY) draw();
+  if (!page.writing || performance.now() - drawn >= DRAWN_EVERY) draw();
 });
 addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
