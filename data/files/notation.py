@@ -270,7 +270,8 @@ def _musicxml_of_abc(text: str) -> str:
     except ModuleNotFoundError:
         raise NotationError("to read ABC needs music21: `make install` installs it") from None
     try:
-        handler = abcFormat.ABCFile().readstr(text)
+        handler = abcFormat.ABCHandler(abcVersion=(2, 1, 0))  # accidentals last to the bar's end
+        handler.process(text)
         return str(GeneralObjectExporter(abcToStreamScore(handler)).parse(), "utf-8")
     # what music21 raises of tunes that it cannot read: it checks little
     except (
