@@ -9,12 +9,16 @@ from torch import Tensor, nn
 
 from common.interface import SideInput
 from data.batches.datamodule import MusicDataModule
-from model.config import SHAPE
+from data.tokens.features import SideFeatures
+from data.tokens.vocabulary import Vocabulary
+from generation.defaults import model_path
+from model.config import SHAPE, DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import decoder_of
-from model.serialization import ModelFileError, load_model_file
+from model.serialization import ModelFile, ModelFileError, load_model_file
 from training.checks import RunError
+from training.warm_start import take_weights
 
 
 class Teachers(nn.Module):
@@ -64,26 +68,56 @@ def read_teachers(
 def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> None:
     """Give a decoder, which is to learn from the data, the weights of a trained one.
 
-    A file that is no model, or one of another shape or of other data, is refused by a RunError.
+    A file that is no model, or one of another shape, is refused by a RunError.
     """
-    trained = _read_model("model.begin_with", path, data)
+    content = _content("model.begin_with", path)
+    trained, ours = decoder_of(content.network), data.vocabulary
+    config, own = trained.config, decoder.config
     if differing := [
-        f"{name} {its}, not {ours}"
+        f"{name} {before}, not {now}"
         for name in SHAPE
-        if (its := getattr(trained.config, name)) != (ours := getattr(decoder.config, name))
+        if (before := getattr(config, name)) != (now := getattr(own, name))
     ]:
         raise RunError(
             f"model.begin_with: {path} has {', '.join(differing)}: give the run the same settings"
         )
-    decoder.load_state_dict(trained.state_dict())
+    if content.vocabulary_json == ours.to_json() and config.side_blocks == own.side_blocks:
+        decoder.load_state_dict(trained.state_dict())
+        return
+    theirs = _vocabulary(content)
+    if not isinstance(ours, Vocabulary) or theirs is None or _is_of_few(config) != _is_of_few(own):
+        raise RunError(
+            f"model.begin_with: {path} has learned other data: ids, or more than 16 instruments"
+        )
+    if SideFeatures(theirs).shape["side_blocks"] != config.side_blocks:
+        raise RunError(f"model.begin_with: {path}: its side input is not that of this program")
+    take_weights(decoder, trained, ours, theirs)
+
+
+def _is_of_few(config: DecoderConfig) -> bool:
+    """Return whether the instruments are so few that notes have references."""
+    return config.n_programs > 0
+
+
+def _vocabulary(content: ModelFile) -> Vocabulary | None:
+    """Return the vocabulary of a model, if it is one of music."""
+    try:
+        return Vocabulary.from_json(content.vocabulary_json)
+    except ValueError:
+        return None
+
+
+def _content(option: str, path: str | Path) -> ModelFile:
+    """Read the model that an option names."""
+    try:
+        return load_model_file(model_path(path))
+    except ModelFileError as error:
+        raise RunError(f"{option}: {error}") from None
 
 
 def _read_model(option: str, path: str | Path, data: MusicDataModule) -> Decoder:
     """Read the trained decoder that an option names; it must be of the vocabulary of the data."""
-    try:
-        content = load_model_file(path)
-    except ModelFileError as error:
-        raise RunError(f"{option}: {error}") from None
+    content = _content(option, path)
     decoder = decoder_of(content.network)
     side_shape = {name: getattr(decoder.config, name) for name in data.side_shape}
     if content.vocabulary_json != data.vocabulary.to_json() or side_shape != data.side_shape:
