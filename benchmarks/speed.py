@@ -30,8 +30,8 @@ from data.tokens.context import rebase
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constrained_state import ConstrainedState
 from generation.length import Length
+from generation.rows import ConstrainedState
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from model.decoding import engine_of

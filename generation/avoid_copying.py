@@ -19,8 +19,8 @@ from data.canonical import ScoreBatch
 from data.corpus.runs import REPRESENTATIONS, Integers, Place, RunIndex, note_sequence
 from data.score import DRUMS
 from data.tokens.vocabulary import NEVER, Kind
-from generation.constrained_state import ConstrainedState, WrittenNotes
 from generation.given import GivenTokens
+from generation.rows import ConstrainedState, WrittenNotes
 
 _TEXTURE = -1  # among the programs of lines
 
@@ -88,7 +88,7 @@ class AvoidCopying:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
         notes, positions = self._vocabulary.ids(Kind.NOTE), self._vocabulary.ids(Kind.POSITION)
         takes_note = np.asarray(mask[:, notes].any(axis=1))
-        sounding = (state.free_at > state.at.now[:, None]) & (state.free_at < NEVER)
+        sounding = (state.rows.free_at > state.at.now[:, None]) & (state.rows.free_at < NEVER)
         is_narrow = self._playable.sum() - sounding.sum(axis=1) <= self._most_masked
         is_narrow |= state.at.bar_start < self._given.seed.end_step
         is_narrow &= mask[:, positions].any(axis=1)
@@ -99,7 +99,9 @@ class AvoidCopying:
                 mask[row, notes] &= ~self._is_copied(state, row, now, before[notes])
             if is_narrow[row]:
                 self._mask_positions(mask[row, positions], state, row, int(sounding[row].sum()))
-            for due in self._given.ids[state.next_given[row] :][:1]:  # the next id that is given
+            for due in self._given.ids[state.rows.next_given[row] :][
+                :1
+            ]:  # the next id that is given
                 mask[row, due] = before[due]
             if not mask[row].any():
                 mask[row] = before
@@ -113,7 +115,7 @@ class AvoidCopying:
         may_begin = self._given.notes.may_begin(steps)  # (S, P)
         few = may_begin @ self._playable - sounding <= self._most_masked
         for place in np.flatnonzero(few).tolist():
-            is_free = state.free_at[row] <= steps[place]
+            is_free = state.rows.free_at[row] <= steps[place]
             is_free &= np.repeat(may_begin[place], len(self._pitches))
             is_copied = self._is_copied(state, row, int(steps[place]), is_free)
             mask[allowed[place]] = bool(np.any(is_free & ~is_copied))

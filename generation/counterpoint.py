@@ -1,4 +1,4 @@
-"""Strict counterpoint: no parallel fifths, unisons or octaves, smooth seams, triads at cadences.
+"""Rules of parts: a note at a time, no rests, no parallels, smooth seams, triads at cadences.
 
 Where a piece is in parts, each of which plays a note at a time, two that move together, a fifth or
 an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum). Where a part meets
@@ -8,42 +8,64 @@ given notes of its own, it comes near them. Pieces end on triads in root positio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 from data.tokens.bag import NO_PITCH
-from data.tokens.cursor import Ints
+from data.tokens.cursor import Ints, Place
+from data.tokens.grammar import Mask, any_of, forbid
 from data.tokens.vocabulary import NEVER, Kind
-from generation.constrained_state import ConstrainedState, bar_ends
 from generation.given import GivenTokens
-from generation.length import LengthPlan
+from generation.length import Asked
+from generation.rows import END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Parts
 
 LEAP = 7  # semitones; a part goes farther at a seam by octaves only
-_PERFECT = np.isin(np.arange(OCTAVE), (0, 7))  # unisons, octaves and fifths, by semitones
-_ROOTS = np.repeat(np.arange(OCTAVE), 2)  # (T,) of all major and minor triads
-_THIRDS = (_ROOTS + np.tile([4, 3], OCTAVE)) % OCTAVE
-_CLASS = np.arange(OCTAVE)
-_IS_ROOT = _ROOTS[:, None] == _CLASS  # (T, 12)
-_IS_THIRD = _THIRDS[:, None] == _CLASS
-_IS_IN_TRIAD = _IS_ROOT | _IS_THIRD | ((_ROOTS[:, None] + 7) % OCTAVE == _CLASS)
+FIFTH = 7
 
 
-def _given_pitches(given: GivenTokens) -> Ints:
-    """Return (S, P), of each program the lowest given note that begins at a step; in the last none.
+def parts_of(
+    given: GivenTokens, is_playable: NDArray[np.bool_], ranges: Mapping[int, tuple[int, int]]
+) -> Parts:
+    """Return what rules must know of the programs of a vocabulary.
 
-    Pitches count from the vocabulary's lowest; NO_PITCH where none begins.
+    Args:
+        given: what is given.
+        is_playable: (N,) the notes that the model may play.
+        ranges: the lowest and highest pitch of each program, which its given notes widen; a program
+            that is not in it has none.
     """
-    size = int(given.notes.onset.max(initial=-1)) + 2
-    begins = np.full((size, len(given.vocabulary.programs)), NO_PITCH)
-    order = np.argsort(-given.notes.note, kind="stable")
-    program, pitch = np.divmod(given.notes.note[order], given.vocabulary.pitch_count)
-    begins[given.notes.onset[order], program] = pitch
-    begins[:, np.array(given.vocabulary.programs) == DRUMS] = NO_PITCH
-    return begins
+    vocabulary, notes = given.vocabulary, given.notes
+    programs = np.array(vocabulary.programs)
+    size = int(notes.onset.max(initial=-1)) + 2
+    begins = np.full((size, len(programs)), NO_PITCH)
+    order = np.argsort(-notes.note, kind="stable")
+    number, given_pitch = np.divmod(notes.note[order], vocabulary.pitch_count)
+    begins[notes.onset[order], number] = given_pitch
+    begins[:, programs == DRUMS] = NO_PITCH
+    steps = np.arange(size)[:, None]
+    after = np.minimum.accumulate(np.where(begins != NO_PITCH, steps, NEVER)[::-1])[::-1]
+    pitch = np.arange(vocabulary.pitch_count)
+    is_within = np.ones((len(programs), len(pitch)), dtype=bool)
+    for program, (low, high) in ranges.items():
+        which = np.flatnonzero(programs == program)
+        own = given_pitch[np.isin(number, which)]
+        lowest, highest = np.array([low, high]) - vocabulary.lowest_pitch
+        is_within[which] = (pitch >= min([lowest, *own])) & (pitch <= max([highest, *own]))
+    return Parts(
+        plays=np.asarray(is_playable.reshape(is_within.shape).any(axis=1)),
+        is_pitched=programs != DRUMS,
+        is_within=is_within.ravel(),
+        may_play=is_within.ravel() & is_playable,
+        given=begins,
+        before=np.maximum.accumulate(np.where(begins != NO_PITCH, steps, -1)),
+        after=np.vstack([after[1:], np.full((1, len(programs)), NEVER)]),
+    )
 
 
 def has_parallels_at(score: Score, step: int) -> bool:
@@ -57,358 +79,299 @@ def has_parallels_at(score: Score, step: int) -> bool:
     both = old.keys() & new.keys()
     before, after = (np.array([its[p] for p in both], dtype=np.int64) for its in (old, new))
     apart, way = (np.abs(before[:, None] - before) % OCTAVE), np.sign(after - before)
-    is_kept = np.take(_PERFECT, apart) & (np.abs(after[:, None] - after) % OCTAVE == apart)
+    is_kept = np.isin(apart, (0, FIFTH)) & (np.abs(after[:, None] - after) % OCTAVE == apart)
     return bool(np.triu(is_kept & (way[:, None] == way) & (way != 0), 1).any())
 
 
-def narrow_or_yield(
-    mask: NDArray[np.bool_],
-    kept: NDArray[np.bool_],
-    rows: Ints,
-    given: GivenTokens,
-    state: ConstrainedState,
+@compiled_inside
+def play_one_note(first: Ints, parts: Parts, latest: Ints, here: Place, mask: Mask) -> None:
+    """Mask notes of instruments of which another sounds, and positions where none is free.
+
+    Drums are no part.
+    """
+    programs, soonest = len(parts.plays), NEVER  # when one is free
+    pitch_count = len(parts.may_play) // programs
+    for program in range(programs):
+        end = latest[END, program] if parts.is_pitched[program] else -1
+        if parts.plays[program]:
+            soonest = min(soonest, end)
+        is_busy = end > here.now or latest[ONSET, program] == here.now
+        if parts.is_pitched[program] and is_busy:
+            begin = first[Kind.NOTE] + program * pitch_count
+            forbid(mask, begin, begin + pitch_count)
+    stop = first[Kind.POSITION] + soonest - here.bar_start
+    forbid(mask, first[Kind.POSITION], min(stop, first[Kind.NOTE]))
+
+
+@compiled_inside
+def never_rest(
+    first: Ints,
+    parts: Parts,
+    is_open: NDArray[np.bool_],
+    latest: Ints,
+    here: Place,
+    mask: Mask,
 ) -> None:
-    """Narrow rows (R,) of a mask (B, V) to what a rule has kept (R, V), where something is left.
+    """Mask what would leave an instrument silent where it may begin a note.
 
-    Given ids that are due stay as they are.
+    Where its note ends another has to begin, and before those of instruments that come later.
     """
-    due, token = given.next_ids(state.next_given[rows])
-    kept[due, token] = mask[rows[due], token]
-    is_left = kept.any(axis=1)
-    mask[rows[is_left]] = kept[is_left]
+    programs, last = len(parts.plays), len(is_open) - 1
+    pitch_count = len(parts.may_play) // programs
+    kind, soonest = here.kind, NEVER  # when one has to begin another note
+    is_in_chord = kind == Kind.POSITION or kind == Kind.DURATION or kind == Kind.VELOCITY
+    resting = programs  # the first that would rest from now on
+    for program in range(programs - 1, -1, -1):
+        end, begin = latest[END, program], first[Kind.NOTE] + program * pitch_count
+        may_follow = parts.plays[program] and is_open[min(max(end, 0), last), program]
+        if may_follow and end >= here.now + is_in_chord:
+            soonest = min(soonest, end)
+        is_silent = end <= here.now and latest[ONSET, program] < here.now
+        may_begin = is_open[min(here.now, last), program]
+        if is_silent and may_begin and any_of(mask, begin, begin + pitch_count):
+            resting = program
+    if resting < programs:
+        forbid(mask, 0, first[Kind.NOTE])
+        forbid(mask, first[Kind.NOTE] + (resting + 1) * pitch_count, len(mask))
+    begin = first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0)
+    forbid(mask, begin, first[Kind.NOTE])
+    if soonest < here.bar_start + here.bar_length:
+        forbid(mask, first[Kind.END], first[Kind.LENGTH])
 
 
-class OneNoteAtATime:
-    """A rule that lets no instrument begin a note while another of its own sounds.
+@compiled_inside
+def sign(number: int) -> int:
+    """Return -1, 0 or 1."""
+    return int(number > 0) - int(number < 0)
 
-    It yields where nothing else is left. Drums are no part.
+
+@compiled_inside
+def is_leap(interval: int) -> bool:
+    """Return whether an interval, in semitones, is too wide for a seam."""
+    return abs(interval) > LEAP and abs(interval) != OCTAVE
+
+
+@compiled_inside
+def is_parallel(old: int, new: int, old_other: int, new_other: int) -> bool:
+    """Return whether two parts move the same way, in unisons, octaves or fifths."""
+    apart = abs(old - old_other) % OCTAVE
+    is_kept = abs(new - new_other) % OCTAVE == apart
+    way = sign(new - old)
+    return (
+        (apart == 0 or apart == FIFTH)
+        and is_kept
+        and way != 0
+        and way == sign(new_other - old_other)
+    )
+
+
+@compiled_inside
+def moves_in_parallel(
+    parts: Parts, latest: Ints, due: Ints, program: int, pitch: int, now: int
+) -> bool:
+    """Return whether a note that begins now would move in parallel with another program.
 
     Args:
-        given: what is given.
-        plays: (P,) the programs of which the model may play notes.
+        parts, latest: the programs, and what they played last.
+        due: (P,) which pitches those that have not begun a note now will begin; or NO_PITCH.
+        program, pitch, now: of the note.
     """
-
-    def __init__(self, given: GivenTokens, plays: NDArray[np.bool_]) -> None:
-        self._given, self._vocabulary = given, given.vocabulary
-        self._is_part = np.array(given.vocabulary.programs) != DRUMS
-        self._plays = plays
-        self._steps = np.arange(given.vocabulary.longest_bar)
-
-    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Take ids away from a mask (B, V); never all of a row."""
-        vocabulary, latest = self._vocabulary, state.latest
-        end = np.where(self._is_part, latest.end, -1)  # (B, P)
-        now = state.at.now[:, None]
-        is_busy = (end > now) | ((latest.onset == now) & self._is_part)
-        kept = mask.copy()
-        kept[:, vocabulary.ids(Kind.NOTE)] &= ~np.repeat(is_busy, vocabulary.pitch_count, axis=1)
-        soonest = np.where(self._plays, end, NEVER).min(axis=1)  # when one is free
-        steps = state.at.bar_start[:, None] + self._steps
-        kept[:, vocabulary.ids(Kind.POSITION)] &= steps >= soonest[:, None]
-        narrow_or_yield(mask, kept, np.arange(len(mask)), self._given, state)
+    is_new = latest[ONSET, program] == now
+    old = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
+    end = latest[END_BEFORE, program] if is_new else latest[END, program]
+    if end < now or not parts.is_pitched[program]:
+        return False
+    for other in range(len(parts.plays)):
+        is_new = latest[ONSET, other] == now
+        old_other = latest[PITCH_BEFORE, other] if is_new else latest[PITCH, other]
+        end = latest[END_BEFORE, other] if is_new else latest[END, other]
+        new = latest[PITCH, other] if is_new else due[other]
+        is_voice = other != program and parts.is_pitched[other] and end >= now
+        if is_voice and new != NO_PITCH and is_parallel(old, pitch, old_other, new):
+            return True
+    return False
 
 
-class VoiceRanges:
-    """A rule that keeps each instrument in its range, and in that of its given notes.
-
-    It yields where no other note is left.
-
-    Args:
-        given: what is given.
-        ranges: the lowest and highest pitch of each program; a program that is not in it has none.
-
-    Attributes:
-        is_within: (N,) whether each note is in the range of its program.
-    """
-
-    def __init__(self, given: GivenTokens, ranges: Mapping[int, tuple[int, int]]) -> None:
-        vocabulary = given.vocabulary
-        self._given, self._notes = given, vocabulary.ids(Kind.NOTE)
-        pitch = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
-        given_number, given_pitch = np.divmod(given.notes.note, len(pitch))
-        is_within = np.ones((len(vocabulary.programs), len(pitch)), dtype=bool)
-        for number, program in enumerate(vocabulary.programs):
-            if program in ranges:
-                own = pitch[given_pitch[given_number == number]]
-                low, high = ranges[program]
-                is_within[number] = pitch >= min([low, *own])
-                is_within[number] &= pitch <= max([high, *own])
-        self.is_within = is_within.ravel()  # (N,)
-
-    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Take notes away from a mask (B, V); never all of a row."""
-        kept = mask.copy()
-        kept[:, self._notes] &= self.is_within
-        narrow_or_yield(mask, kept, np.arange(len(mask)), self._given, state)
+@compiled_inside
+def move_apart(first: Ints, parts: Parts, latest: Ints, due: Ints, now: int, mask: Mask) -> None:
+    """Mask notes with which an instrument would move in parallel with another."""
+    pitch_count = len(parts.may_play) // len(parts.plays)
+    for note in range(len(parts.may_play)):
+        program, pitch = note // pitch_count, note % pitch_count
+        if mask[first[Kind.NOTE] + note]:
+            is_bad = moves_in_parallel(parts, latest, due, program, pitch, now)
+            mask[first[Kind.NOTE] + note] = not is_bad
 
 
-class StrictCounterpoint:
-    """A rule that masks notes with which an instrument would move in parallel with another.
-
-    It yields where no other note is left, as where a range has none but those of given notes.
-
-    Args:
-        given: what is given.
-    """
-
-    def __init__(self, given: GivenTokens) -> None:
-        self._vocabulary = given.vocabulary
-        programs = np.array(given.vocabulary.programs)
-        self._is_pitched = programs != DRUMS
-        self._given = given
-        self._begins = _given_pitches(given)
-
-    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Take notes away from a mask (B, V), after all other rules; never all of a row."""
-        among = self._vocabulary.ids(Kind.NOTE)
-        notes: NDArray[np.bool_] = mask[:, among]
-        kept = np.asarray(notes & ~self.is_parallel(state, self.due(state)))
-        rows, token = self._given.next_ids(state.next_given)
-        is_note = self._vocabulary.kind_of[token] == Kind.NOTE
-        rows, note = rows[is_note], token[is_note] - among.start
-        kept[rows, note] = notes[rows, note]
-        is_left = np.asarray(kept.any(axis=1) | ~notes.any(axis=1))
-        mask[:, among] = np.where(is_left[:, None], kept, notes)
-
-    def due(self, state: ConstrainedState) -> Ints:
-        """Return (B, P), of each program the lowest given note that begins now, or NO_PITCH."""
-        return np.asarray(self._begins[np.minimum(state.at.now, len(self._begins) - 1)])
-
-    def is_parallel(self, state: ConstrainedState, due: Ints) -> NDArray[np.bool_]:
-        """Return (B, N) whether a note that begins now would move in parallel with another.
-
-        Args:
-            state: where rows stand.
-            due: (B, P) what programs that have not begun a note now will begin; or NO_PITCH.
-        """
-        latest, now = state.latest, state.at.now[:, None]
-        is_new = latest.onset == now
-        old = np.where(is_new, latest.pitch_before, latest.pitch)  # (B, P)
-        end = np.where(is_new, latest.end_before, latest.end)
-        is_old = (end >= now) & self._is_pitched
-        new = np.where(is_new, latest.pitch, due)
-        way = np.where(is_old & (new != NO_PITCH), np.sign(new - old), 0)  # where each has gone
-
-        apart = np.abs(old[:, :, None] - old[:, None]) % OCTAVE  # (B, P, P)
-        may_be: NDArray[np.bool_] = (
-            np.take(_PERFECT, apart) & is_old[:, :, None] & (way != 0)[:, None]
-        )
-        may_be[:, np.arange(len(way[0])), np.arange(len(way[0]))] = False
-        pitch = np.arange(self._vocabulary.pitch_count)
-        after = np.abs(pitch - new[..., None]) % OCTAVE  # (B, P, K)
-        is_parallel = may_be[..., None] & (after[:, None] == apart[..., None])
-        goes = np.sign(pitch - old[..., None])  # (B, P, K)
-        is_parallel &= goes[:, :, None] == way[:, None, :, None]
-        return np.asarray(is_parallel.any(axis=2)).reshape(len(way), -1)
-
-
-class Seams:
-    """A rule that lets what is written meet the given notes around it.
+@compiled_inside
+def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Place, mask: Mask) -> None:
+    """Let what is written meet the given notes around it.
 
     Beside a given note of the same program stands no note more than LEAP semitones away, but an
     octave; and programs that go on to given notes at the same time do not get there in parallel.
     A note that may be the last before a given one is judged as it begins, within a beat, or as
-    its duration is chosen. The rule yields where nothing else is left.
+    its duration is chosen.
+    """
+    step, programs = min(here.now, len(parts.given) - 1), len(parts.plays)
+    pitch_count = len(parts.may_play) // programs
+    if here.kind == Kind.NOTE:
+        program, pitch = here.note // pitch_count, here.note % pitch_count
+        left = parts.after[step, program] - here.now
+        begin = first[Kind.DURATION] + left - 1  # of those with which the given note is next
+        is_near = beat < left and begin < first[Kind.VELOCITY]
+        if is_near and is_unfit(parts, latest, step, program, pitch):
+            forbid(mask, begin, first[Kind.VELOCITY])
+            mask[first[Kind.EXTEND]] = False
+    for program in range(programs if here.kind != Kind.NOTE else 0):
+        onset, pitch_before = latest[ONSET, program], latest[PITCH, program]
+        is_given = onset >= 0 and onset == parts.before[step, program]
+        is_next = is_given and latest[END, program] >= here.now and onset < here.now
+        is_last = parts.after[step, program] - here.now <= beat
+        for pitch in range(pitch_count if is_next or is_last else 0):
+            note = first[Kind.NOTE] + program * pitch_count + pitch
+            is_bad = is_next and is_leap(pitch - pitch_before)
+            if mask[note] and not is_bad and is_last:
+                is_bad = is_unfit(parts, latest, step, program, pitch)
+            if is_bad:
+                mask[note] = False
+
+
+@compiled_inside
+def is_unfit(parts: Parts, latest: Ints, step: int, program: int, pitch: int) -> bool:
+    """Return whether a note at a step leads badly to the next given one of its program."""
+    after = parts.after[step, program]
+    goals = parts.given[min(after, len(parts.given) - 1)]
+    if goals[program] == NO_PITCH:
+        return False
+    is_bad = is_leap(goals[program] - pitch)
+    for other in range(len(goals)):
+        is_beside = other != program and parts.after[step, other] == after
+        if is_beside and latest[END, other] >= after:
+            held = latest[PITCH, other]
+            is_bad |= is_parallel(held, goals[other], pitch, goals[program])
+    return is_bad
+
+
+@compiled_inside
+def end_bar(first: Ints, here: Place, final: int, mask: Mask) -> None:
+    """Mask what would come after the final chord, where the last bar of a row may end.
 
     Args:
-        given: what is given.
+        first: the first id of each kind.
+        here: where the row stands.
+        final: steps from the bar line to where the chord begins.
+        mask: (V,), of which onsets after it are taken away, and ends of notes between it and the
+            end of the bar.
     """
-
-    def __init__(self, given: GivenTokens) -> None:
-        self._given, self._vocabulary = given, given.vocabulary
-        self._beat = given.vocabulary.grid.steps_per_beat
-        self._begins = _given_pitches(given)
-        steps = np.arange(len(self._begins))[:, None]
-        begun = np.where(self._begins != NO_PITCH, steps, -1)
-        self._before = np.maximum.accumulate(begun)  # (S, P) onset of the latest given note; -1
-        later = np.where(self._begins != NO_PITCH, steps, NEVER)[::-1]
-        after = np.minimum.accumulate(later)[::-1]
-        self._after = np.vstack([after[1:], np.full((1, after.shape[1]), NEVER)])  # of the next
-        self._pitch = np.arange(given.vocabulary.pitch_count)
-        self._durations = 1 + np.arange(given.vocabulary.longest_duration)
-
-    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Take ids away from a mask (B, V), after all other rules; never all of a row."""
-        step = np.minimum(state.at.now, len(self._begins) - 1)
-        latest, after = state.latest, self._after[step]  # (B, P)
-        is_given = (latest.onset >= 0) & (latest.onset == self._before[step])
-        rows = np.flatnonzero((is_given | (after < NEVER)).any(axis=1))
-        if not len(rows):
-            return
-        kept = mask[rows]
-        now, after = state.at.now[rows, None], after[rows]
-        is_next = is_given[rows] & (latest.end[rows] >= now) & (latest.onset[rows] < now)
-        come = np.where(is_next, latest.pitch[rows], -1)
-        is_bad = _is_leap(self._pitch - come[..., None]) & (come >= 0)[..., None]  # (R, P, K)
-        unfit = self._is_unfit(state, rows, after)
-        is_bad |= unfit & (after - now <= self._beat)[..., None]
-        kept[:, self._vocabulary.ids(Kind.NOTE)] &= ~is_bad.reshape(len(rows), -1)
-
-        begun = np.flatnonzero(state.at.kind[rows] == Kind.NOTE)
-        program, pitch = np.divmod(state.at.note[rows[begun]], len(self._pitch))
-        left = (after - now)[begun, program, None]
-        is_too_long = (self._durations >= left) & (left > self._beat)
-        is_too_long &= unfit[begun, program, pitch, None]
-        kept[begun, self._vocabulary.ids(Kind.DURATION)] &= ~is_too_long
-        kept[begun, self._vocabulary.first(Kind.EXTEND)] &= ~is_too_long[:, -1]
-        narrow_or_yield(mask, kept, rows, self._given, state)
-
-    def _is_unfit(self, state: ConstrainedState, rows: Ints, after: Ints) -> NDArray[np.bool_]:
-        """Return (R, P, K) whether a note leads badly to the next given one of its program.
-
-        Args:
-            state: where rows stand.
-            rows: (R,) which of them.
-            after: (R, P) when that given note begins; NEVER: there is none.
-        """
-        programs = np.arange(after.shape[1])
-        goal = self._begins[np.minimum(after, len(self._begins) - 1), programs]  # (R, P)
-        has_goal = goal != NO_PITCH
-        way = goal[..., None] - self._pitch  # (R, P, K)
-        unfit = _is_leap(way) & has_goal[..., None]
-
-        held = state.latest.pitch[rows]
-        its_way = np.where((state.latest.end[rows] >= after) & has_goal, np.sign(goal - held), 0)
-        together = (after[:, :, None] == after[:, None]) & (programs[:, None] != programs)
-        apart = np.abs(goal[:, :, None] - goal[:, None]) % OCTAVE  # (R, P, P)
-        together &= np.take(_PERFECT, apart) & has_goal[:, :, None] & (its_way != 0)[:, None]
-        now_apart = np.abs(self._pitch - held[..., None]) % OCTAVE  # (R, P, K)
-        is_parallel = together[..., None] & (now_apart[:, None] == apart[..., None])
-        is_parallel &= np.sign(way)[:, :, None] == its_way[:, None, :, None]
-        return np.asarray(unfit | is_parallel.any(axis=2))
+    if any_of(mask, first[Kind.END], first[Kind.LENGTH]):
+        forbid(mask, first[Kind.POSITION] + final + 1, first[Kind.NOTE])
+    for token in range(first[Kind.DURATION], first[Kind.VELOCITY] - 1):  # the last may be extended
+        end = here.position + 1 + token - first[Kind.DURATION]
+        if final < end < here.bar_length:
+            mask[token] = False
 
 
-def _is_leap(interval: Ints) -> NDArray[np.bool_]:
-    """Return whether intervals, in semitones, are too wide for a seam."""
-    size = np.abs(interval)
-    return np.asarray((size > LEAP) & (size != OCTAVE))
+class Chord(NamedTuple):
+    """What sounds of a final chord."""
+
+    heard: int  # a bit a pitch class
+    begun: int  # a bit a program
+    lowest: int  # NEVER: nothing sounds
+    bass: int  # the program that was lowest before
 
 
-class FinalTriad:
-    """A rule that lets a piece end on a triad in root position, where its final chord is told.
+@compiled_inside
+def chord_of(lowest_pitch: int, parts: Parts, latest: Ints, ends: Ints, now: int) -> Chord:
+    """Return what sounds now, of notes that end at (N,); drums are no part."""
+    programs = len(parts.plays)
+    pitch_count = len(ends) // programs
+    heard, begun, lowest, lowest_before, bass = 0, 0, NEVER, NEVER, 0
+    for program in range(programs):
+        is_new = latest[ONSET, program] == now
+        before = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
+        if 0 <= before < lowest_before:
+            lowest_before, bass = before, program
+        for pitch in range(pitch_count if parts.is_pitched[program] else 0):
+            if ends[program * pitch_count + pitch] > now:
+                heard |= 1 << (pitch + lowest_pitch) % OCTAVE
+                begun |= 1 << program
+                lowest = min(lowest, pitch)
+    return Chord(heard, begun, lowest, bass)
 
-    In the last bar it masks onsets after that of the final chord, where the bar may end; ends of
-    notes between that and the bar's; and of that chord the notes with which it would be no triad.
-    Where the key is known, the triad is that of its tonic, if it can be; a single voice ends on the
-    root. Upper voices leave the bass a root to which no two move in parallel. The rule yields where
-    nothing else is left.
+
+@compiled_inside
+def can_be(chord: Chord, lowest_pitch: int, tonic: int, root: int, third: int) -> bool:
+    """Return whether a chord can become a triad; its root is the tonic, but where that is -1."""
+    triad = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
+    is_asked = chord.heard & ~triad == 0 and (tonic < 0 or root == tonic)
+    has_bass = chord.begun >> chord.bass & 1
+    return is_asked and (not has_bass or (chord.lowest + lowest_pitch) % OCTAVE == root)
+
+
+@compiled_inside
+def keep_triad(
+    asked: Asked,
+    parts: Parts,
+    open_now: NDArray[np.bool_],
+    chord: Chord,
+    latest: Ints,
+    due: Ints,
+    tonic: int,
+    now: int,
+    notes: Mask,
+) -> None:
+    """Mask notes, (N,), with which a chord would become no triad in root position; drums fit.
+
+    A single voice ends on the root. Upper voices leave the bass a root to which no two move in
+    parallel, if there is one.
 
     Args:
-        given: what is given.
-        plan: where the piece may end.
-        plays: (P,) the programs of which the model may play notes.
-        playable: (N,) the notes that it may play, each in the range of its program.
-        counterpoint: the rule that comes before.
+        asked, parts: what is asked.
+        open_now: (P,) of which programs notes may begin now.
+        chord: what sounds.
+        latest, due: as in `moves_in_parallel`.
+        tonic: the root of the triad; -1: any.
+        now: when the chord begins.
+        notes: which may come next.
     """
-
-    def __init__(
-        self,
-        given: GivenTokens,
-        plan: LengthPlan,
-        plays: NDArray[np.bool_],
-        playable: NDArray[np.bool_],
-        counterpoint: StrictCounterpoint,
-    ) -> None:
-        vocabulary = given.vocabulary
-        self._given, self._plan, self._vocabulary = given, plan, vocabulary
-        self._plays, self._is_pitched = plays, np.array(vocabulary.programs) != DRUMS
-        self._playable, self._counterpoint = playable.reshape(len(plays), -1), counterpoint
-        self._steps = np.arange(vocabulary.longest_bar)
-        self._durations = np.arange(vocabulary.longest_duration)  # less one
-        self._class_of = (np.arange(vocabulary.pitch_count) + vocabulary.lowest_pitch) % OCTAVE
-
-    def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
-        """Take ids away from a mask (B, V); never all of a row."""
-        is_last = self._plan.is_last_bar(state)
-        if not is_last.any():
-            return
-        onset = self._plan.final_onset(state)
-        rows = np.flatnonzero(is_last & (onset >= 0))
-        kept = mask[rows]
-        final = (onset - state.at.bar_start)[rows]
-        can_end = kept[:, bar_ends(self._vocabulary)].max(axis=1)[:, None]
-        kept[:, self._vocabulary.ids(Kind.POSITION)] &= (self._steps <= final[:, None]) | ~can_end
-        position, bar = state.at.position[rows], state.at.bar_length[rows]
-        end = position[:, None] + 1 + self._durations  # of a note that begins now
-        is_between = (end > final[:, None]) & (end < bar[:, None])
-        is_between &= self._durations < self._durations[-1]  # which others may make longer
-        kept[:, self._vocabulary.ids(Kind.DURATION)] &= ~is_between
-        at = np.flatnonzero(position == final)
-        if len(at):
-            notes = kept[at, self._vocabulary.ids(Kind.NOTE)]
-            on_tonic = notes & self._fits(state, rows[at], self._roots_of_keys(state, rows[at]))
-            on_any = notes & self._fits(state, rows[at], np.ones(len(_ROOTS), dtype=bool))
-            is_possible = on_tonic.any(axis=1, keepdims=True)
-            kept[at, self._vocabulary.ids(Kind.NOTE)] = np.where(is_possible, on_tonic, on_any)
-        narrow_or_yield(mask, kept, rows, self._given, state)
-
-    def _roots_of_keys(self, state: ConstrainedState, rows: Ints) -> NDArray[np.bool_]:
-        """Return (R, T) which triads end the pieces: on the tonic, or any where no key is known."""
-        keys = [state.keys[row] for row in rows.tolist()]
-        return np.array([key.tonic == _ROOTS if key else _ROOTS >= 0 for key in keys])
-
-    def _fits(
-        self, state: ConstrainedState, rows: Ints, may_end: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Return (R, N), with which notes chords can become triads that may end, (R, T)."""
-        now, number = state.at.now[rows], np.arange(len(self._plays))
-        sounds = state.note_ends[rows] > now[:, None]
-        sounds = sounds.reshape(len(rows), len(number), -1) & self._is_pitched[:, None]  # (R, P, K)
-        is_heard = (sounds.any(axis=1)[..., None] & (self._class_of[:, None] == _CLASS)).any(axis=1)
-        is_known = sounds.any(axis=2)  # (R, P)
-        is_new = state.latest.onset[rows] == now[:, None]
-        before = np.where(is_new, state.latest.pitch_before[rows], state.latest.pitch[rows])
-        is_bass = number == np.where(before >= 0, before, NEVER).argmin(axis=1)[:, None]
-        may_begin = self._given.notes.may_begin(now) & self._plays & self._is_pitched & ~is_known
-        to_come = np.cumsum((may_begin & ~is_bass)[:, ::-1], axis=1)[:, ::-1]
-        to_come = np.pad(to_come, ((0, 0), (0, 1)))[:, 1:]  # (R, P) programs after each
-
-        k = np.arange(self._vocabulary.pitch_count)
-        lowest = np.where(sounds.any(axis=1), k, NEVER).min(axis=1)
-        has_bass = (is_bass & is_known).any(axis=1)
-        root = np.where(has_bass, self._class_of[np.minimum(lowest, k[-1])], -1)[:, None]
-        fits = (_IS_IN_TRIAD | ~is_heard[:, None]).all(axis=2) & may_end  # (R, T)
-        fits &= (root < 0) | (root == _ROOTS)
-        has_third = (_IS_THIRD & is_heard[:, None]).any(axis=2)
-        is_alone = (self._plays & self._is_pitched).sum() == 1  # it can end on the root alone
-        may_lack_third = has_third[:, None] | (to_come > 0)[..., None] | is_alone  # (R, P, T)
-        classes = _IS_IN_TRIAD & (may_lack_third[..., None] | _IS_THIRD)  # (R, P, T, 12)
-        is_new_bass = (is_bass & ~is_known)[..., None]
-        classes &= (_IS_ROOT | ~is_new_bass[..., None]) & fits[:, None, :, None]
-        is_good = classes.any(axis=2)[..., self._class_of]  # (R, P, K)
-        bounds = lowest[:, None, None]
-        is_good &= np.where(is_new_bass, k <= bounds, (k >= bounds) | ~has_bass[:, None, None])
-        roots = (fits[..., None] & _IS_ROOT).any(axis=1)[:, None, self._class_of]  # (R, 1, K)
-        roots = roots & is_new_bass & (k <= bounds)
-        is_good &= is_new_bass | self._leaves_root(state, rows, roots, classes)
-        return np.asarray(is_good | ~self._is_pitched[:, None]).reshape(len(rows), -1)
-
-    def _leaves_root(
-        self,
-        state: ConstrainedState,
-        rows: Ints,
-        may_begin: NDArray[np.bool_],
-        classes: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:
-        """Return (R, P, K) whether a note leaves the bass a root of its triad, without parallels.
-
-        Args:
-            state: where rows stand.
-            rows: (R,) which of them.
-            may_begin: (R, P, K) the roots that the bass may begin, if it has not begun a note.
-            classes: (R, P, T, 12) the pitch classes that others may begin, by triad.
-        """
-        counterpoint, due = self._counterpoint, self._counterpoint.due(state)
-        is_parallel = counterpoint.is_parallel(state, due)[rows].reshape(may_begin.shape)
-        roots: NDArray[np.bool_] = may_begin & self._playable & ~is_parallel
-        is_left = np.asarray(roots.any(axis=1))  # (R, K)
-        leaves = np.repeat(~is_left.any(axis=1), roots[0].size).reshape(roots.shape)
-        for pitch in np.flatnonzero(is_left.any(axis=0)).tolist():
-            of_root = classes[:, :, self._class_of[pitch] == _ROOTS]
-            its = np.asarray(of_root.any(axis=2))[..., self._class_of]
-            its[..., :pitch] = False
-            with_it = due.copy()
-            with_it[rows] = np.where(roots[..., pitch], pitch, due[rows])
-            is_parallel = counterpoint.is_parallel(state, with_it)[rows].reshape(roots.shape)
-            leaves |= is_left[:, pitch, None, None] & its & ~is_parallel
-        return leaves
+    low, pitch_count, programs = asked.lowest_pitch, asked.pitch_count, len(parts.plays)
+    bass, has_bass = chord.bass, chord.begun >> chord.bass & 1 == 1
+    roots = np.zeros(pitch_count, np.bool_)  # that the bass may yet begin without parallels
+    for pitch in range(0 if has_bass else min(chord.lowest + 1, pitch_count)):
+        root = (pitch + low) % OCTAVE
+        is_root = False
+        for third in (3, 4):
+            is_root |= can_be(chord, low, tonic, root, third)
+        if is_root and parts.may_play[bass * pitch_count + pitch]:
+            roots[pitch] = not moves_in_parallel(parts, latest, due, bass, pitch, now)
+    has_roots = any_of(roots, 0, pitch_count)
+    due = due.copy()
+    voices = 0
+    for program in range(programs):
+        voices += parts.plays[program] and parts.is_pitched[program]
+    for program in range(programs):
+        is_bass = program == bass and not has_bass
+        is_last = True  # no other program but the bass will begin a note after it
+        for later in range(program + 1, programs):
+            may_begin = open_now[later] and parts.plays[later] and parts.is_pitched[later]
+            if may_begin and later != bass and not chord.begun >> later & 1:
+                is_last = False
+        for pitch in range(pitch_count if parts.is_pitched[program] else 0):
+            note, fits = program * pitch_count + pitch, False
+            is_low = pitch <= chord.lowest if is_bass else has_bass and pitch < chord.lowest
+            for triad in range(2 * OCTAVE if notes[note] and is_low == is_bass else 0):
+                root, third = triad // 2, 4 - triad % 2
+                above = (pitch + low - root) % OCTAVE
+                has_third = chord.heard >> (root + third) % OCTAVE & 1 == 1
+                may_lack_third = has_third or above == third or not is_last or voices == 1
+                is_in = above == 0 or (not is_bass and above in (third, FIFTH))
+                is_in = is_in and may_lack_third
+                if not is_in or not can_be(chord, low, tonic, root, third):
+                    continue
+                fits = fits or is_bass or not has_roots
+                for under in range(0 if fits else pitch + 1):
+                    if roots[under] and (under + low) % OCTAVE == root:
+                        due[bass] = under
+                        if not moves_in_parallel(parts, latest, due, program, pitch, now):
+                            fits = True
+            notes[note] = fits if parts.is_pitched[program] else notes[note]

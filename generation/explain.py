@@ -12,9 +12,9 @@ from data.score import Score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constrained_state import ConstrainedState
 from generation.constraints import ConstraintError
 from generation.model import Model
+from generation.rows import ConstrainedState
 from model.temperature import allowed_alone, weights
 
 ALTERNATIVES = 6  # that are told

@@ -8,23 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compiled import compiled, compiled_inside
 from common.interface import PAD
 from data.keys import Key, key_number, melody_key, pitched_notes
-from data.tokens.cursor import Ints
+from data.tokens.cursor import Cursor, Ints, Place, place_of
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
+from data.tokens.grammar import Mask, any_of, forbid
 from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import NEVER, Kind, Vocabulary
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 from data.tokens.windows import read_windows
 from generation.seeds import Seed
 
-# What the given notes alone decide: lengths and tempi of bars, and how their notes go on.
-_GIVEN_ALONE = (Kind.LENGTH, Kind.TEMPO, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY)
+
+class GivenTables(NamedTuple):
+    """What is given, as loops read it: G ids, notes of N numbers, a region of S steps."""
+
+    ids: Ints  # (G + 1,) without End; -1 after the last
+    onset: Ints  # of each note
+    note: Ints  # its number
+    last_ends: Ints  # (N,) when the last given note of each number ends; 0: there is none
+    is_open: NDArray[np.bool_]  # (S + 1, P) whether others may begin; the last for all later ones
+    run_ends: Ints  # (S + 1, P) the step at which the open run ends that each step belongs to
 
 
 class GivenTokens:
@@ -55,14 +65,7 @@ class GivenTokens:
         self.notes = GivenNotes.of(score, is_open, vocabulary)
         self.prompt = self.ids[: self._choice_at()]
         self._note_ends = self.notes.onset + score.notes["duration"]
-        self._run_ends = _run_ends(is_open)
         self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
-        kinds = np.arange(len(Kind))
-        inside_note = [Kind.NOTE, Kind.EXTEND]  # after which the same note goes on
-        if len(vocabulary.velocities) > 1:
-            inside_note.append(Kind.DURATION)
-        self._takes_note = ~np.isin(kinds, inside_note)  # (kind,)
-        self._takes_position = self._takes_note & (kinds != Kind.POSITION)
 
     def _choice_at(self) -> int:
         """Return the place of the first id before which the model may write."""
@@ -83,12 +86,26 @@ class GivenTokens:
         if not self.bars:
             return 0
         meter = self.seed.score.bars[["numerator", "denominator"]][-1].tolist()
-        return int(self.seed.score.grid.bar_steps(*meter))
+        return int(self.vocabulary.grid.bar_steps(*meter))
 
-    @cached_property
+    @property
     def reach(self) -> int:
         """The first step from which nothing of it matters to new notes."""
         return int(max(self.end, self.seed.end_step, len(self.sounding)))
+
+    @cached_property
+    def tables(self) -> GivenTables:
+        """It all, as loops read it."""
+        is_open = self.notes.is_open_at
+        closed = np.where(is_open, NEVER, np.arange(len(is_open))[:, None])
+        return GivenTables(
+            ids=np.append(self.ids, -1),
+            onset=self.notes.onset,
+            note=self.notes.note,
+            last_ends=self.last_ends,
+            is_open=is_open,
+            run_ends=np.minimum.accumulate(closed[::-1])[::-1].copy(),
+        )
 
     @cached_property
     def is_told(self) -> bool:
@@ -122,81 +139,17 @@ class GivenTokens:
         return np.asarray(sounding.cumsum(axis=0)[:-1] < playable)
 
     @cached_property
-    def sounding(self) -> NDArray[np.int16]:
+    def sounding(self) -> Ints:
         """(S,) how many given notes sound in each step; after these steps none does."""
         steps = np.arange(int(self.last_ends.max(initial=0)))
         begun = np.searchsorted(np.sort(self.notes.onset), steps, side="right")
         ended = np.searchsorted(np.sort(self._note_ends), steps, side="right")
-        return (begun - ended).astype(np.int16)
+        return np.asarray(begun - ended)
 
     @cached_property
     def has_note_in_last_bar(self) -> bool:
         """Whether a given note begins in the last of its bars."""
         return bool(np.any(self.notes.onset >= self.last_bar_start))
-
-    def is_done(self, next_given: Ints) -> NDArray[np.bool_]:
-        """Return whether rows have read all ids; (B,) `next_given` is the place of the next."""
-        return next_given >= len(self.ids)
-
-    def next_ids(self, next_given: Ints) -> tuple[Ints, Ints]:
-        """Return which rows have a given id to come, and that id; (B,) `next_given` its place."""
-        rows = np.flatnonzero(~self.is_done(next_given))
-        return rows, self.ids[next_given[rows]]
-
-    def narrow(
-        self,
-        mask: NDArray[np.bool_],
-        latest: Ints,
-        now: Ints,
-        bar_start: Ints,
-        next_given: Ints,
-    ) -> None:
-        """Mask new notes outside the region, and what would pass over the next given id.
-
-        Where that id is due, it is allowed whatever the mask was.
-
-        Args:
-            mask: (B, V), what may come next.
-            latest: (B,) the Kind of the latest id.
-            now: (B,) time of the latest Position or Bar.
-            bar_start: (B,) time of the latest Bar.
-            next_given: (B,) place of the next given id.
-        """
-        vocabulary = self.vocabulary
-        first_position = vocabulary.first(Kind.POSITION)
-        is_soon = bar_start < self.seed.end_step
-        if is_soon.any():
-            step = bar_start[:, None] + np.arange(vocabulary.longest_bar)
-            positions = mask[:, first_position : first_position + vocabulary.longest_bar]
-            positions &= self.notes.may_begin(step).any(axis=-1)
-            notes = mask[:, vocabulary.ids(Kind.NOTE)]
-            notes &= self.notes.may_begin(now)[:, self._program_of]
-        for head in (Kind.LENGTH, Kind.TEMPO):  # given bars are as they are
-            mask[:, vocabulary.ids(head)] &= (bar_start >= self.end)[:, None]
-        rows, token = self.next_ids(next_given)
-        if not len(rows):
-            return
-        latest = latest[rows]
-        kind, ids, due = vocabulary.kind_of[token], np.arange(vocabulary.size), mask[rows]
-        for rising in (Kind.POSITION, Kind.NOTE):
-            among = vocabulary.ids(rising)
-            due[:, among] &= (ids[among] <= token[:, None]) | (kind != rising)[:, None]
-        bars = vocabulary.ids(Kind.BAR)
-        due[:, bars] &= ids[bars] == token[:, None]
-        due[:, vocabulary.first(Kind.END)] = False
-        is_note = kind == Kind.NOTE
-        due[is_note, vocabulary.ids(Kind.POSITION)] = False
-        is_due = is_note & self._takes_note[latest]
-        is_due |= (kind == Kind.POSITION) & self._takes_position[latest]
-        due[is_due, token[is_due]] = True
-        is_forced = np.isin(kind, _GIVEN_ALONE)
-        due[is_forced] = ids == token[is_forced, None]
-        mask[rows] = due
-
-    def advance(self, next_given: Ints, ids: Ints) -> None:
-        """Take each row's next id, (B,), which may be the next given one, in place."""
-        rows, token = self.next_ids(next_given)
-        next_given[rows] += ids[rows] == token
 
     def places_after(self, ids: NDArray[np.integer[Any]]) -> Ints:
         """Return the place of the next given id after each of the ids (T,) of a piece."""
@@ -205,25 +158,79 @@ class GivenTokens:
             places.append(places[-1] + (token == its[places[-1]]))
         return np.array(places[1:])
 
-    def note_deadline(self, note: Ints, now: Ints) -> Ints:
-        """Return the step (B,) by which new notes that begin now have to end.
 
-        There their region ends, or a given note of the same program and pitch begins.
-        """
-        last = self._run_ends.shape[1] - 1
-        ends = self._run_ends[self._program_of[note], np.minimum(now, last)]
-        for row in np.flatnonzero(now < self.end):
-            again = self.notes.onset[(self.notes.note == note[row]) & (self.notes.onset > now[row])]
-            ends[row] = min(ends[row], again.min(initial=NEVER))
-        return np.asarray(ends)
+@compiled_inside
+def keep_given(
+    words: Words, end: int, is_open: NDArray[np.bool_], due: int, here: Place, mask: Mask
+) -> None:
+    """Mask new notes outside the region, and what would pass over the next given id.
+
+    Where that id is due, it is allowed whatever the mask was.
+
+    Args:
+        words: of the vocabulary.
+        end: the step at which the given bars end.
+        is_open: (S + 1, P) the region.
+        due: the next given id; -1: there is none.
+        here: where the row stands.
+        mask: (V,), what may come next.
+    """
+    first, latest, last = words.firsts, here.kind, len(is_open) - 1
+    programs = is_open.shape[1]
+    pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs
+    if here.bar_start < last:
+        for token in range(first[Kind.POSITION], first[Kind.NOTE]):
+            step = min(here.bar_start + token - first[Kind.POSITION], last)
+            if not any_of(is_open[step], 0, programs):
+                mask[token] = False
+        for program in range(programs):
+            if not is_open[min(here.now, last), program]:
+                begin = first[Kind.NOTE] + program * pitch_count
+                forbid(mask, begin, begin + pitch_count)
+    if here.bar_start < end:  # given bars are as they are
+        forbid(mask, first[Kind.LENGTH], first[Kind.POSITION])
+    if due < 0:
+        return
+    kind, may_be_due = words.kind_of[due], mask[due]
+    forbid(mask, first[Kind.END], first[Kind.LENGTH])
+    # after these the note that was begun goes on
+    is_in_note = latest == Kind.NOTE or latest == Kind.EXTEND
+    if latest == Kind.DURATION and first[Kind.VELOCITY] < len(mask):
+        is_in_note = True
+    if kind == Kind.BAR:
+        mask[due] = may_be_due
+    elif kind == Kind.POSITION:
+        forbid(mask, due + 1, first[Kind.NOTE])
+        mask[due] = may_be_due or not (is_in_note or latest == Kind.POSITION)
+    elif kind == Kind.NOTE:
+        forbid(mask, due + 1, first[Kind.EXTEND])
+        forbid(mask, first[Kind.POSITION], first[Kind.NOTE])
+        mask[due] = may_be_due or not is_in_note
+    else:  # how bars and notes go on is as it is given
+        forbid(mask, 0, len(mask))
+        mask[due] = True
 
 
-def _run_ends(is_open: NDArray[np.bool_]) -> Ints:
-    """Return (P, S + 1), the step at which the open run ends that each step belongs to."""
-    programs, size = is_open.shape
-    padded = np.hstack([is_open, np.ones((programs, 1), dtype=bool)])
-    closed = np.where(padded, NEVER, np.arange(size + 1))
-    return np.asarray(np.minimum.accumulate(closed[:, ::-1], axis=1)[:, ::-1])
+@compiled_inside
+def given_deadline(given: GivenTables, program: int, note: int, now: int) -> int:
+    """Return the step by which a new note that begins now has to end.
+
+    There the region ends, or a given note of the same program and pitch begins.
+    """
+    end = int(given.run_ends[min(now, len(given.run_ends) - 1), program])
+    for n in range(len(given.note)):
+        if given.note[n] == note and given.onset[n] > now:
+            end = min(end, given.onset[n])
+    return end
+
+
+@compiled
+def _keep_given_in_all(
+    words: Words, end: int, given: GivenTables, places: Cursor, ids: Ints, masks: NDArray[np.bool_]
+) -> None:
+    """Narrow masks (T, V) by what is given, of which ids (T,) come next, at so many places."""
+    for t in range(len(masks)):
+        keep_given(words, end, given.is_open, ids[t], place_of(places, t), masks[t])
 
 
 class GivenPieces:
@@ -260,10 +267,13 @@ class GivenPieces:
         for ids, given, windows, mask in zip(
             self._pieces, self._given, self._windows, allowed, strict=True
         ):
-            next_given = given.places_after(ids[:-1])
-            kind, now = windows.kind[0, :-1], windows.now[0, :-1]
+            places = Cursor.at_start(self._vocabulary, len(ids))
+            places.kind[:], places.now[:] = windows.kind[0], windows.now[0]
+            places.bar_start[:] = windows.now[0] - windows.position[0]
             narrowed.append(mask.copy())
-            given.narrow(narrowed[-1], kind, now, now - windows.position[0, :-1], next_given)
+            due = given.tables.ids[given.places_after(ids)]
+            words = self._vocabulary.words
+            _keep_given_in_all(words, given.end, given.tables, places, due, narrowed[-1])
         return narrowed
 
     def side(self, ids: NDArray[np.integer[Any]], rows: Sequence[tuple[int, int]]) -> SideArrays:

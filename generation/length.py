@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.tokens.vocabulary import NEVER, Kind, Vocabulary
+from common.compiled import compiled_inside
+from data.tokens.cursor import Ints, Place
+from data.tokens.vocabulary import NEVER, Kind
 from generation.constraints import ConstraintError
-
-if TYPE_CHECKING:
-    from generation.constrained_state import ConstrainedState
-    from generation.given import GivenTokens
+from generation.given import GivenTokens
 
 _TOO_LONG = NEVER >> 20  # bars, seconds or notes
 
@@ -53,165 +51,213 @@ class Length:
                 raise ConstraintError(f"{name} must be above 0 and below {_TOO_LONG}, not {asked}")
 
 
-@dataclass(frozen=True)
-class LengthPlan:
-    """Where a piece of a length may end, row by row. Steps are on the grid.
+class Asked(NamedTuple):
+    """What is asked of pieces, as numbers. Steps are on the grid."""
 
-    Attributes:
-        vocabulary: of the model.
-        length: how long the piece shall be.
-        last_bar: number of the last bar, from 1; NEVER where it is not known.
-        meter: number of the time signature that is asked for; None: any.
-        given: what the piece is given, with its bars.
-        is_regular: whether bars after a shortened one make it whole.
+    last_bar: int  # number of the last bar, from 1; NEVER where it is not known
+    is_timed: bool  # the length is in seconds
+    notes: int  # so many new ones; 0: any number
+    is_endless: bool
+    is_regular: bool  # bars after a shortened one make it whole
+    meter: int  # number of the time signature that is asked for; -1: any
+    longest_bar: int  # steps of the longest bar that may begin
+    tempo: int  # number of the tempo that is asked for; -1: any
+    most_sounding: int  # notes; NEVER
+    is_strict: bool  # strict counterpoint
+    has_no_rests: bool
+    beat: int  # steps
+    pitch_count: int  # K
+    lowest_pitch: int
+    given_bars: int
+    given_end: int  # the step at which the last of them ends
+    given_last_bar: int  # and at which it begins
+    given_whole_bar: int  # steps of a whole bar of its meter; 0 without bars
+    end_step: int  # from which all is open
+    reach: int  # the first step from which nothing that is given matters to new notes
+    has_region: bool  # others may begin among the given notes
+    needs_last_note: bool  # the last bar has no given note
+    last_chance: int  # the last step at which its note can begin
+
+
+class Counted(NamedTuple):
+    """What B rows count of their bars and notes, (B,) each; changed in place."""
+
+    whole_bar: Ints  # steps of a whole bar of the meter in force
+    upbeat: Ints  # steps of the first bar, where it is shorter than a whole one; else 0
+    owed: Ints  # steps of the bars that shall make the latest shortened one whole; 0: none
+    final_position: Ints  # steps from the last bar line to the final chord; -1: the model decides
+    limit: Ints  # no note begins from this step on; NEVER: there is no limit, or not yet
+    new_notes: Ints  # begun after the seed
+    bar_notes: Ints  # begun in this bar
+    past_notes: Ints  # and in the bars before it
+    follow: Ints  # bars after this one; -1: not known
+    final_onset: Ints  # see `final_onset`
+
+    @classmethod
+    def of_none(cls, batch: int, limit: int) -> Counted:
+        """Return what rows count that have read nothing."""
+        counted = cls(*np.zeros((len(cls._fields), batch), dtype=np.int64))
+        counted.limit[:] = limit
+        return counted
+
+
+class Count(NamedTuple):
+    """What one row counts: the same, as numbers."""
+
+    whole_bar: int
+    upbeat: int
+    owed: int
+    final_position: int
+    limit: int
+    new_notes: int
+    bar_notes: int
+    past_notes: int
+
+
+@compiled_inside
+def count_of(counted: Counted, row: int) -> Count:
+    """Return what a row counts."""
+    return Count(
+        counted.whole_bar[row],
+        counted.upbeat[row],
+        counted.owed[row],
+        counted.final_position[row],
+        counted.limit[row],
+        counted.new_notes[row],
+        counted.bar_notes[row],
+        counted.past_notes[row],
+    )
+
+
+def limit_of_given(length: Length, given: GivenTokens) -> int:
+    """Return the step at which a length's seconds are over; NEVER: the tempo is still open."""
+    score, grid = given.seed.score, given.vocabulary.grid
+    if length.seconds is None:
+        return NEVER
+    if not given.bars:
+        if grid.has_meter:
+            return NEVER
+        return max(1, round(length.seconds * grid.steps_per_beat))
+    lines = score.bar_starts
+    seconds = score.step_seconds(lines)
+    left = length.seconds - seconds[-1]
+    if left <= 0:
+        return max(1, round(float(np.interp(length.seconds, seconds, lines))))
+    return round(float(lines[-1] + left * score.tempo_bpm[-1] * grid.steps_per_beat / 60))
+
+
+@compiled_inside
+def count(asked: Asked, limits: Ints, counted: Counted, here: Place, row: int) -> None:
+    """Count what the latest id of a row adds to the length so far."""
+    kind, length = here.kind, here.bar_length
+    if kind == Kind.BAR:
+        counted.whole_bar[row] = length
+        counted.past_notes[row] += counted.bar_notes[row]
+        counted.bar_notes[row] = 0
+    elif kind == Kind.LENGTH:
+        if here.bar_count == 1:
+            counted.upbeat[row] = length
+        elif asked.is_regular:
+            owed = counted.owed[row] if counted.owed[row] > 0 else counted.whole_bar[row]
+            counted.owed[row] = max(owed - length, 0)
+    elif kind == Kind.NOTE:
+        counted.bar_notes[row] += 1
+        counted.new_notes[row] += here.now >= asked.end_step
+    elif kind == Kind.TEMPO and counted.limit[row] == NEVER:
+        counted.limit[row] = limits[here.tempo]
+    if (kind == Kind.TEMPO or kind == Kind.POSITION) and length == counted.whole_bar[row]:
+        counted.owed[row] = 0  # a whole bar has followed all the same
+    so_far = count_of(counted, row)
+    counted.follow[row] = bars_to_follow(asked, here, so_far)
+    counted.final_onset[row] = final_onset(asked, here, so_far)
+
+
+@compiled_inside
+def bars_to_follow(asked: Asked, here: Place, so_far: Count) -> int:
+    """Return the number of bars after the one that a row is in; -1: unknown.
+
+    For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
     """
+    if asked.last_bar < NEVER:
+        return max(asked.last_bar - here.bar_count, 0)
+    if asked.is_timed and so_far.limit < NEVER and here.bar_count > 0:
+        left = so_far.limit - here.bar_start - here.bar_length
+        return max(-(-left // max(so_far.whole_bar, 1)), 0)
+    if asked.notes and so_far.past_notes > 0:
+        per_bar = so_far.past_notes / max(here.bar_count - 1, 1)
+        in_this_bar = max(per_bar - so_far.bar_notes, 0.0)
+        left_notes = asked.notes - so_far.new_notes - in_this_bar
+        return int(min(math.ceil(max(left_notes, 0.0) / per_bar), NEVER))
+    return -1
 
-    vocabulary: Vocabulary
-    length: Length
-    last_bar: int
-    meter: int | None
-    given: GivenTokens
-    is_regular: bool = False
 
-    @cached_property
-    def longest_bar(self) -> int:
-        """Steps of the longest bar that may begin."""
-        whole_bars = self.vocabulary.whole_bars
-        return int(whole_bars.max() if self.meter is None else whole_bars[self.meter])
+class Ahead(NamedTuple):
+    """What a row has ahead of it; in steps but for the bars."""
 
-    def advance(self, state: ConstrainedState, latest: set[int]) -> None:
-        """Count what the ids that were taken last, of these kinds, add to the length so far."""
-        if Kind.NOTE in latest and self.length.notes:
-            is_note = state.at.kind == Kind.NOTE
-            state.new_notes += is_note & (state.at.now >= self.given.seed.end_step)
-            state.bar_notes += is_note
-        if Kind.BAR in latest:
-            rows = np.flatnonzero(state.at.kind == Kind.BAR)
-            state.whole_bar[rows] = state.at.bar_length[rows]
-            if self.length.notes:
-                state.past_notes[rows] += state.bar_notes[rows]
-                state.bar_notes[rows] = 0
-        if Kind.LENGTH in latest:
-            is_first = (state.at.kind == Kind.LENGTH) & (state.at.bar_count == 1)
-            state.upbeat[is_first] = state.at.bar_length[is_first]
-            if self.is_regular:
-                rows = np.flatnonzero((state.at.kind == Kind.LENGTH) & ~is_first)
-                owed = np.where(state.owed[rows] > 0, state.owed[rows], state.whole_bar[rows])
-                state.owed[rows] = np.maximum(owed - state.at.bar_length[rows], 0)
-        if state.owed.any() and latest & {Kind.TEMPO, Kind.POSITION}:
-            is_whole = (state.at.bar_length == state.whole_bar) & (state.at.kind != Kind.BAR)
-            state.owed[is_whole] = 0  # a whole bar has followed all the same
-        if Kind.TEMPO in latest and self.length.seconds:
-            rows = np.flatnonzero((state.at.kind == Kind.TEMPO) & (state.limit == NEVER))
-            tempo = np.array(self.vocabulary.tempos)[state.at.tempo[rows]]
-            steps = self.length.seconds * tempo * self.vocabulary.grid.steps_per_beat / 60
-            state.limit[rows] = np.maximum(np.rint(steps), 1)
+    bar_end: int  # where the last bar ends that is known
+    bars: int  # so many follow
+    whole: int  # length of a whole bar as they follow; 0 before the first
+    missing: int  # the next is so much shorter
 
-    def expected_end(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the step (B,) at which the piece ends if the meter stays as it is."""
-        bar_end, bars_left = self._known(state)
-        if self.length.seconds:
-            return np.asarray(np.maximum(bar_end, state.limit))
-        if not self.length.bars:
-            return np.full(len(bar_end), NEVER)
-        whole = self._whole_bar(state)
-        is_shortened = (bars_left > 0) & (state.upbeat < whole)  # the last bar, by the upbeat
-        end = bar_end + bars_left * whole - state.upbeat * is_shortened
-        return np.asarray(end - self._missing(state, bars_left))
 
-    def latest_end(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the last step (B,) that the piece can reach, if the longest bars follow."""
-        bar_end, bars_left = self._known(state)
-        return np.asarray(bar_end + bars_left * self.longest_bar)
+@compiled_inside
+def ahead(asked: Asked, here: Place, so_far: Count) -> Ahead:
+    """Return what a row has ahead of it if the meter stays as it is."""
+    is_given = here.bar_count < asked.given_bars
+    whole = asked.given_whole_bar if is_given else so_far.whole_bar
+    if asked.meter >= 0 and whole > 0:
+        whole = asked.longest_bar
+    bars = asked.last_bar - max(here.bar_count, asked.given_bars)
+    owed = so_far.owed if bars > 1 else 0
+    missing = so_far.whole_bar - owed if owed > 0 else 0
+    bar_end = asked.given_end if is_given else here.bar_start + here.bar_length
+    return Ahead(bar_end, bars, whole, missing)
 
-    def _known(self, state: ConstrainedState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the step (B,) at which the last bar ends that is known, and how many follow."""
-        is_given = state.at.bar_count < self.given.bars
-        bar_end = np.where(is_given, self.given.end, state.at.bar_start + state.at.bar_length)
-        return bar_end, self.last_bar - np.maximum(state.at.bar_count, self.given.bars)
 
-    def _whole_bar(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the steps (B,) of a whole bar as they follow; 0 before the first."""
-        is_given = state.at.bar_count < self.given.bars
-        known = np.where(is_given, self.given.whole_bar, state.whole_bar)
-        return known if self.meter is None else np.where(known > 0, self.longest_bar, 0)
+@compiled_inside
+def expected_end(asked: Asked, here: Place, so_far: Count) -> int:
+    """Return the step at which the piece of a row ends if the meter stays as it is."""
+    to_come = ahead(asked, here, so_far)
+    if asked.is_timed:
+        return max(to_come.bar_end, so_far.limit)
+    if asked.last_bar == NEVER:
+        return NEVER
+    end = to_come.bar_end + to_come.bars * to_come.whole - to_come.missing
+    if to_come.bars > 0 and so_far.upbeat < to_come.whole:
+        end -= so_far.upbeat  # by which the last bar is shortened
+    return end
 
-    def _missing(self, state: ConstrainedState, bars_left: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the steps (B,) by which the next bar is shorter than a whole one."""
-        return np.where((state.owed > 0) & (bars_left > 1), state.whole_bar - state.owed, 0)
 
-    def final_onset(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the step (B,) at which the final chord is to begin, if the meter stays as it is.
+@compiled_inside
+def latest_end(asked: Asked, here: Place, so_far: Count) -> int:
+    """Return the last step that the piece of a row can reach, if the longest bars follow."""
+    to_come = ahead(asked, here, so_far)
+    return to_come.bar_end + to_come.bars * asked.longest_bar
 
-        It is -1 where that is not known, and NEVER before the first bar.
-        """
-        bar_end, bars_left = self._known(state)
-        here, size = state.at.bar_start, state.at.bar_length  # of the last bar, where it has begun
-        if self.given.bars == self.last_bar:
-            here = np.full_like(here, self.given.last_bar_start)
-            size = self.given.end - here
-        whole = self._whole_bar(state)
-        before_last = bar_end + (bars_left - 1) * whole - self._missing(state, bars_left)
-        last_bar = np.where(bars_left > 0, before_last, here)
-        latest = np.maximum(size - self.vocabulary.grid.steps_per_beat, 0)
-        position = state.final_position
-        position = np.where((bars_left > 0) | (position < size), position, latest)
-        onset = np.where(whole > 0, last_bar + position, NEVER)
-        return np.where((state.final_position >= 0) & (self.last_bar < NEVER), onset, -1)
 
-    def is_last_bar(self, state: ConstrainedState) -> NDArray[np.bool_]:
-        """Return whether each row (B,) is in the last bar of its piece."""
-        if self.length.seconds:
-            return np.asarray(state.at.bar_start + state.at.bar_length >= state.limit)
-        return np.asarray(state.at.bar_count >= self.last_bar)
+@compiled_inside
+def final_onset(asked: Asked, here: Place, so_far: Count) -> int:
+    """Return the step at which the final chord is to begin, if the meter stays as it is.
 
-    def is_over(self, state: ConstrainedState) -> NDArray[np.bool_]:
-        """Return whether each row (B,) has begun a bar after the last, which stands for End."""
-        at = state.at
-        return np.asarray((at.bar_count > self.last_bar) | (at.bar_start >= state.limit))
+    It is -1 where that is not known, and NEVER before the first bar.
+    """
+    position = so_far.final_position
+    if position < 0 or asked.last_bar == NEVER:
+        return -1
+    to_come = ahead(asked, here, so_far)
+    if to_come.whole == 0:
+        return NEVER
+    if to_come.bars > 0:
+        return to_come.bar_end + (to_come.bars - 1) * to_come.whole - to_come.missing + position
+    start, size = here.bar_start, here.bar_length
+    if asked.given_bars == asked.last_bar:
+        start, size = asked.given_last_bar, asked.given_end - asked.given_last_bar
+    return start + (position if position < size else max(size - asked.beat, 0))
 
-    def bars_to_follow(self, state: ConstrainedState) -> NDArray[np.int64]:
-        """Return the number of bars (B,) after the one that each row is in; -1: unknown.
 
-        For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
-        """
-        if self.last_bar < NEVER:
-            return np.asarray(np.maximum(self.last_bar - state.at.bar_count, 0))
-        if self.length.seconds:
-            left = state.limit - state.at.bar_start - state.at.bar_length
-            follow = np.maximum(-(-left // np.maximum(state.whole_bar, 1)), 0)
-            return np.where((state.limit == NEVER) | (state.at.bar_count == 0), -1, follow)
-        if self.length.notes:
-            per_bar = state.past_notes / np.maximum(state.at.bar_count - 1, 1)
-            in_this_bar = np.maximum(per_bar - state.bar_notes, 0)
-            left = self.length.notes - state.new_notes - in_this_bar
-            follow = np.ceil(np.maximum(left, 0) / np.maximum(per_bar, 1e-9))
-            capped = np.minimum(follow, NEVER).astype(np.int64)
-            return np.where(state.past_notes > 0, capped, -1)
-        return np.full(len(state.at.kind), -1)
-
-    def progress(self, state: ConstrainedState) -> float:
-        """Return the share of the length, 0 to 1, that the row which is least far has written."""
-        if self.length.notes:
-            done = state.new_notes / self.length.notes
-        elif self.length.seconds:
-            done = (state.at.bar_start + np.maximum(state.at.position, 0)) / state.limit
-        else:
-            done = (state.at.bar_count - 1) / self.last_bar
-        return float(done.clip(0, 1).min())
-
-    @cached_property
-    def limit(self) -> int:
-        """The step at which `length.seconds` are over; NEVER: the tempo is still open."""
-        assert self.length.seconds is not None
-        score, grid = self.given.seed.score, self.vocabulary.grid
-        if not self.given.bars:
-            if grid.has_meter:
-                return NEVER
-            return max(1, round(self.length.seconds * grid.steps_per_beat))
-        lines = score.bar_starts
-        seconds = score.step_seconds(lines)
-        left = self.length.seconds - seconds[-1]
-        if left <= 0:
-            return max(1, round(float(np.interp(self.length.seconds, seconds, lines))))
-        return round(float(lines[-1] + left * score.tempo_bpm[-1] * grid.steps_per_beat / 60))
+@compiled_inside
+def is_last_bar(asked: Asked, here: Place, so_far: Count) -> bool:
+    """Return whether a row is in the last bar of its piece."""
+    if asked.is_timed:
+        return here.bar_start + here.bar_length >= so_far.limit
+    return here.bar_count >= asked.last_bar

@@ -17,7 +17,6 @@ from data.score import Score
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import NEVER, Kind
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constrained_state import ConstrainedState
 from generation.constraints import STRICT, ConstraintError
 from generation.counterpoint import has_parallels_at
 from generation.given import GivenTokens
@@ -25,6 +24,7 @@ from generation.length import Length
 from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote, notes_of
 from generation.request import Request
+from generation.rows import ConstrainedState
 from generation.seeds import repeating
 from model.config import SamplingOptions
 from model.sampling import sample
@@ -95,7 +95,7 @@ class Writing:
     def progress(self) -> float:
         """The share that is written, 0 to 1, without what is written anew."""
         rows = self._rows
-        now = rows.count * self._grammar.plan.progress(rows.state) if rows else 0
+        now = rows.count * self._grammar.progress(rows.state) if rows else 0
         return (len(self.pieces) + now) / self._request.samples
 
     def __iter__(self) -> Iterator[Notes]:
@@ -132,7 +132,10 @@ class Writing:
         begun = (state.at.kind == Kind.BAR) & (state.at.bar_count == 2)
         for row in np.flatnonzero(begun).tolist():
             meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
-            first_bar, final = int(state.at.bar_start[row]), int(state.final_position[row])
+            first_bar, final = (
+                int(state.at.bar_start[row]),
+                int(state.rows.counted.final_position[row]),
+            )
             form = self._style.draw_form(meter, first_bar, bars, final, self._rng(first + row))
             if form and form.repeats:
                 forms[row] = form

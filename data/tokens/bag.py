@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from common.compiled import compiled
+from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.tokens.cursor import Ints
 
@@ -18,14 +18,14 @@ class Bag(NamedTuple):
     size: Ints  # (1,) how many they are
 
 
-@compiled
+@compiled_inside
 def put(bag: Bag, feature: int) -> None:
     """Put in a feature."""
     bag.numbers[bag.size[0]] = feature
     bag.size[0] += 1
 
 
-@compiled
+@compiled_inside
 def put_above(bag: Bag, block: int, pitch: int, root: int) -> None:
     """Put in where a pitch lies above a root, within the octave; nothing where there is none."""
     if root != NO_PITCH:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.compiled import compiled
+from common.compiled import compiled, compiled_inside
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from data.followed_keys import follow_key
 from data.keys import KEY_PROFILES
@@ -119,7 +119,7 @@ class Heard(NamedTuple):
     key: Ints  # (B, 2) tonic, as a pitch, and mode of the key that they follow; NO_PITCH: none
 
 
-@compiled
+@compiled_inside
 def hear(layout: Layout, heard: Heard, row: int, token: int) -> None:
     """Read the next id of a row."""
     cursor = heard.cursor
@@ -161,7 +161,7 @@ class Roots(NamedTuple):
     own_lowest: int  # that is over, of the latest note's program
 
 
-@compiled
+@compiled_inside
 def tell(
     layout: Layout,
     heard: Heard,
@@ -220,7 +220,7 @@ def tell(
         )
 
 
-@compiled
+@compiled_inside
 def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: Ints) -> Roots:
     """Return what pitches beside an id count from; set references to what is over, and moves."""
     now, number = heard.cursor.now[row], heard.cursor.note[row]
@@ -249,13 +249,13 @@ def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: 
     return Roots(heard.key[row, 0], latest, lowest, lowest_before, own_lowest)
 
 
-@compiled
+@compiled_inside
 def lower(pitch: int, other: int) -> int:
     """Return the lower of two pitches, the first of which may be NO_PITCH."""
     return other if pitch == NO_PITCH else min(pitch, other)
 
 
-@compiled
+@compiled_inside
 def tell_context(layout: Layout, heard: Heard, context: Context, row: int, bag: Bag) -> None:
     """Tell what only the caller knows, but the given notes."""
     at, follow = layout.at, context.bars[row] - heard.cursor.bar_count[row]
@@ -277,13 +277,13 @@ def tell_context(layout: Layout, heard: Heard, context: Context, row: int, bag: 
         put(bag, at.key + 2 + context.key[row] % OCTAVE)
 
 
-@compiled
+@compiled_inside
 def halves(layout: Layout, steps: int) -> int:
     """Count half beats, rounded up, to the most that are told."""
     return min(-(-2 * steps // layout.steps_per_beat), MOST_HALVES)
 
 
-@compiled
+@compiled_inside
 def tell_sounding(
     layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
 ) -> None:
@@ -300,7 +300,7 @@ def tell_sounding(
         put_above(bag, at.degrees, pitch, roots.tonic)
 
 
-@compiled
+@compiled_inside
 def tell_over(
     layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
 ) -> None:
@@ -321,7 +321,7 @@ def tell_over(
             put_above(bag, at.between + OCTAVE * program, pitch, roots.own_lowest)
 
 
-@compiled
+@compiled_inside
 def put_note(layout: Layout, bag: Bag, block: int, place: int, number: int, key: int) -> None:
     """Put in a note: its own feature; and if it has one, its pitch and pitch class."""
     put(bag, block + layout.own[number])
@@ -331,7 +331,7 @@ def put_note(layout: Layout, bag: Bag, block: int, place: int, number: int, key:
         put_class(layout, bag, block + layout.own_width + layout.pitch_count, place, pitch, key)
 
 
-@compiled
+@compiled_inside
 def put_class(layout: Layout, bag: Bag, block: int, place: int, pitch: int, key: int) -> None:
     """Put in a pitch class, and where it lies above the tonic of a key that is known.
 
@@ -348,7 +348,7 @@ def put_class(layout: Layout, bag: Bag, block: int, place: int, pitch: int, key:
         put_above(bag, layout.at.key + 2 + OCTAVE * (1 + place), pitch_class, key % OCTAVE)
 
 
-@compiled
+@compiled_inside
 def tell_echo(
     layout: Layout, heard: Heard, row: int, program: int, bag: Bag, references: Ints
 ) -> None:

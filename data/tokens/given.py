@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.compiled import compiled
+from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.score import Score
 from data.tokens.bag import NO_PITCH, Bag, put
@@ -97,7 +97,7 @@ def gathered(pieces: Sequence[GivenNotes], voice_of: Ints, pitch_of: Ints) -> Gi
     return Given(onset, note, pitch, voice, before, is_closed, voices)
 
 
-@compiled
+@compiled_inside
 def tell_given(
     bag: Bag,
     first: int,
@@ -148,7 +148,7 @@ def tell_given(
             n += 1
 
 
-@compiled
+@compiled_inside
 def _tell_note(
     bag: Bag,
     at: int,

@@ -1,4 +1,4 @@
-"""The grammar: which ids may come next, for a batch of rows at once.
+"""The grammar: which ids may come next in a row.
 
 A line of ids that it allows, from Start to End, decodes to a Score; and each Score has one such
 line. Sampling asks which ids are `allowed`, chooses one, and lets the grammar `advance`.
@@ -6,18 +6,21 @@ line. Sampling asks which ids are `allowed`, chooses one, and lets the grammar `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.tokens.cursor import Cursor, advance_rows
-from data.tokens.vocabulary import Kind, Vocabulary
+from common.compiled import compiled, compiled_inside
+from data.tokens import cursor
+from data.tokens.cursor import Cursor, Ints, Place, place_of
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
+
+Mask = NDArray[np.bool_]  # (V,) whether each id may come next
 
 
-@dataclass
-class GrammarState:
-    """Where each of B rows stands, and what its notes leave free.
+class GrammarState(NamedTuple):
+    """Where each of B rows stands, and what its notes leave free; changed in place.
 
     Attributes:
         at: where it stands.
@@ -25,10 +28,10 @@ class GrammarState:
     """
 
     at: Cursor
-    free_at: NDArray[np.int64]
+    free_at: Ints
 
 
-# The kinds that can follow each kind, whatever the piece. `allowed` then narrows them: Tempo must
+# The kinds that can follow each kind, whatever the piece. `admit` then narrows them: Tempo must
 # come in the first bar, Velocity exists or does not, positions and notes rise, and so on.
 _AFTER_NOTE = (Kind.NOTE, Kind.POSITION, Kind.BAR, Kind.END)
 _AFTER_BAR = (Kind.TEMPO, Kind.POSITION, Kind.BAR)
@@ -46,26 +49,21 @@ _FOLLOWERS: dict[Kind, tuple[Kind, ...]] = {
     Kind.VELOCITY: _AFTER_NOTE,
 }
 
-# The latest kinds after which a rule has something to narrow; after others it is passed over.
-_HEADS = {Kind.BAR, Kind.LENGTH}
-_BEFORE_POSITION = {kind for kind, nexts in _FOLLOWERS.items() if Kind.POSITION in nexts}
-_BEFORE_NOTE = {kind for kind, nexts in _FOLLOWERS.items() if Kind.NOTE in nexts}
-
 
 class Grammar:
-    """The grammar of one vocabulary."""
+    """The grammar of one vocabulary.
+
+    Attributes:
+        vocabulary: of the ids.
+        followers: (K, V) whether each id can follow each kind, whatever the piece.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        followers = dict(_FOLLOWERS)
+        kinds = dict(_FOLLOWERS)
         if len(vocabulary.velocities) > 1:
-            followers[Kind.DURATION] = (Kind.VELOCITY,)
-        self._followers = np.zeros((len(Kind), vocabulary.size), dtype=bool)  # (kind, V)
-        for kind, nexts in followers.items():
-            for follower in nexts:
-                self._followers[kind, vocabulary.ids(follower)] = True
-        self._ids = {kind: vocabulary.ids(kind) for kind in Kind}
-        self._numbers = {kind: np.arange(vocabulary.counts[kind]) for kind in Kind}
+            kinds[Kind.DURATION] = (Kind.VELOCITY,)
+        self.followers = np.array([np.isin(vocabulary.kind_of, kinds[kind]) for kind in Kind])
 
     def start(self, batch: int) -> GrammarState:
         """Return the state of `batch` rows after Start."""
@@ -74,32 +72,8 @@ class Grammar:
 
     def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
         """Return (B, V), whether each id may come next; in every row at least one may."""
-        ids, numbers = self._ids, self._numbers
-        mask = self._followers[state.at.kind]  # a copy: (B, V)
-        latest = set(state.at.kind.tolist())
-
-        if latest & _HEADS:
-            mask[:, ids[Kind.LENGTH]] &= numbers[Kind.LENGTH] + 1 < state.at.bar_length[:, None]
-            # The first bar must have a Tempo; later only a change has one.
-            mask[:, ids[Kind.TEMPO]] &= numbers[Kind.TEMPO] != state.at.tempo[:, None]
-            is_tempo_due = (state.at.tempo < 0) & (state.at.kind != Kind.START)
-            if is_tempo_due.any():
-                mask[is_tempo_due, ids[Kind.POSITION]] = False
-                mask[is_tempo_due, ids[Kind.BAR]] = False
-
-        if latest & _BEFORE_POSITION:
-            # Positions rise, lie in the bar, and leave some note that could start.
-            free_at = state.free_at.min(axis=1) - state.at.bar_start
-            soonest = np.maximum(state.at.position + 1, free_at)
-            positions = mask[:, ids[Kind.POSITION]]
-            positions &= numbers[Kind.POSITION] >= soonest[:, None]
-            positions &= numbers[Kind.POSITION] < state.at.bar_length[:, None]
-
-        if latest & _BEFORE_NOTE:
-            # Notes rise within a position, and one that sounds cannot start.
-            notes = mask[:, ids[Kind.NOTE]]
-            notes &= numbers[Kind.NOTE] > state.at.note[:, None]
-            notes &= state.free_at <= state.at.now[:, None]
+        mask = np.empty((len(state.free_at), self.vocabulary.size), dtype=bool)
+        _admit_rows(self.vocabulary.words, self.followers, state, mask)
         return mask
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
@@ -107,7 +81,74 @@ class Grammar:
 
         The ids must be allowed; this is not checked again.
         """
-        advance_rows(self.vocabulary.words, state.at, np.asarray(ids, dtype=np.int64))
-        if Kind.DURATION in state.at.kind.tolist():
-            rows = np.flatnonzero(state.at.kind == Kind.DURATION)
-            state.free_at[rows, state.at.note[rows]] = state.at.note_end[rows]
+        _advance_rows(self.vocabulary.words, state, np.asarray(ids, dtype=np.int64))
+
+
+@compiled
+def _admit_rows(
+    words: Words, followers: NDArray[np.bool_], state: GrammarState, mask: NDArray[np.bool_]
+) -> None:
+    for row in range(len(mask)):
+        place = place_of(state.at, row)
+        admit(words.firsts, followers[place.kind], place, state.free_at[row], mask[row])
+
+
+@compiled
+def _advance_rows(words: Words, state: GrammarState, ids: Ints) -> None:
+    for row in range(len(ids)):
+        cursor.advance(words, state.at, row, ids[row])
+        if state.at.kind[row] == Kind.DURATION:
+            state.free_at[row, state.at.note[row]] = state.at.note_end[row]
+
+
+@compiled_inside
+def forbid(mask: Mask, begin: int, stop: int) -> None:
+    """Mask ids from one to before another."""
+    for token in range(begin, stop):
+        mask[token] = False
+
+
+@compiled_inside
+def any_of(mask: Mask, begin: int, stop: int) -> bool:
+    """Return whether any id may come next, from one to before another."""
+    is_any = False
+    for token in range(begin, stop):
+        is_any |= mask[token]
+    return is_any
+
+
+@compiled_inside
+def admit(first: Ints, followers: Mask, here: Place, free_at: Ints, mask: Mask) -> None:
+    """Set in a mask which ids may come next in a row.
+
+    Args:
+        first: (K + 1,) the first id of each kind.
+        followers: (V,) whether each id can follow the row's kind.
+        here: where the row stands.
+        free_at: (N,) when each of its notes may start again.
+        mask: (V,), which is set.
+    """
+    positions, notes = first[Kind.POSITION], first[Kind.NOTE]
+    for token in range(len(mask)):
+        mask[token] = followers[token]
+    if here.kind == Kind.BAR or here.kind == Kind.LENGTH:
+        forbid(mask, first[Kind.LENGTH] + max(here.bar_length - 1, 0), first[Kind.TEMPO])
+        # The first bar must have a Tempo; later only a change has one.
+        if here.tempo < 0:
+            forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
+            forbid(mask, positions, notes)
+        elif first[Kind.TEMPO] < positions:
+            mask[first[Kind.TEMPO] + here.tempo] = False
+    soonest = NEVER
+    for free in free_at:
+        soonest = min(soonest, free)
+    if followers[positions]:
+        # Positions rise, lie in the bar, and leave some note that could start.
+        soonest = max(here.position + 1, soonest - here.bar_start)
+        for token in range(positions, notes):
+            if not soonest <= token - positions < here.bar_length:
+                mask[token] = False
+    if followers[notes]:
+        # Notes rise within a position, and one that sounds cannot start.
+        for note in range(len(free_at)):
+            mask[notes + note] = note > here.note and free_at[note] <= here.now

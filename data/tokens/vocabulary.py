@@ -60,6 +60,7 @@ class Words(NamedTuple):
 
     kind_of: NDArray[np.int64]  # (V,)
     first_of: NDArray[np.int64]  # (V,)
+    firsts: NDArray[np.int64]  # (K + 1,) the first id of each Kind, and V
     whole_bars: NDArray[np.int64]  # (M,)
     longest_duration: int
 
@@ -161,7 +162,13 @@ class Vocabulary:
     @cached_property
     def words(self) -> Words:
         """The tables that compiled loops read."""
-        return Words(self.kind_of, self.first_of, self.whole_bars, self.longest_duration)
+        return Words(
+            kind_of=self.kind_of,
+            first_of=self.first_of,
+            firsts=np.array(self.firsts),
+            whole_bars=self.whole_bars,
+            longest_duration=self.longest_duration,
+        )
 
     @property
     def kind_names(self) -> tuple[str, ...]:

@@ -1,0 +1,110 @@
+"""The state of pieces that are written under constraints, and the tables of what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.corpus.runs import Place
+from data.keys import Key
+from data.tokens.cursor import Cursor, Ints
+from data.tokens.features import Context, Heard
+from data.tokens.vocabulary import Words
+from generation.given import GivenTables
+from generation.length import Asked, Counted
+
+# Of the latest note of each of P programs, and the one before it; -1 before the first. Of a chord
+# the lowest counts, and pitches count from the vocabulary's lowest.
+LATEST = 5
+ONSET, PITCH, END, PITCH_BEFORE, END_BEFORE = range(LATEST)
+
+
+class Rows(NamedTuple):
+    """Where B rows stand; changed in place. Times are in grid steps."""
+
+    at: Cursor
+    counted: Counted
+    latest: Ints  # (B, LATEST, P)
+    free_at: Ints  # (B, N) when each note may start again; NEVER: the model may not play it
+    note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
+    sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
+    next_given: Ints  # (B,) place of the next id of what is given
+    tonic: Ints  # (B,) of the key that the model knows a row to be in; -1: none
+
+
+class Parts(NamedTuple):
+    """What rules of P programs, which play a part each, must know of them."""
+
+    plays: NDArray[np.bool_]  # (P,) whether the model may play notes of it
+    is_pitched: NDArray[np.bool_]  # (P,)
+    is_within: NDArray[np.bool_]  # (N,) whether each note lies in the range of its program
+    may_play: NDArray[np.bool_]  # (N,) and the model may play it
+    given: Ints  # (S, P) the lowest given note that begins at a step, or NO_PITCH; at last none
+    before: Ints  # (S, P) when the latest one began; -1: there is none
+    after: Ints  # (S, P) when the next one begins; NEVER
+
+
+class Rules(NamedTuple):
+    """What is asked of pieces, as loops read it; N notes."""
+
+    asked: Asked
+    words: Words
+    followers: NDArray[np.bool_]  # (K, V) of the grammar
+    limits: Ints  # (tempi,) the step at which the seconds are over; NEVER without
+    is_playable: NDArray[np.bool_]  # (N,) which notes the model may play
+    given: GivenTables
+    parts: Parts
+
+
+@dataclass
+class WrittenNotes:
+    """The notes of one row, as runs see them.
+
+    Attributes:
+        lines: the notes of each pitched program's line, by its number, and of the texture.
+        held: (P, K) until when each program's pitches keep lower notes out of its line.
+    """
+
+    lines: dict[int, list[Place]]
+    held: NDArray[np.int64]
+
+
+@dataclass
+class Window:
+    """What the decoder has read of B rows since they began, or began anew.
+
+    Attributes:
+        heard: what side input has heard in it.
+        context: what else is told beside it.
+        bars_before: (B,) bars of the piece before it.
+    """
+
+    heard: Heard
+    context: Context
+    bars_before: NDArray[np.int64]
+
+
+@dataclass
+class ConstrainedState:
+    """Where each of B rows stands.
+
+    Attributes:
+        rows: for all compiled rules.
+        keys: of each row the key that the model knows it to be in; None: it knows of none.
+        written: the notes of each row, as runs see them; none where no runs are avoided.
+        window: what the decoder has read; None before it reads.
+    """
+
+    rows: Rows
+    keys: Sequence[Key | None]
+    written: list[WrittenNotes] = field(default_factory=list)
+    window: Window | None = None
+
+    @property
+    def at(self) -> Cursor:
+        """Where the rows stand in their pieces."""
+        return self.rows.at
