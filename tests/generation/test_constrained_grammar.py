@@ -544,7 +544,7 @@ def test_the_last_given_notes_say_when_the_final_chord_begins():
     last = grammar.given.notes.onset.max() - grammar.given.last_bar_start
     assert grammar.start(2, np.array([7, 8])).rows.counted.final_position.tolist() == [last] * 2
     longer = ConstrainedGrammar(QUARTET, Length(bars=len(seed.score.bars) + 1), seed=seed)
-    assert longer.start(2, np.array([7, 8])).final_position.tolist() == [7, 8]
+    assert longer.start(2, np.array([7, 8])).rows.counted.final_position.tolist() == [7, 8]
 
 
 def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
