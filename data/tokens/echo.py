@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.compiled import compiled_inside
+from common.compiled import compiled
 from common.interface import OCTAVE
 from data.tokens.cursor import Ints
 
@@ -58,7 +58,7 @@ class Lines(NamedTuple):
         )
 
 
-@compiled_inside
+@compiled
 def add(lines: Lines, row: int, program: int, note: int) -> None:
     """Read a note of a program, whose pitch and onset are there, and find what it echoes."""
     pitch, onset = lines.pitch[row], lines.onset[row]
@@ -85,7 +85,7 @@ def add(lines: Lines, row: int, program: int, note: int) -> None:
     matched[earlier] = 0
 
 
-@compiled_inside
+@compiled
 def columns(lines: Lines, row: int, program: int, now: int) -> tuple[int, int, int]:
     """Return which of ECHO_WIDTH columns tell of a program's echo, which is still due."""
     length, soon = 0, 0
