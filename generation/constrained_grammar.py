@@ -128,7 +128,9 @@ class ConstrainedGrammar:
             needs_last_note=True,
             last_chance=NEVER,
         )
-        return self._checked(asked, is_playable, constraints.time_signature)
+        return (
+            self._checked(asked, is_playable, constraints.time_signature) if given.bars else asked
+        )
 
     @property
     def meter(self) -> tuple[int, int] | None:
@@ -277,6 +279,15 @@ class ConstrainedGrammar:
         heard = self.features.start(2 * batch if self.guidance else batch, length)
         return Window(heard, context, bars_before=state.at.bar_count - bars)
 
+    def _room(
+        self, most_notes: int, is_playable: NDArray[np.bool_], limit: int
+    ) -> NDArray[np.bool_]:
+        """Return at which steps new notes of each program can begin, (S, P)."""
+        given, step = self.given, np.arange(self.given.end)
+        sounding = np.pad(given.sounding, (0, given.end))[: given.end]
+        room = given.notes.may_begin(step) & given.leaves_free(is_playable)
+        return np.asarray(room & ((sounding < most_notes) & (step < limit))[:, None])
+
     def _checked(
         self,
         asked: Asked,
@@ -289,8 +300,6 @@ class ConstrainedGrammar:
             ConstraintError: with the given notes no piece can be as it is asked for.
         """
         given, length, most_notes = self.given, self.length, asked.most_sounding
-        if not given.bars:
-            return asked
         most_sounding = int(given.sounding.max(initial=0))
         if given.is_told and most_sounding > most_notes:
             raise ConstraintError(
@@ -316,11 +325,7 @@ class ConstrainedGrammar:
                 "piece or keep less of the seed"
             )
         is_last |= given.end >= limit
-        step = np.arange(given.end)
-        room = given.notes.may_begin(step)  # (S, P)
-        room &= given.leaves_free(is_playable)
-        sounding = np.pad(given.sounding, (0, given.end))[: given.end]
-        room &= ((sounding < most_notes) & (step < limit))[:, None]
+        room = self._room(most_notes, is_playable, limit)
         if is_last and not room.any():
             raise ConstraintError(
                 "the given notes leave no room for others: ask for a higher polyphony, or for more "

@@ -309,6 +309,24 @@ def can_be(chord: Chord, lowest_pitch: int, tonic: int, root: int, third: int) -
 
 
 @compiled_inside
+def bass_roots(
+    asked: Asked, parts: Parts, chord: Chord, latest: Ints, due: Ints, tonic: int, now: int
+) -> Mask:
+    """Return which roots of triads, (K,) pitches, the bass may yet begin without parallels."""
+    low, pitch_count, bass = asked.lowest_pitch, asked.pitch_count, chord.bass
+    has_bass = chord.begun >> bass & 1 == 1
+    roots = np.zeros(pitch_count, np.bool_)
+    for pitch in range(0 if has_bass else min(chord.lowest + 1, pitch_count)):
+        root = (pitch + low) % OCTAVE
+        is_root = False
+        for third in (3, 4):
+            is_root |= can_be(chord, low, tonic, root, third)
+        if is_root and parts.may_play[bass * pitch_count + pitch]:
+            roots[pitch] = not moves_in_parallel(parts, latest, due, bass, pitch, now)
+    return roots
+
+
+@compiled_inside
 def keep_triad(
     asked: Asked,
     parts: Parts,
@@ -336,26 +354,15 @@ def keep_triad(
     """
     low, pitch_count, programs = asked.lowest_pitch, asked.pitch_count, len(parts.plays)
     bass, has_bass = chord.bass, chord.begun >> chord.bass & 1 == 1
-    roots = np.zeros(pitch_count, np.bool_)  # that the bass may yet begin without parallels
-    for pitch in range(0 if has_bass else min(chord.lowest + 1, pitch_count)):
-        root = (pitch + low) % OCTAVE
-        is_root = False
-        for third in (3, 4):
-            is_root |= can_be(chord, low, tonic, root, third)
-        if is_root and parts.may_play[bass * pitch_count + pitch]:
-            roots[pitch] = not moves_in_parallel(parts, latest, due, bass, pitch, now)
+    roots = bass_roots(asked, parts, chord, latest, due, tonic, now)
     has_roots = any_of(roots, 0, pitch_count)
     due = due.copy()
     voices = 0
     for program in range(programs):
         voices += parts.plays[program] and parts.is_pitched[program]
-    for program in range(programs):
+    is_last = True  # no other program but the bass will begin a note after it
+    for program in range(programs - 1, -1, -1):
         is_bass = program == bass and not has_bass
-        is_last = True  # no other program but the bass will begin a note after it
-        for later in range(program + 1, programs):
-            may_begin = open_now[later] and parts.plays[later] and parts.is_pitched[later]
-            if may_begin and later != bass and not chord.begun >> later & 1:
-                is_last = False
         for pitch in range(pitch_count if parts.is_pitched[program] else 0):
             note, fits = program * pitch_count + pitch, False
             is_low = pitch <= chord.lowest if is_bass else has_bass and pitch < chord.lowest
@@ -375,3 +382,30 @@ def keep_triad(
                         if not moves_in_parallel(parts, latest, due, program, pitch, now):
                             fits = True
             notes[note] = fits if parts.is_pitched[program] else notes[note]
+        may_begin = open_now[program] and parts.plays[program] and parts.is_pitched[program]
+        if may_begin and program != bass and not chord.begun >> program & 1:
+            is_last = False
+
+
+@compiled_inside
+def end_on_triad(
+    asked: Asked,
+    parts: Parts,
+    open_now: NDArray[np.bool_],
+    latest: Ints,
+    due: Ints,
+    ends: Ints,
+    tonic: int,
+    now: int,
+    notes: Mask,
+) -> None:
+    """Narrow notes, (N,), as `keep_triad` does: on any root, where the key's cannot be."""
+    chord, fits = chord_of(asked.lowest_pitch, parts, latest, ends, now), notes.copy()
+    is_done = False
+    for _ in range(2):
+        if not is_done:
+            fits[:] = notes
+            keep_triad(asked, parts, open_now, chord, latest, due, tonic, now, fits)
+            is_done = tonic < 0 or any_of(fits, 0, len(fits))
+            tonic = -1
+    notes[:] = fits

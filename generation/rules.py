@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.compiled import compiled, compiled_inside
-from common.interface import OCTAVE
 from data.tokens import cursor
 from data.tokens.cursor import Ints, Place, place_of
 from data.tokens.grammar import Mask, admit, any_of, forbid
 from data.tokens.vocabulary import NEVER, Kind
 from generation.counterpoint import (
-    chord_of,
     end_bar,
-    keep_triad,
+    end_on_triad,
     meet_given,
     move_apart,
     never_rest,
@@ -51,98 +49,114 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     are as they are whatever is asked for. Last come rules of style, of which each yields where it
     would leave nothing: the later one, the more it has to say.
     """
-    asked, words, given, parts, at = rules.asked, rules.words, rules.given, rules.parts, rows.at
-    first, size = words.firsts, masks.shape[1]
-    before = np.empty(size, np.bool_)
+    before = np.empty(masks.shape[1], np.bool_)
     for row in range(len(masks)):
-        mask, here, so_far = masks[row], place_of(at, row), count_of(rows.counted, row)
-        kind, now = here.kind, here.now
-        latest, free_at, ends = rows.latest[row], rows.free_at[row], rows.note_ends[row]
-        sounding = rows.sounding[row]
-        admit(first, rules.followers[kind], here, free_at, mask)
-        if kind == Kind.PAD or kind == Kind.END:
-            continue
-        is_over = here.bar_count > asked.last_bar or here.bar_start >= so_far.limit
-        if is_over and kind == Kind.BAR:  # which stands for End
-            forbid(mask, 0, size)
+        mask, here, so_far = masks[row], place_of(rows.at, row), count_of(rows.counted, row)
+        admit(rules.words.firsts, rules.followers[here.kind], here, rows.free_at[row], mask)
+        is_over = here.bar_count > rules.asked.last_bar or here.bar_start >= so_far.limit
+        if is_over and here.kind == Kind.BAR:  # which stands for End
+            forbid(mask, 0, len(mask))
             mask[Kind.PAD] = True
-            continue
-        due = given.ids[rows.next_given[row]]
-        is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
-        is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
-        takes_note = kind == Kind.POSITION or kind > Kind.EXTEND
-        copy(mask, before, 0, size)
-        if is_in_note:
-            room = note_deadline(asked, here, so_far, free_at, ends, sounding, given)
-            end_in_time(first, here.extends, words.longest_duration, room - now, mask)
-        else:
-            keep_time(asked, first, here, so_far.limit, mask)
-            if asked.most_sounding < NEVER:
-                keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
-        if is_between:
-            if asked.last_bar < NEVER:
-                earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
-                keep_room(asked, first, words.whole_bars, here, so_far, earliest, mask)
-            keep_length(asked, first, here, so_far, due, mask)
-            if asked.has_region and here.bar_start < asked.reach:
-                keep_to_region(first, here.bar_start, given.is_open, free_at, mask)
-        if due >= 0:
-            copy(before, mask, first[Kind.END], first[Kind.POSITION])
-        if due >= 0 or here.bar_start < asked.reach:
-            keep_given(words, asked.given_end, given.is_open, due, here, mask)
+        elif here.kind != Kind.PAD and here.kind != Kind.END:
+            keep_what_must_hold(rules, rows, row, here, so_far, mask, before)
+            keep_style(rules, rows, row, here, so_far, mask, before)
+            leave_end_alone(rules.asked, rules.words.firsts, here, so_far, mask)
 
-        if asked.is_regular and is_between:
-            copy(mask, before, 0, size)
-            keep_bars_regular(asked, first, words.whole_bars, here, so_far, mask)
-            keep_or_yield(mask, before, due)
-        if asked.is_strict and not is_in_note:
-            copy(mask, before, 0, size)
-            play_one_note(first, parts, latest, here, mask)
-            keep_or_yield(mask, before, due)
-        if asked.has_no_rests and not is_in_note:
-            copy(mask, before, 0, size)
-            never_rest(first, parts, given.is_open, latest, here, mask)
-            if not any_of(mask, 0, size):
-                copy(before, mask, 0, size)
-        if not asked.is_strict:
-            leave_end_alone(asked, first, here, so_far, mask)
-            continue
-        due_now = parts.given[min(now, len(parts.given) - 1)]
-        if takes_note:
-            copy(mask, before, 0, size)
-            move_apart(first, parts, latest, due_now, now, mask)
-            if due >= 0:
-                mask[due] = before[due]
-            if not any_of(mask, first[Kind.NOTE], first[Kind.EXTEND]):
-                copy(before, mask, 0, size)
-        final = rows.counted.final_onset[row] - here.bar_start
-        if final >= 0 and is_last_bar(asked, here, so_far):
-            copy(mask, before, 0, size)
-            end_bar(first, here, final, mask)
-            if here.position == final and takes_note:
-                notes = mask[first[Kind.NOTE] : first[Kind.EXTEND]]
-                fits, tonic = notes.copy(), rows.tonic[row]
-                chord = chord_of(asked.lowest_pitch, parts, latest, ends, now)
-                open_now = given.is_open[min(now, len(given.is_open) - 1)]
-                for _ in range(2):  # on any root, where the key's cannot be
-                    if tonic < OCTAVE:
-                        copy(notes, fits, 0, len(notes))
-                        keep_triad(asked, parts, open_now, chord, latest, due_now, tonic, now, fits)
-                        is_done = tonic < 0 or any_of(fits, 0, len(notes))
-                        tonic = OCTAVE if is_done else -1
-                copy(fits, notes, 0, len(notes))
-            keep_or_yield(mask, before, due)
-        if (asked.given_bars and not is_between) or (takes_note and asked.given_bars):
-            copy(mask, before, 0, size)
-            meet_given(first, parts, asked.beat, latest, here, mask)
-            keep_or_yield(mask, before, due)
-        if takes_note:
-            copy(mask, before, 0, size)
-            for note in range(len(ends)):
-                if not parts.is_within[note]:
-                    mask[first[Kind.NOTE] + note] = False
-            keep_or_yield(mask, before, due)
-        leave_end_alone(asked, first, here, so_far, mask)
+
+@compiled_inside
+def keep_what_must_hold(
+    rules: Rules, rows: Rows, row: int, here: Place, so_far: Count, mask: Mask, before: Mask
+) -> None:
+    """Narrow a row's mask by lengths, polyphony, the deadline and the given notes."""
+    asked, words, given, first = rules.asked, rules.words, rules.given, rules.words.firsts
+    kind, free_at, ends = here.kind, rows.free_at[row], rows.note_ends[row]
+    sounding, size = rows.sounding[row], len(mask)
+    due = given.ids[rows.next_given[row]]
+    is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
+    is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
+    copy(mask, before, 0, size)
+    if is_in_note:
+        room = note_deadline(asked, here, so_far, free_at, ends, sounding, given)
+        end_in_time(first, here.extends, words.longest_duration, room - here.now, mask)
+    else:
+        keep_time(asked, first, here, so_far.limit, mask)
+        if asked.most_sounding < NEVER:
+            keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
+    if is_between:
+        if asked.last_bar < NEVER:
+            earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
+            keep_room(asked, first, words.whole_bars, here, so_far, earliest, mask)
+        keep_length(asked, first, here, so_far, due, mask)
+        if asked.has_region and here.bar_start < asked.reach:
+            keep_to_region(first, here.bar_start, given.is_open, free_at, mask)
+    if due >= 0:
+        copy(before, mask, first[Kind.END], first[Kind.POSITION])
+    if due >= 0 or here.bar_start < asked.reach:
+        keep_given(words, asked.given_end, given.is_open, due, here, mask)
+
+
+@compiled_inside
+def keep_style(
+    rules: Rules, rows: Rows, row: int, here: Place, so_far: Count, mask: Mask, before: Mask
+) -> None:
+    """Narrow a row's mask by the rules that yield where they would leave nothing."""
+    asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
+    kind, now, size, latest = here.kind, here.now, len(mask), rows.latest[row]
+    due, is_between = given.ids[rows.next_given[row]], not (Kind.POSITION <= kind <= Kind.EXTEND)
+    is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
+    takes_note = not is_in_note and kind >= Kind.POSITION
+    if asked.is_regular and is_between:
+        copy(mask, before, 0, size)
+        keep_bars_regular(asked, first, rules.words.whole_bars, here, so_far, mask)
+        keep_or_yield(mask, before, due)
+    if asked.is_strict and not is_in_note:
+        copy(mask, before, 0, size)
+        play_one_note(first, parts, latest, here, mask)
+        keep_or_yield(mask, before, due)
+    if asked.has_no_rests and not is_in_note:
+        copy(mask, before, 0, size)
+        never_rest(first, parts, given.is_open, latest, here, mask)
+        if not any_of(mask, 0, size):
+            copy(before, mask, 0, size)
+    if not asked.is_strict:
+        return
+    due_now = parts.given[min(now, len(parts.given) - 1)]
+    if takes_note:
+        copy(mask, before, 0, size)
+        move_apart(first, parts, latest, due_now, now, mask)
+        if due >= 0:
+            mask[due] = before[due]
+        if not any_of(mask, first[Kind.NOTE], first[Kind.EXTEND]):
+            copy(before, mask, 0, size)
+    final = rows.counted.final_onset[row] - here.bar_start
+    if final >= 0 and is_last_bar(asked, here, so_far):
+        copy(mask, before, 0, size)
+        end_bar(first, here, final, mask)
+        if here.position == final and takes_note:
+            notes = mask[first[Kind.NOTE] : first[Kind.EXTEND]]
+            open_now = given.is_open[min(now, len(given.is_open) - 1)]
+            end_on_triad(
+                asked,
+                parts,
+                open_now,
+                latest,
+                due_now,
+                rows.note_ends[row],
+                rows.tonic[row],
+                now,
+                notes,
+            )
+        keep_or_yield(mask, before, due)
+    if (asked.given_bars and not is_between) or (takes_note and asked.given_bars):
+        copy(mask, before, 0, size)
+        meet_given(first, parts, asked.beat, latest, here, mask)
+        keep_or_yield(mask, before, due)
+    if takes_note:
+        copy(mask, before, 0, size)
+        for note in range(len(parts.is_within)):
+            if not parts.is_within[note]:
+                mask[first[Kind.NOTE] + note] = False
+        keep_or_yield(mask, before, due)
 
 
 @compiled
