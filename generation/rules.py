@@ -116,8 +116,7 @@ def keep_style(
     if asked.has_no_rests and not is_in_note:
         copy(mask, before, 0, size)
         never_rest(first, parts, given.is_open, latest, here, mask)
-        if not any_of(mask, 0, size):
-            copy(before, mask, 0, size)
+        keep_or_yield(mask, before, given.ids[-1])  # none: the one that is due may wait
     if not asked.is_strict:
         return
     due_now = parts.given[min(now, len(parts.given) - 1)]
