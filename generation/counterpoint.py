@@ -18,11 +18,12 @@ from common.interface import OCTAVE
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 from data.tokens.bag import NO_PITCH
-from data.tokens.cursor import Ints, Place
-from data.tokens.grammar import Mask, any_of, forbid
+from data.tokens.cursor import Ints
+from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.given import GivenTokens
 from generation.length import Asked
+from generation.place import Place, any_of, forbid
 from generation.rows import END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Parts
 
 LEAP = 7  # semitones; a part goes farther at a seam by octaves only

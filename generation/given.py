@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from common.compiled import compiled, compiled_inside
 from common.interface import PAD
 from data.keys import Key, key_number, melody_key, pitched_notes
-from data.tokens.cursor import Cursor, Ints, Place, place_of
+from data.tokens.cursor import Cursor, Ints
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
-from data.tokens.grammar import Mask, any_of, forbid
+from data.tokens.grammar import Mask
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 from data.tokens.windows import read_windows
+from generation.place import Place, any_of, forbid, place_of
 from generation.seeds import Seed
 
 

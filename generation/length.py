@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from common.compiled import compiled_inside
-from data.tokens.cursor import Ints, Place
+from data.tokens.cursor import Ints
 from data.tokens.vocabulary import NEVER, Kind
 from generation.constraints import ConstraintError
 from generation.given import GivenTokens
+from generation.place import Place
 
 _TOO_LONG = NEVER >> 20  # bars, seconds or notes
 

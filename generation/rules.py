@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from common.compiled import compiled, compiled_inside
 from data.tokens import cursor
-from data.tokens.cursor import Ints, Place, place_of
-from data.tokens.grammar import Mask, admit, any_of, forbid
+from data.tokens.cursor import Ints
+from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
 from generation.counterpoint import (
     end_bar,
@@ -34,6 +34,7 @@ from generation.length import (
     is_last_bar,
     latest_end,
 )
+from generation.place import Place, any_of, forbid, place_of
 from generation.rows import END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Rows, Rules
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
@@ -52,7 +53,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     before = np.empty(masks.shape[1], np.bool_)
     for row in range(len(masks)):
         mask, here, so_far = masks[row], place_of(rows.at, row), count_of(rows.counted, row)
-        admit(rules.words.firsts, rules.followers[here.kind], here, rows.free_at[row], mask)
+        admit(rules.words.firsts, rules.followers[here.kind], rows.at, row, rows.free_at[row], mask)
         is_over = here.bar_count > rules.asked.last_bar or here.bar_start >= so_far.limit
         if is_over and here.kind == Kind.BAR:  # which stands for End
             forbid(mask, 0, len(mask))

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled, compiled_inside
+from common.compiled import compiled
 from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -51,40 +51,6 @@ class Cursor(NamedTuple):
         cursor.position[:] = cursor.note[:] = -1
         cursor.tempo[:] = -1 if vocabulary.grid.has_meter else 0
         return cursor
-
-
-class Place(NamedTuple):
-    """Where one row stands: the same, as numbers."""
-
-    kind: int
-    bar_count: int
-    bar_start: int
-    bar_length: int
-    tempo: int
-    position: int
-    now: int
-    note: int
-    note_bar: int
-    extends: int
-    note_end: int
-
-
-@compiled_inside
-def place_of(at: Cursor, row: int) -> Place:
-    """Return where a row stands."""
-    return Place(
-        at.kind[row],
-        at.bar_count[row],
-        at.bar_start[row],
-        at.bar_length[row],
-        at.tempo[row],
-        at.position[row],
-        at.now[row],
-        at.note[row],
-        at.note_bar[row],
-        at.extends[row],
-        at.note_end[row],
-    )
 
 
 @compiled

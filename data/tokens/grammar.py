@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled, compiled_inside
 from data.tokens import cursor
-from data.tokens.cursor import Cursor, Ints, Place, place_of
+from data.tokens.cursor import Cursor, Ints
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 Mask = NDArray[np.bool_]  # (V,) whether each id may come next
@@ -89,8 +89,8 @@ def _admit_rows(
     words: Words, followers: NDArray[np.bool_], state: GrammarState, mask: NDArray[np.bool_]
 ) -> None:
     for row in range(len(mask)):
-        place = place_of(state.at, row)
-        admit(words.firsts, followers[place.kind], place, state.free_at[row], mask[row])
+        may_follow = followers[state.at.kind[row]]
+        admit(words.firsts, may_follow, state.at, row, state.free_at[row], mask[row])
 
 
 @compiled
@@ -102,53 +102,38 @@ def _advance_rows(words: Words, state: GrammarState, ids: Ints) -> None:
 
 
 @compiled_inside
-def forbid(mask: Mask, begin: int, stop: int) -> None:
-    """Mask ids from one to before another."""
-    for token in range(begin, stop):
-        mask[token] = False
-
-
-@compiled_inside
-def any_of(mask: Mask, begin: int, stop: int) -> bool:
-    """Return whether any id may come next, from one to before another."""
-    is_any = False
-    for token in range(begin, stop):
-        is_any |= mask[token]
-    return is_any
-
-
-@compiled_inside
-def admit(first: Ints, followers: Mask, here: Place, free_at: Ints, mask: Mask) -> None:
-    """Set in a mask which ids may come next in a row.
+def admit(first: Ints, followers: Mask, at: Cursor, row: int, free_at: Ints, mask: Mask) -> None:
+    """Set in a mask (V,) which ids may come next in a row.
 
     Args:
         first: (K + 1,) the first id of each kind.
         followers: (V,) whether each id can follow the row's kind.
-        here: where the row stands.
+        at, row: where the row stands.
         free_at: (N,) when each of its notes may start again.
-        mask: (V,), which is set.
+        mask: which is set.
     """
-    positions, notes = first[Kind.POSITION], first[Kind.NOTE]
-    for token in range(len(mask)):
-        mask[token] = followers[token]
-    if here.kind == Kind.BAR or here.kind == Kind.LENGTH:
-        forbid(mask, first[Kind.LENGTH] + max(here.bar_length - 1, 0), first[Kind.TEMPO])
-        # The first bar must have a Tempo; later only a change has one.
-        if here.tempo < 0:
-            forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
-            forbid(mask, positions, notes)
-        elif first[Kind.TEMPO] < positions:
-            mask[first[Kind.TEMPO] + here.tempo] = False
-    soonest = NEVER
+    length, soonest = at.bar_length[row], NEVER
     for free in free_at:
         soonest = min(soonest, free)
-    if followers[positions]:
-        # Positions rise, lie in the bar, and leave some note that could start.
-        soonest = max(here.position + 1, soonest - here.bar_start)
-        for token in range(positions, notes):
-            if not soonest <= token - positions < here.bar_length:
-                mask[token] = False
-    if followers[notes]:
-        # Notes rise within a position, and one that sounds cannot start.
-        for note in range(len(free_at)):
-            mask[notes + note] = note > here.note and free_at[note] <= here.now
+    # Positions rise, lie in the bar, and leave some note that could start.
+    soonest = max(at.position[row] + 1, soonest - at.bar_start[row])
+    # The first bar must have a Tempo; later only a change has one.
+    is_head = at.kind[row] == Kind.BAR or at.kind[row] == Kind.LENGTH
+    has_tempo = at.tempo[row] >= 0 or not is_head
+    for token in range(first[Kind.BAR], first[Kind.LENGTH]):
+        mask[token] = followers[token] and has_tempo
+    for token in range(first[Kind.LENGTH], first[Kind.TEMPO]):
+        mask[token] = followers[token] and token - first[Kind.LENGTH] + 1 < length
+    for token in range(first[Kind.TEMPO], first[Kind.POSITION]):
+        mask[token] = followers[token] and token - first[Kind.TEMPO] != at.tempo[row]
+    for token in range(first[Kind.POSITION], first[Kind.NOTE]):
+        is_there = soonest <= token - first[Kind.POSITION] < length
+        mask[token] = followers[token] and is_there and has_tempo
+    # Notes rise within a position, and one that sounds cannot start.
+    for note in range(len(free_at)):
+        is_free = note > at.note[row] and free_at[note] <= at.now[row]
+        mask[first[Kind.NOTE] + note] = followers[first[Kind.NOTE] + note] and is_free
+    for token in range(first[Kind.EXTEND], len(mask)):
+        mask[token] = followers[token]
+    for token in range(first[Kind.BAR]):
+        mask[token] = followers[token]
