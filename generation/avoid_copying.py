@@ -67,11 +67,11 @@ class AvoidCopying:
 
     def advance(self, state: ConstrainedState) -> None:
         """Take the notes into the state that the latest ids made whole: their Durations."""
-        for row in np.flatnonzero(state.at.kind == Kind.DURATION).tolist():
-            program, number = divmod(int(state.at.note[row]), len(self._pitches))
+        for row in np.flatnonzero(state.at["kind"] == Kind.DURATION).tolist():
+            program, number = divmod(int(state.at[row].note), len(self._pitches))
             if program not in self._pitched:
                 continue
-            written, onset = state.written[row], int(state.at.now[row])
+            written, onset = state.written[row], int(state.at[row].now)
             note = (onset, int(self._pitches[number]))
             texture = written.lines[_TEXTURE]
             place = bisect_left(texture, note)
@@ -81,27 +81,25 @@ class AvoidCopying:
                 line = written.lines[program]
                 here = slice(bisect_left(line, (onset,)), bisect_left(line, (onset + 1,)))
                 line[here] = [max([*line[here], note])]
-            end = int(state.at.note_end[row]) - self._release
+            end = int(state.at[row].note_end) - self._release
             written.held[program, number] = max(end, onset + 1)
 
     def narrow(self, mask: NDArray[np.bool_], state: ConstrainedState) -> None:
         """Take ids away from a mask (B, V), after all other rules; never all of a row."""
         notes, positions = self._vocabulary.ids(Kind.NOTE), self._vocabulary.ids(Kind.POSITION)
         takes_note = np.asarray(mask[:, notes].any(axis=1))
-        sounding = (state.rows.free_at > state.at.now[:, None]) & (state.rows.free_at < NEVER)
+        sounding = (state.rows.free_at > state.at["now"][:, None]) & (state.rows.free_at < NEVER)
         is_narrow = self._playable.sum() - sounding.sum(axis=1) <= self._most_masked
-        is_narrow |= state.at.bar_start < self._given.seed.end_step
+        is_narrow |= state.at["bar_start"] < self._given.seed.end_step
         is_narrow &= mask[:, positions].any(axis=1)
         for row in np.flatnonzero(takes_note | is_narrow).tolist():
             before = mask[row].copy()
             if takes_note[row]:
-                now = int(state.at.now[row])
+                now = int(state.at[row].now)
                 mask[row, notes] &= ~self._is_copied(state, row, now, before[notes])
             if is_narrow[row]:
                 self._mask_positions(mask[row, positions], state, row, int(sounding[row].sum()))
-            for due in self._given.ids[state.rows.next_given[row] :][
-                :1
-            ]:  # the next id that is given
+            for due in self._given.ids[state.at[row].next_given :][:1]:  # the next that is given
                 mask[row, due] = before[due]
             if not mask[row].any():
                 mask[row] = before
@@ -111,7 +109,7 @@ class AvoidCopying:
     ) -> None:
         """Mask positions of a row at which every note that may begin would make a run whole."""
         allowed = np.flatnonzero(mask)
-        steps = state.at.bar_start[row] + allowed
+        steps = state.at[row].bar_start + allowed
         may_begin = self._given.notes.may_begin(steps)  # (S, P)
         few = may_begin @ self._playable - sounding <= self._most_masked
         for place in np.flatnonzero(few).tolist():

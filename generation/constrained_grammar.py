@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.compiled import record
 from data.keys import Key, key_number
+from data.tokens.cursor import at_start
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
@@ -21,7 +23,7 @@ from generation.avoid_copying import AvoidCopying
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens
-from generation.length import Asked, Counted, Length, limit_of_given
+from generation.length import Asked, Length, Row, limit_of_given
 from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
 from generation.rules import advance_rows, allow_rows, leave_ends_alone
 from generation.seeds import Seed, no_seed
@@ -103,7 +105,8 @@ class ConstrainedGrammar:
         """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
-        asked = Asked(
+        asked: Asked = record(
+            Asked,
             last_bar=length.bars or NEVER,
             is_timed=bool(length.seconds),
             notes=length.notes or 0,
@@ -128,9 +131,9 @@ class ConstrainedGrammar:
             needs_last_note=True,
             last_chance=NEVER,
         )
-        return (
-            self._checked(asked, is_playable, constraints.time_signature) if given.bars else asked
-        )
+        if given.bars:
+            self._check_given(asked, is_playable, constraints.time_signature)
+        return asked
 
     @property
     def meter(self) -> tuple[int, int] | None:
@@ -174,31 +177,30 @@ class ConstrainedGrammar:
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.length.bars == given.bars:
             final_position = int(given.notes.onset.max()) - given.last_bar_start
-        start = self.grammar.start(batch)
         keys = [self._key] * batch if self._key or not keys else keys
+        at = at_start(self.vocabulary, batch, Row)
+        at["limit"], at["final_position"] = limit_of_given(self.length, given), final_position
+        at["tonic"] = [key.tonic if key else -1 for key in keys]
+        none = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
         rows = Rows(
-            at=start.at,
-            counted=Counted.of_none(batch, limit_of_given(self.length, given)),
+            at=at,
             latest=np.full((batch, LATEST, len(self.vocabulary.programs)), -1),
-            free_at=np.where(rules.is_playable, start.free_at, NEVER),
-            note_ends=start.free_at,
+            free_at=np.where(rules.is_playable, none, NEVER),
+            note_ends=none,
             sounding=np.tile(given.sounding, (batch, 1)),
-            next_given=np.zeros(batch, dtype=np.int64),
-            tonic=np.array([key.tonic if key else -1 for key in keys]),
         )
-        rows.counted.final_position[:] = final_position
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
         return ConstrainedState(rows, keys, self._avoid.start(batch) if self._avoid else [])
 
     def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
         """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
         for token in ids:
-            self.advance(state, np.full(len(state.at.kind), token))
+            self.advance(state, np.full(len(state.at), token))
             yield
 
     def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
-        mask = np.empty((len(state.at.kind), self.vocabulary.size), dtype=bool)
+        mask = np.empty((len(state.at), self.vocabulary.size), dtype=bool)
         allow_rows(self._rules, state.rows, mask)
         if self._avoid:
             self._avoid.narrow(mask, state)
@@ -213,13 +215,13 @@ class ConstrainedGrammar:
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""
-        at, counted, length = state.at, state.rows.counted, self.length
+        at, length = state.at, self.length
         if length.notes:
-            done = counted.new_notes / length.notes
+            done = at["new_notes"] / length.notes
         elif length.seconds:
-            done = (at.bar_start + np.maximum(at.position, 0)) / counted.limit
+            done = (at["bar_start"] + np.maximum(at["position"], 0)) / at["limit"]
         else:
-            done = (at.bar_count - 1) / (length.bars or NEVER)
+            done = (at["bar_count"] - 1) / (length.bars or NEVER)
         return float(done.clip(0, 1).min())
 
     def whole(self, ids: ArrayLike) -> NDArray[np.int64]:
@@ -251,9 +253,9 @@ class ConstrainedGrammar:
         if ids.shape[1] > 1 or state.window is None:
             state.window = self._window(state, ids)
         window = state.window
-        follow, onset = state.rows.counted.follow, state.rows.counted.final_onset
+        follow, onset, bars = (state.at[name] for name in ("follow", "final_onset", "bar_count"))
         context = window.context._replace(
-            bars=np.where(follow < 0, -1, state.at.bar_count + follow - window.bars_before),
+            bars=np.where(follow < 0, -1, bars + follow - window.bars_before),
             final=np.where(onset < 0, -1, onset - window.context.begin),
         )
         if self.guidance:
@@ -270,14 +272,14 @@ class ConstrainedGrammar:
         bars = np.count_nonzero(read.kind == Kind.BAR, axis=1)
         piece = np.full(batch, 0 if self.given.is_told else -1)
         context = self.features.nothing(batch)._replace(
-            final_position=state.rows.counted.final_position,
+            final_position=state.at["final_position"].copy(),
             key=np.array([key_number(key) for key in state.keys]),
             piece=piece,
-            begin=state.at.now - read.now[:, -1],
+            begin=state.at["now"] - read.now[:, -1],
             given=self._given_notes,
         )
         heard = self.features.start(2 * batch if self.guidance else batch, length)
-        return Window(heard, context, bars_before=state.at.bar_count - bars)
+        return Window(heard, context, bars_before=state.at["bar_count"] - bars)
 
     def _room(
         self, most_notes: int, is_playable: NDArray[np.bool_], limit: int
@@ -288,13 +290,13 @@ class ConstrainedGrammar:
         room = given.notes.may_begin(step) & given.leaves_free(is_playable)
         return np.asarray(room & ((sounding < most_notes) & (step < limit))[:, None])
 
-    def _checked(
+    def _check_given(
         self,
         asked: Asked,
         is_playable: NDArray[np.bool_],
         time_signature: tuple[int, int] | None,
-    ) -> Asked:
-        """Return what is asked, with what the given notes leave of the last bar.
+    ) -> None:
+        """Say in what is asked what the given notes leave of the last bar.
 
         Raises:
             ConstraintError: with the given notes no piece can be as it is asked for.
@@ -331,14 +333,12 @@ class ConstrainedGrammar:
                 "the given notes leave no room for others: ask for a higher polyphony, or for more "
                 "instruments or bars"
             )
-        if is_last and given.has_note_in_last_bar:
-            return asked._replace(needs_last_note=False)
-        if is_last:
-            last_chance = int(np.flatnonzero(room.any(axis=1))[-1])
-            if last_chance < given.last_bar_start:
+        asked.needs_last_note = not (is_last and given.has_note_in_last_bar)
+        if is_last and asked.needs_last_note:
+            asked.last_chance = int(np.flatnonzero(room.any(axis=1))[-1])
+            if asked.last_chance < given.last_bar_start:
                 raise ConstraintError("no note can begin in the last bar: open more of the piece")
-            return asked._replace(last_chance=last_chance)
-        if length.bars or length.seconds:
+        elif not is_last and (length.bars or length.seconds):
             end = most if length.bars else limit
             is_good = (given.last_ends < end) & is_playable
             if not is_good.any() or (given.sounding[end - 1 :] >= most_notes).any():
@@ -346,4 +346,3 @@ class ConstrainedGrammar:
                     "the seed leaves no room for a note before the end that is asked for: ask for "
                     "a longer piece or keep less of the seed"
                 )
-        return asked

@@ -22,9 +22,9 @@ from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.given import GivenTokens
-from generation.length import Asked
-from generation.place import Place, any_of, forbid
-from generation.rows import END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Parts
+from generation.length import Row
+from generation.masks import any_of, forbid
+from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Parts
 
 LEAP = 7  # semitones; a part goes farther at a seam by octaves only
 FIFTH = 7
@@ -85,19 +85,19 @@ def has_parallels_at(score: Score, step: int) -> bool:
 
 
 @compiled_inside
-def play_one_note(first: Ints, parts: Parts, latest: Ints, here: Place, mask: Mask) -> None:
+def play_one_note(
+    first: Ints, plays: Mask, is_pitched: Mask, latest: Ints, here: Row, mask: Mask
+) -> None:
     """Mask notes of instruments of which another sounds, and positions where none is free.
 
     Drums are no part.
     """
-    programs, soonest = len(parts.plays), NEVER  # when one is free
-    pitch_count = len(parts.may_play) // programs
-    for program in range(programs):
-        end = latest[END, program] if parts.is_pitched[program] else -1
-        if parts.plays[program]:
-            soonest = min(soonest, end)
-        is_busy = end > here.now or latest[ONSET, program] == here.now
-        if parts.is_pitched[program] and is_busy:
+    pitch_count, soonest = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), NEVER
+    for program in range(len(plays)):
+        end = latest[END, program] if is_pitched[program] else -1
+        if plays[program]:
+            soonest = min(soonest, end)  # when one is free
+        if is_pitched[program] and (end > here.now or latest[ONSET, program] == here.now):
             begin = first[Kind.NOTE] + program * pitch_count
             forbid(mask, begin, begin + pitch_count)
     stop = first[Kind.POSITION] + soonest - here.bar_start
@@ -106,44 +106,31 @@ def play_one_note(first: Ints, parts: Parts, latest: Ints, here: Place, mask: Ma
 
 @compiled_inside
 def never_rest(
-    first: Ints,
-    parts: Parts,
-    is_open: NDArray[np.bool_],
-    latest: Ints,
-    here: Place,
-    mask: Mask,
+    first: Ints, plays: Mask, is_open: NDArray[np.bool_], latest: Ints, here: Row, mask: Mask
 ) -> None:
     """Mask what would leave an instrument silent where it may begin a note.
 
     Where its note ends another has to begin, and before those of instruments that come later.
     """
-    programs, last = len(parts.plays), len(is_open) - 1
-    pitch_count = len(parts.may_play) // programs
+    pitch_count, last = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), len(is_open) - 1
     kind, soonest = here.kind, NEVER  # when one has to begin another note
     is_in_chord = kind == Kind.POSITION or kind == Kind.DURATION or kind == Kind.VELOCITY
-    resting = programs  # the first that would rest from now on
-    for program in range(programs - 1, -1, -1):
+    resting = len(plays)  # the first that would rest from now on
+    for program in range(len(plays) - 1, -1, -1):
         end, begin = latest[END, program], first[Kind.NOTE] + program * pitch_count
-        may_follow = parts.plays[program] and is_open[min(max(end, 0), last), program]
+        may_follow = plays[program] and is_open[min(max(end, 0), last), program]
         if may_follow and end >= here.now + is_in_chord:
             soonest = min(soonest, end)
         is_silent = end <= here.now and latest[ONSET, program] < here.now
         may_begin = is_open[min(here.now, last), program]
         if is_silent and may_begin and any_of(mask, begin, begin + pitch_count):
             resting = program
-    if resting < programs:
+    if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
         forbid(mask, first[Kind.NOTE] + (resting + 1) * pitch_count, len(mask))
-    begin = first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0)
-    forbid(mask, begin, first[Kind.NOTE])
+    forbid(mask, first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0), first[Kind.NOTE])
     if soonest < here.bar_start + here.bar_length:
         forbid(mask, first[Kind.END], first[Kind.LENGTH])
-
-
-@compiled_inside
-def sign(number: int) -> int:
-    """Return -1, 0 or 1."""
-    return int(number > 0) - int(number < 0)
 
 
 @compiled_inside
@@ -156,105 +143,116 @@ def is_leap(interval: int) -> bool:
 def is_parallel(old: int, new: int, old_other: int, new_other: int) -> bool:
     """Return whether two parts move the same way, in unisons, octaves or fifths."""
     apart = abs(old - old_other) % OCTAVE
-    is_kept = abs(new - new_other) % OCTAVE == apart
-    way = sign(new - old)
-    return (
-        (apart == 0 or apart == FIFTH)
-        and is_kept
-        and way != 0
-        and way == sign(new_other - old_other)
-    )
+    is_kept = abs(new - new_other) % OCTAVE == apart and (apart == 0 or apart == FIFTH)
+    is_up, is_down = new > old and new_other > old_other, new < old and new_other < old_other
+    return is_kept and (is_up or is_down)
 
 
 @compiled_inside
-def moves_in_parallel(
-    parts: Parts, latest: Ints, due: Ints, program: int, pitch: int, now: int
-) -> bool:
+def moves_in_parallel(is_pitched: Mask, latest: Ints, program: int, pitch: int, now: int) -> bool:
     """Return whether a note that begins now would move in parallel with another program.
 
     Args:
-        parts, latest: the programs, and what they played last.
-        due: (P,) which pitches those that have not begun a note now will begin; or NO_PITCH.
+        is_pitched, latest: of the programs; what they played last, and will begin now.
         program, pitch, now: of the note.
     """
     is_new = latest[ONSET, program] == now
     old = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
     end = latest[END_BEFORE, program] if is_new else latest[END, program]
-    if end < now or not parts.is_pitched[program]:
-        return False
-    for other in range(len(parts.plays)):
+    is_voice = end >= now and is_pitched[program]
+    for other in range(len(is_pitched) if is_voice else 0):
         is_new = latest[ONSET, other] == now
         old_other = latest[PITCH_BEFORE, other] if is_new else latest[PITCH, other]
         end = latest[END_BEFORE, other] if is_new else latest[END, other]
-        new = latest[PITCH, other] if is_new else due[other]
-        is_voice = other != program and parts.is_pitched[other] and end >= now
+        new = latest[PITCH if is_new else DUE, other]
+        is_voice = other != program and is_pitched[other] and end >= now
         if is_voice and new != NO_PITCH and is_parallel(old, pitch, old_other, new):
             return True
     return False
 
 
 @compiled_inside
-def move_apart(first: Ints, parts: Parts, latest: Ints, due: Ints, now: int, mask: Mask) -> None:
+def move_apart(first: Ints, is_pitched: Mask, latest: Ints, now: int, mask: Mask) -> None:
     """Mask notes with which an instrument would move in parallel with another."""
-    pitch_count = len(parts.may_play) // len(parts.plays)
-    for note in range(len(parts.may_play)):
-        program, pitch = note // pitch_count, note % pitch_count
-        if mask[first[Kind.NOTE] + note]:
-            is_bad = moves_in_parallel(parts, latest, due, program, pitch, now)
-            mask[first[Kind.NOTE] + note] = not is_bad
+    pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(is_pitched)
+    for token in range(first[Kind.NOTE], first[Kind.EXTEND]):
+        program, pitch = divmod(token - first[Kind.NOTE], pitch_count)
+        if mask[token] and moves_in_parallel(is_pitched, latest, program, pitch, now):
+            mask[token] = False
 
 
 @compiled_inside
-def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Place, mask: Mask) -> None:
+def meet_given(
+    first: Ints,
+    given: Ints,
+    before: Ints,
+    after: Ints,
+    beat: int,
+    latest: Ints,
+    here: Row,
+    mask: Mask,
+) -> None:
     """Let what is written meet the given notes around it.
 
     Beside a given note of the same program stands no note more than LEAP semitones away, but an
     octave; and programs that go on to given notes at the same time do not get there in parallel.
     A note that may be the last before a given one is judged as it begins, within a beat, or as
     its duration is chosen.
+
+    Args:
+        first: the first id of each kind.
+        given, before, after: as in `Parts`.
+        beat: its steps.
+        latest, here: what programs played last, and where the row stands.
+        mask: (V,), which is narrowed.
     """
-    step, programs = min(here.now, len(parts.given) - 1), len(parts.plays)
-    pitch_count = len(parts.may_play) // programs
+    step, programs = min(here.now, len(given) - 1), given.shape[1]
+    pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs
     if here.kind == Kind.NOTE:
-        program, pitch = here.note // pitch_count, here.note % pitch_count
-        left = parts.after[step, program] - here.now
+        program, pitch = divmod(here.note, pitch_count)
+        left = after[step, program] - here.now
         begin = first[Kind.DURATION] + left - 1  # of those with which the given note is next
         is_near = beat < left and begin < first[Kind.VELOCITY]
-        if is_near and is_unfit(parts, latest, step, program, pitch):
+        if is_near and is_unfit(given, after[step], latest, program, pitch):
             forbid(mask, begin, first[Kind.VELOCITY])
             mask[first[Kind.EXTEND]] = False
     for program in range(programs if here.kind != Kind.NOTE else 0):
         onset, pitch_before = latest[ONSET, program], latest[PITCH, program]
-        is_given = onset >= 0 and onset == parts.before[step, program]
+        is_given = onset >= 0 and onset == before[step, program]
         is_next = is_given and latest[END, program] >= here.now and onset < here.now
-        is_last = parts.after[step, program] - here.now <= beat
+        is_last = after[step, program] - here.now <= beat
         for pitch in range(pitch_count if is_next or is_last else 0):
-            note = first[Kind.NOTE] + program * pitch_count + pitch
+            token = first[Kind.NOTE] + program * pitch_count + pitch
             is_bad = is_next and is_leap(pitch - pitch_before)
-            if mask[note] and not is_bad and is_last:
-                is_bad = is_unfit(parts, latest, step, program, pitch)
+            if mask[token] and not is_bad and is_last:
+                is_bad = is_unfit(given, after[step], latest, program, pitch)
             if is_bad:
-                mask[note] = False
+                mask[token] = False
 
 
 @compiled_inside
-def is_unfit(parts: Parts, latest: Ints, step: int, program: int, pitch: int) -> bool:
-    """Return whether a note at a step leads badly to the next given one of its program."""
-    after = parts.after[step, program]
-    goals = parts.given[min(after, len(parts.given) - 1)]
+def is_unfit(given: Ints, after: Ints, latest: Ints, program: int, pitch: int) -> bool:
+    """Return whether a note leads badly to the next given one of its program.
+
+    Args:
+        given, latest: as in `Parts`, and what programs played last.
+        after: (P,) when the next given note of each begins.
+        program, pitch: of the note.
+    """
+    soon = after[program]
+    goals = given[min(soon, len(given) - 1)]
     if goals[program] == NO_PITCH:
         return False
     is_bad = is_leap(goals[program] - pitch)
     for other in range(len(goals)):
-        is_beside = other != program and parts.after[step, other] == after
-        if is_beside and latest[END, other] >= after:
+        if other != program and after[other] == soon and latest[END, other] >= soon:
             held = latest[PITCH, other]
             is_bad |= is_parallel(held, goals[other], pitch, goals[program])
     return is_bad
 
 
 @compiled_inside
-def end_bar(first: Ints, here: Place, final: int, mask: Mask) -> None:
+def end_bar(first: Ints, here: Row, final: int, mask: Mask) -> None:
     """Mask what would come after the final chord, where the last bar of a row may end.
 
     Args:
@@ -277,136 +275,110 @@ class Chord(NamedTuple):
 
     heard: int  # a bit a pitch class
     begun: int  # a bit a program
-    lowest: int  # NEVER: nothing sounds
+    lowest: int  # pitch; NEVER: nothing sounds
     bass: int  # the program that was lowest before
+    lowest_pitch: int  # of the vocabulary, from which pitches count
 
 
 @compiled_inside
-def chord_of(lowest_pitch: int, parts: Parts, latest: Ints, ends: Ints, now: int) -> Chord:
+def chord_of(lowest_pitch: int, is_pitched: Mask, latest: Ints, ends: Ints, now: int) -> Chord:
     """Return what sounds now, of notes that end at (N,); drums are no part."""
-    programs = len(parts.plays)
-    pitch_count = len(ends) // programs
+    pitch_count = len(ends) // len(is_pitched)
     heard, begun, lowest, lowest_before, bass = 0, 0, NEVER, NEVER, 0
-    for program in range(programs):
+    for program in range(len(is_pitched)):
         is_new = latest[ONSET, program] == now
         before = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
         if 0 <= before < lowest_before:
             lowest_before, bass = before, program
-        for pitch in range(pitch_count if parts.is_pitched[program] else 0):
+        for pitch in range(pitch_count if is_pitched[program] else 0):
             if ends[program * pitch_count + pitch] > now:
                 heard |= 1 << (pitch + lowest_pitch) % OCTAVE
                 begun |= 1 << program
                 lowest = min(lowest, pitch)
-    return Chord(heard, begun, lowest, bass)
+    return Chord(heard, begun, lowest, bass, lowest_pitch)
 
 
 @compiled_inside
-def can_be(chord: Chord, lowest_pitch: int, tonic: int, root: int, third: int) -> bool:
+def can_be(chord: Chord, tonic: int, root: int, third: int) -> bool:
     """Return whether a chord can become a triad; its root is the tonic, but where that is -1."""
     triad = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
     is_asked = chord.heard & ~triad == 0 and (tonic < 0 or root == tonic)
     has_bass = chord.begun >> chord.bass & 1
-    return is_asked and (not has_bass or (chord.lowest + lowest_pitch) % OCTAVE == root)
+    return is_asked and (not has_bass or (chord.lowest + chord.lowest_pitch) % OCTAVE == root)
 
 
 @compiled_inside
-def bass_roots(
-    asked: Asked, parts: Parts, chord: Chord, latest: Ints, due: Ints, tonic: int, now: int
-) -> Mask:
-    """Return which roots of triads, (K,) pitches, the bass may yet begin without parallels."""
-    low, pitch_count, bass = asked.lowest_pitch, asked.pitch_count, chord.bass
-    has_bass = chord.begun >> bass & 1 == 1
-    roots = np.zeros(pitch_count, np.bool_)
-    for pitch in range(0 if has_bass else min(chord.lowest + 1, pitch_count)):
-        root = (pitch + low) % OCTAVE
-        is_root = False
-        for third in (3, 4):
-            is_root |= can_be(chord, low, tonic, root, third)
-        if is_root and parts.may_play[bass * pitch_count + pitch]:
-            roots[pitch] = not moves_in_parallel(parts, latest, due, bass, pitch, now)
-    return roots
-
-
-@compiled_inside
-def keep_triad(
-    asked: Asked,
+def find_triad(
     parts: Parts,
-    open_now: NDArray[np.bool_],
     chord: Chord,
-    latest: Ints,
-    due: Ints,
     tonic: int,
+    open_now: Mask,
+    latest: Ints,
     now: int,
+    roots: Mask,
     notes: Mask,
-) -> None:
-    """Mask notes, (N,), with which a chord would become no triad in root position; drums fit.
+    fits: Mask,
+) -> bool:
+    """Find the notes, (N,), with which a chord can become a triad in root position; drums fit.
 
     A single voice ends on the root. Upper voices leave the bass a root to which no two move in
     parallel, if there is one.
 
     Args:
-        asked, parts: what is asked.
-        open_now: (P,) of which programs notes may begin now.
+        parts: of the vocabulary's programs.
         chord: what sounds.
-        latest, due: as in `moves_in_parallel`.
         tonic: the root of the triad; -1: any.
-        now: when the chord begins.
+        open_now: (P,) of which programs notes may begin now.
+        latest, now: what programs played last, and when the chord begins.
+        roots: (K,) scratch: which the bass may yet begin without parallels.
         notes: which may come next.
+        fits: (N,), which is set.
+
+    Returns:
+        Whether there are any.
     """
-    low, pitch_count, programs = asked.lowest_pitch, asked.pitch_count, len(parts.plays)
-    bass, has_bass = chord.bass, chord.begun >> chord.bass & 1 == 1
-    roots = bass_roots(asked, parts, chord, latest, due, tonic, now)
-    has_roots = any_of(roots, 0, pitch_count)
-    due = due.copy()
+    is_pitched, programs = parts.is_pitched, len(parts.plays)
+    pitch_count, bass = len(notes) // programs, chord.bass
+    has_bass, due_of_bass = chord.begun >> bass & 1 == 1, latest[DUE, bass]
     voices = 0
     for program in range(programs):
-        voices += parts.plays[program] and parts.is_pitched[program]
+        voices += parts.plays[program] and is_pitched[program]
+    for pitch in range(pitch_count):
+        root = (pitch + chord.lowest_pitch) % OCTAVE
+        is_root = False
+        for third in (3, 4):
+            is_root |= can_be(chord, tonic, root, third)
+        is_root = is_root and not has_bass and pitch <= chord.lowest
+        is_root = is_root and parts.may_play[bass * pitch_count + pitch]
+        is_parallel = is_root and moves_in_parallel(is_pitched, latest, bass, pitch, now)
+        roots[pitch] = is_root and not is_parallel
+    has_roots, is_any = any_of(roots, 0, pitch_count), False
     is_last = True  # no other program but the bass will begin a note after it
     for program in range(programs - 1, -1, -1):
         is_bass = program == bass and not has_bass
-        for pitch in range(pitch_count if parts.is_pitched[program] else 0):
-            note, fits = program * pitch_count + pitch, False
+        for pitch in range(pitch_count):
+            note = program * pitch_count + pitch
             is_low = pitch <= chord.lowest if is_bass else has_bass and pitch < chord.lowest
-            for triad in range(2 * OCTAVE if notes[note] and is_low == is_bass else 0):
+            is_left = is_pitched[program] and notes[note] and is_low == is_bass
+            fit = notes[note] and not is_pitched[program]
+            for triad in range(2 * OCTAVE if is_left else 0):
                 root, third = triad // 2, 4 - triad % 2
-                above = (pitch + low - root) % OCTAVE
+                above = (pitch + chord.lowest_pitch - root) % OCTAVE
                 has_third = chord.heard >> (root + third) % OCTAVE & 1 == 1
                 may_lack_third = has_third or above == third or not is_last or voices == 1
                 is_in = above == 0 or (not is_bass and above in (third, FIFTH))
                 is_in = is_in and may_lack_third
-                if not is_in or not can_be(chord, low, tonic, root, third):
+                if not is_in or not can_be(chord, tonic, root, third):
                     continue
-                fits = fits or is_bass or not has_roots
-                for under in range(0 if fits else pitch + 1):
-                    if roots[under] and (under + low) % OCTAVE == root:
-                        due[bass] = under
-                        if not moves_in_parallel(parts, latest, due, program, pitch, now):
-                            fits = True
-            notes[note] = fits if parts.is_pitched[program] else notes[note]
-        may_begin = open_now[program] and parts.plays[program] and parts.is_pitched[program]
+                fit = fit or is_bass or not has_roots
+                for under in range(0 if fit else pitch + 1):
+                    if roots[under] and (under + chord.lowest_pitch) % OCTAVE == root:
+                        latest[DUE, bass] = under
+                        fit |= not moves_in_parallel(is_pitched, latest, program, pitch, now)
+            fits[note] = fit
+            is_any |= fit
+        may_begin = open_now[program] and parts.plays[program] and is_pitched[program]
         if may_begin and program != bass and not chord.begun >> program & 1:
             is_last = False
-
-
-@compiled_inside
-def end_on_triad(
-    asked: Asked,
-    parts: Parts,
-    open_now: NDArray[np.bool_],
-    latest: Ints,
-    due: Ints,
-    ends: Ints,
-    tonic: int,
-    now: int,
-    notes: Mask,
-) -> None:
-    """Narrow notes, (N,), as `keep_triad` does: on any root, where the key's cannot be."""
-    chord, fits = chord_of(asked.lowest_pitch, parts, latest, ends, now), notes.copy()
-    is_done = False
-    for _ in range(2):
-        if not is_done:
-            fits[:] = notes
-            keep_triad(asked, parts, open_now, chord, latest, due, tonic, now, fits)
-            is_done = tonic < 0 or any_of(fits, 0, len(fits))
-            tonic = -1
-    notes[:] = fits
+    latest[DUE, bass] = due_of_bass
+    return is_any

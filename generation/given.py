@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from common.compiled import compiled, compiled_inside
 from common.interface import PAD
 from data.keys import Key, key_number, melody_key, pitched_notes
-from data.tokens.cursor import Cursor, Ints
+from data.tokens.cursor import Cursor, Cursors, Ints, at_start
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Mask
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 from data.tokens.windows import read_windows
-from generation.place import Place, any_of, forbid, place_of
+from generation.masks import any_of, forbid
 from generation.seeds import Seed
 
 
@@ -162,7 +162,7 @@ class GivenTokens:
 
 @compiled_inside
 def keep_given(
-    words: Words, end: int, is_open: NDArray[np.bool_], due: int, here: Place, mask: Mask
+    words: Words, end: int, is_open: NDArray[np.bool_], due: int, here: Cursor, mask: Mask
 ) -> None:
     """Mask new notes outside the region, and what would pass over the next given id.
 
@@ -213,25 +213,32 @@ def keep_given(
 
 
 @compiled_inside
-def given_deadline(given: GivenTables, program: int, note: int, now: int) -> int:
-    """Return the step by which a new note that begins now has to end.
+def next_onset(onset: Ints, note: Ints, here: Cursor) -> int:
+    """Return when the next given note of the latest note's number begins; NEVER: none does.
 
-    There the region ends, or a given note of the same program and pitch begins.
+    Args:
+        onset, note: of the given notes.
+        here: where the row stands.
     """
-    end = int(given.run_ends[min(now, len(given.run_ends) - 1), program])
-    for n in range(len(given.note)):
-        if given.note[n] == note and given.onset[n] > now:
-            end = min(end, given.onset[n])
-    return end
+    soonest = NEVER
+    for n in range(len(note)):
+        if note[n] == here.note and onset[n] > here.now:
+            soonest = min(soonest, onset[n])
+    return soonest
 
 
 @compiled
 def _keep_given_in_all(
-    words: Words, end: int, given: GivenTables, places: Cursor, ids: Ints, masks: NDArray[np.bool_]
+    words: Words,
+    end: int,
+    is_open: NDArray[np.bool_],
+    at: Cursors,
+    ids: Ints,
+    masks: NDArray[np.bool_],
 ) -> None:
     """Narrow masks (T, V) by what is given, of which ids (T,) come next, at so many places."""
     for t in range(len(masks)):
-        keep_given(words, end, given.is_open, ids[t], place_of(places, t), masks[t])
+        keep_given(words, end, is_open, ids[t], at[t], masks[t])
 
 
 class GivenPieces:
@@ -268,13 +275,13 @@ class GivenPieces:
         for ids, given, windows, mask in zip(
             self._pieces, self._given, self._windows, allowed, strict=True
         ):
-            places = Cursor.at_start(self._vocabulary, len(ids))
-            places.kind[:], places.now[:] = windows.kind[0], windows.now[0]
-            places.bar_start[:] = windows.now[0] - windows.position[0]
+            at = at_start(self._vocabulary, len(ids))
+            at["kind"], at["now"] = windows.kind[0], windows.now[0]
+            at["bar_start"] = windows.now[0] - windows.position[0]
             narrowed.append(mask.copy())
             due = given.tables.ids[given.places_after(ids)]
             words = self._vocabulary.words
-            _keep_given_in_all(words, given.end, given.tables, places, due, narrowed[-1])
+            _keep_given_in_all(words, given.end, given.tables.is_open, at, due, narrowed[-1])
         return narrowed
 
     def side(self, ids: NDArray[np.integer[Any]], rows: Sequence[tuple[int, int]]) -> SideArrays:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from common.compiled import compiled_inside
-from data.tokens.cursor import Ints
+from data.tokens.cursor import Cursor, Ints
 from data.tokens.vocabulary import NEVER, Kind
 from generation.constraints import ConstraintError
 from generation.given import GivenTokens
-from generation.place import Place
 
 _TOO_LONG = NEVER >> 20  # bars, seconds or notes
 
@@ -52,7 +51,7 @@ class Length:
                 raise ConstraintError(f"{name} must be above 0 and below {_TOO_LONG}, not {asked}")
 
 
-class Asked(NamedTuple):
+class Asked:
     """What is asked of pieces, as numbers. Steps are on the grid."""
 
     last_bar: int  # number of the last bar, from 1; NEVER where it is not known
@@ -80,54 +79,21 @@ class Asked(NamedTuple):
     last_chance: int  # the last step at which its note can begin
 
 
-class Counted(NamedTuple):
-    """What B rows count of their bars and notes, (B,) each; changed in place."""
+class Row(Cursor):
+    """Where a row stands, and what rules count of its bars and notes; changed in place."""
 
-    whole_bar: Ints  # steps of a whole bar of the meter in force
-    upbeat: Ints  # steps of the first bar, where it is shorter than a whole one; else 0
-    owed: Ints  # steps of the bars that shall make the latest shortened one whole; 0: none
-    final_position: Ints  # steps from the last bar line to the final chord; -1: the model decides
-    limit: Ints  # no note begins from this step on; NEVER: there is no limit, or not yet
-    new_notes: Ints  # begun after the seed
-    bar_notes: Ints  # begun in this bar
-    past_notes: Ints  # and in the bars before it
-    follow: Ints  # bars after this one; -1: not known
-    final_onset: Ints  # see `final_onset`
-
-    @classmethod
-    def of_none(cls, batch: int, limit: int) -> Counted:
-        """Return what rows count that have read nothing."""
-        counted = cls(*np.zeros((len(cls._fields), batch), dtype=np.int64))
-        counted.limit[:] = limit
-        return counted
-
-
-class Count(NamedTuple):
-    """What one row counts: the same, as numbers."""
-
-    whole_bar: int
-    upbeat: int
-    owed: int
-    final_position: int
-    limit: int
-    new_notes: int
-    bar_notes: int
-    past_notes: int
-
-
-@compiled_inside
-def count_of(counted: Counted, row: int) -> Count:
-    """Return what a row counts."""
-    return Count(
-        counted.whole_bar[row],
-        counted.upbeat[row],
-        counted.owed[row],
-        counted.final_position[row],
-        counted.limit[row],
-        counted.new_notes[row],
-        counted.bar_notes[row],
-        counted.past_notes[row],
-    )
+    whole_bar: int  # steps of a whole bar of the meter in force
+    upbeat: int  # steps of the first bar, where it is shorter than a whole one; else 0
+    owed: int  # steps of the bars that shall make the latest shortened one whole; 0: none
+    final_position: int  # steps from the last bar line to the final chord; -1: the model decides
+    limit: int  # no note begins from this step on; NEVER: there is no limit, or not yet
+    new_notes: int  # begun after the seed
+    bar_notes: int  # begun in this bar
+    past_notes: int  # and in the bars before it
+    follow: int  # bars after this one; -1: not known
+    final_onset: int  # see `final_onset`
+    next_given: int  # place of the next id of what is given
+    tonic: int  # of the key that the model knows it to be in; -1: none
 
 
 def limit_of_given(length: Length, given: GivenTokens) -> int:
@@ -148,46 +114,45 @@ def limit_of_given(length: Length, given: GivenTokens) -> int:
 
 
 @compiled_inside
-def count(asked: Asked, limits: Ints, counted: Counted, here: Place, row: int) -> None:
+def count(asked: Asked, limits: Ints, here: Row) -> None:
     """Count what the latest id of a row adds to the length so far."""
     kind, length = here.kind, here.bar_length
     if kind == Kind.BAR:
-        counted.whole_bar[row] = length
-        counted.past_notes[row] += counted.bar_notes[row]
-        counted.bar_notes[row] = 0
+        here.whole_bar = length
+        here.past_notes += here.bar_notes
+        here.bar_notes = 0
     elif kind == Kind.LENGTH:
         if here.bar_count == 1:
-            counted.upbeat[row] = length
+            here.upbeat = length
         elif asked.is_regular:
-            owed = counted.owed[row] if counted.owed[row] > 0 else counted.whole_bar[row]
-            counted.owed[row] = max(owed - length, 0)
+            owed = here.owed if here.owed > 0 else here.whole_bar
+            here.owed = max(owed - length, 0)
     elif kind == Kind.NOTE:
-        counted.bar_notes[row] += 1
-        counted.new_notes[row] += here.now >= asked.end_step
-    elif kind == Kind.TEMPO and counted.limit[row] == NEVER:
-        counted.limit[row] = limits[here.tempo]
-    if (kind == Kind.TEMPO or kind == Kind.POSITION) and length == counted.whole_bar[row]:
-        counted.owed[row] = 0  # a whole bar has followed all the same
-    so_far = count_of(counted, row)
-    counted.follow[row] = bars_to_follow(asked, here, so_far)
-    counted.final_onset[row] = final_onset(asked, here, so_far)
+        here.bar_notes += 1
+        here.new_notes += here.now >= asked.end_step
+    elif kind == Kind.TEMPO and here.limit == NEVER:
+        here.limit = limits[here.tempo]
+    if (kind == Kind.TEMPO or kind == Kind.POSITION) and length == here.whole_bar:
+        here.owed = 0  # a whole bar has followed all the same
+    here.follow = bars_to_follow(asked, here)
+    here.final_onset = final_onset(asked, here)
 
 
 @compiled_inside
-def bars_to_follow(asked: Asked, here: Place, so_far: Count) -> int:
+def bars_to_follow(asked: Asked, here: Row) -> int:
     """Return the number of bars after the one that a row is in; -1: unknown.
 
     For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
     """
     if asked.last_bar < NEVER:
         return max(asked.last_bar - here.bar_count, 0)
-    if asked.is_timed and so_far.limit < NEVER and here.bar_count > 0:
-        left = so_far.limit - here.bar_start - here.bar_length
-        return max(-(-left // max(so_far.whole_bar, 1)), 0)
-    if asked.notes and so_far.past_notes > 0:
-        per_bar = so_far.past_notes / max(here.bar_count - 1, 1)
-        in_this_bar = max(per_bar - so_far.bar_notes, 0.0)
-        left_notes = asked.notes - so_far.new_notes - in_this_bar
+    if asked.is_timed and here.limit < NEVER and here.bar_count > 0:
+        left = here.limit - here.bar_start - here.bar_length
+        return max(-(-left // max(here.whole_bar, 1)), 0)
+    if asked.notes and here.past_notes > 0:
+        per_bar = here.past_notes / max(here.bar_count - 1, 1)
+        in_this_bar = max(per_bar - here.bar_notes, 0.0)
+        left_notes = asked.notes - here.new_notes - in_this_bar
         return int(min(math.ceil(max(left_notes, 0.0) / per_bar), NEVER))
     return -1
 
@@ -202,50 +167,50 @@ class Ahead(NamedTuple):
 
 
 @compiled_inside
-def ahead(asked: Asked, here: Place, so_far: Count) -> Ahead:
+def ahead(asked: Asked, here: Row) -> Ahead:
     """Return what a row has ahead of it if the meter stays as it is."""
     is_given = here.bar_count < asked.given_bars
-    whole = asked.given_whole_bar if is_given else so_far.whole_bar
+    whole = asked.given_whole_bar if is_given else here.whole_bar
     if asked.meter >= 0 and whole > 0:
         whole = asked.longest_bar
     bars = asked.last_bar - max(here.bar_count, asked.given_bars)
-    owed = so_far.owed if bars > 1 else 0
-    missing = so_far.whole_bar - owed if owed > 0 else 0
+    owed = here.owed if bars > 1 else 0
+    missing = here.whole_bar - owed if owed > 0 else 0
     bar_end = asked.given_end if is_given else here.bar_start + here.bar_length
     return Ahead(bar_end, bars, whole, missing)
 
 
 @compiled_inside
-def expected_end(asked: Asked, here: Place, so_far: Count) -> int:
+def expected_end(asked: Asked, here: Row) -> int:
     """Return the step at which the piece of a row ends if the meter stays as it is."""
-    to_come = ahead(asked, here, so_far)
+    to_come = ahead(asked, here)
     if asked.is_timed:
-        return max(to_come.bar_end, so_far.limit)
+        return max(to_come.bar_end, here.limit)
     if asked.last_bar == NEVER:
         return NEVER
     end = to_come.bar_end + to_come.bars * to_come.whole - to_come.missing
-    if to_come.bars > 0 and so_far.upbeat < to_come.whole:
-        end -= so_far.upbeat  # by which the last bar is shortened
+    if to_come.bars > 0 and here.upbeat < to_come.whole:
+        end -= here.upbeat  # by which the last bar is shortened
     return end
 
 
 @compiled_inside
-def latest_end(asked: Asked, here: Place, so_far: Count) -> int:
+def latest_end(asked: Asked, here: Row) -> int:
     """Return the last step that the piece of a row can reach, if the longest bars follow."""
-    to_come = ahead(asked, here, so_far)
+    to_come = ahead(asked, here)
     return to_come.bar_end + to_come.bars * asked.longest_bar
 
 
 @compiled_inside
-def final_onset(asked: Asked, here: Place, so_far: Count) -> int:
+def final_onset(asked: Asked, here: Row) -> int:
     """Return the step at which the final chord is to begin, if the meter stays as it is.
 
     It is -1 where that is not known, and NEVER before the first bar.
     """
-    position = so_far.final_position
+    position = here.final_position
     if position < 0 or asked.last_bar == NEVER:
         return -1
-    to_come = ahead(asked, here, so_far)
+    to_come = ahead(asked, here)
     if to_come.whole == 0:
         return NEVER
     if to_come.bars > 0:
@@ -257,8 +222,8 @@ def final_onset(asked: Asked, here: Place, so_far: Count) -> int:
 
 
 @compiled_inside
-def is_last_bar(asked: Asked, here: Place, so_far: Count) -> bool:
+def is_last_bar(asked: Asked, here: Row) -> bool:
     """Return whether a row is in the last bar of its piece."""
     if asked.is_timed:
-        return here.bar_start + here.bar_length >= so_far.limit
+        return here.bar_start + here.bar_length >= here.limit
     return here.bar_count >= asked.last_bar

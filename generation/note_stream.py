@@ -9,7 +9,7 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from data.score import Score
-from data.tokens.cursor import Cursor
+from data.tokens.cursor import Cursor, Cursors
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
@@ -35,28 +35,28 @@ class NoteStream:
         self._bar_start = np.zeros(batch, dtype=np.int64)
         self._bar_seconds = np.zeros(batch)  # when the bar began
 
-    def read(self, state: Cursor, ids: NDArray[np.integer[Any]]) -> list[tuple[int, StreamedNote]]:
+    def read(self, at: Cursors, ids: NDArray[np.integer[Any]]) -> list[tuple[int, StreamedNote]]:
         """Return the notes that the latest ids (B,) complete, each with the number of its row.
 
         Args:
-            state: after these ids.
+            at: where the rows stand after these ids.
             ids: of each row.
         """
-        if Kind.BAR in state.kind:
-            rows = np.flatnonzero(state.kind == Kind.BAR)
-            steps = state.bar_start[rows] - self._bar_start[rows]
-            self._bar_seconds[rows] += steps * self._step_seconds[state.tempo[rows]]  # it was
-            self._bar_start[rows] = state.bar_start[rows]
-        whole = np.flatnonzero(state.kind == self._last).tolist()
-        return [(row, self._note(state, ids, row)) for row in whole]
+        kind = at["kind"].tolist()
+        for row in (row for row in range(len(at)) if kind[row] == Kind.BAR):
+            steps = at[row].bar_start - self._bar_start[row]
+            self._bar_seconds[row] += steps * self._step_seconds[at[row].tempo]  # it was
+            self._bar_start[row] = at[row].bar_start
+        whole = [row for row in range(len(at)) if kind[row] == self._last]
+        return [(row, self._note(at[row], ids[row], row)) for row in whole]
 
-    def _note(self, state: Cursor, ids: NDArray[np.integer[Any]], row: int) -> StreamedNote:
-        vocabulary, step_seconds = self.vocabulary, self._step_seconds[state.tempo[row]]
+    def _note(self, here: Cursor, token: int, row: int) -> StreamedNote:
+        vocabulary, step_seconds = self.vocabulary, self._step_seconds[here.tempo]
         velocity = vocabulary.velocities[0]
         if self._last == Kind.VELOCITY:
-            velocity = vocabulary.velocities[ids[row] - vocabulary.first(Kind.VELOCITY)]
-        number, pitch = divmod(int(state.note[row]), vocabulary.pitch_count)
-        now, end = int(state.now[row]), int(state.note_end[row])
+            velocity = vocabulary.velocities[token - vocabulary.first(Kind.VELOCITY)]
+        number, pitch = divmod(int(here.note), vocabulary.pitch_count)
+        now, end = int(here.now), int(here.note_end)
         start = float(self._bar_seconds[row] + (now - self._bar_start[row]) * step_seconds)
         until = start + float((end - now) * step_seconds)
         note = pretty_midi.Note(velocity, pitch + vocabulary.lowest_pitch, start, until)

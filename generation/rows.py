@@ -11,29 +11,27 @@ from numpy.typing import NDArray
 
 from data.corpus.runs import Place
 from data.keys import Key
-from data.tokens.cursor import Cursor, Ints
+from data.tokens.cursor import Cursors, Ints
 from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
 from generation.given import GivenTables
-from generation.length import Asked, Counted
+from generation.length import Asked
 
 # Of the latest note of each of P programs, and the one before it; -1 before the first. Of a chord
-# the lowest counts, and pitches count from the vocabulary's lowest.
-LATEST = 5
-ONSET, PITCH, END, PITCH_BEFORE, END_BEFORE = range(LATEST)
+# the lowest counts, and pitches count from the vocabulary's lowest. DUE is of the given note that
+# begins now, or NO_PITCH.
+LATEST = 6
+ONSET, PITCH, END, PITCH_BEFORE, END_BEFORE, DUE = range(LATEST)
 
 
 class Rows(NamedTuple):
     """Where B rows stand; changed in place. Times are in grid steps."""
 
-    at: Cursor
-    counted: Counted
+    at: Cursors  # (B,) of Row
     latest: Ints  # (B, LATEST, P)
     free_at: Ints  # (B, N) when each note may start again; NEVER: the model may not play it
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
-    next_given: Ints  # (B,) place of the next id of what is given
-    tonic: Ints  # (B,) of the key that the model knows a row to be in; -1: none
 
 
 class Parts(NamedTuple):
@@ -105,6 +103,6 @@ class ConstrainedState:
     window: Window | None = None
 
     @property
-    def at(self) -> Cursor:
+    def at(self) -> Cursors:
         """Where the rows stand in their pieces."""
         return self.rows.at

@@ -129,13 +129,11 @@ class Writing:
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
         if not bars or self._grammar.given.bars:
             return
-        begun = (state.at.kind == Kind.BAR) & (state.at.bar_count == 2)
+        begun = (state.at["kind"] == Kind.BAR) & (state.at["bar_count"] == 2)
         for row in np.flatnonzero(begun).tolist():
             meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
-            first_bar, final = (
-                int(state.at.bar_start[row]),
-                int(state.rows.counted.final_position[row]),
-            )
+            here = state.at[row]
+            first_bar, final = int(here.bar_start), int(here.final_position)
             form = self._style.draw_form(meter, first_bar, bars, final, self._rng(first + row))
             if form and form.repeats:
                 forms[row] = form
@@ -197,7 +195,7 @@ class _Rows:
     @property
     def count(self) -> int:
         """How many pieces there are."""
-        return len(self.state.at.kind)
+        return len(self.state.at)
 
     def _write(
         self, model: Model, sampling: SamplingOptions, generator: np.random.Generator
@@ -230,7 +228,7 @@ class _Rows:
 
     def until(self, step: int) -> Iterator[Notes]:
         """Write one piece to the end of the bar of a step, or of the piece, and give no notes."""
-        while self.state.at.bar_start[0] <= step and next(self.turns, None) is not None:
+        while self.state.at[0].bar_start <= step and next(self.turns, None) is not None:
             yield []
 
     @property

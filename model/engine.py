@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled
+from common.compiled import compiled, compiled_inside
 from common.interface import PAD, SideInput
 from model.config import LONGEST, REACH, DecoderConfig
 from model.interval_loops import Notes, add_intervals
@@ -129,7 +129,7 @@ def blocks(
     return x if shape.is_post else norm(shape, x, w.norm)
 
 
-@compiled
+@compiled_inside
 def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Floats:
     """Return x + y, (N, D) both; x is changed. Where norms are last, they follow."""
     for n in range(len(x)):
@@ -137,7 +137,7 @@ def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Float
     return norm(shape, x, gain_and_bias) if shape.is_post else x
 
 
-@compiled
+@compiled_inside
 def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
     """Return the sum of all that is known of each token: (N, D)."""
     x = np.zeros((len(tokens), w.embedding.shape[1]), np.float32)
@@ -153,14 +153,14 @@ def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
     return x
 
 
-@compiled
+@compiled_inside
 def add(x: Floats, y: Floats) -> None:
     """Add vector y to x."""
     for i in range(len(x)):
         x[i] += y[i]
 
 
-@compiled
+@compiled_inside
 def angles(
     shape: Shape, angle: NDArray[np.float64], time: Ints, tokens: Ints
 ) -> tuple[Floats, Floats]:
@@ -176,7 +176,7 @@ def angles(
     return cos, sin
 
 
-@compiled
+@compiled_inside
 def norm(shape: Shape, x: Floats, gain_and_bias: Floats) -> Floats:
     """Return LayerNorm or RMSNorm of each row of x (N, D)."""
     D = x.shape[1]
@@ -235,7 +235,7 @@ def product(x: Floats, w: Floats) -> Floats:
     return y
 
 
-@compiled
+@compiled_inside
 def activate(shape: Shape, x: Floats, bias: Floats) -> None:
     """Turn x (N, 4 D) into f(x + b_1)."""
     for n in range(len(x)):
@@ -249,7 +249,7 @@ def activate(shape: Shape, x: Floats, bias: Floats) -> None:
                     x[n, i] *= x[n, i]
 
 
-@compiled
+@compiled_inside
 def attend(
     shape: Shape,
     key: Floats,
@@ -302,7 +302,7 @@ def attend(
     return y
 
 
-@compiled
+@compiled_inside
 def look(shape: Shape, key: Floats, qkv: Floats, tokens: Ints, last: int, looked: Floats) -> None:
     """Add the attention of each row's last id, to `looked` (B, C), after `attend`."""
     _, H, _, d = key.shape
@@ -317,7 +317,7 @@ def look(shape: Shape, key: Floats, qkv: Floats, tokens: Ints, last: int, looked
             add(looked[b, : place + 1], seen)
 
 
-@compiled
+@compiled_inside
 def to_unit(x: Floats, eps: np.float32) -> None:
     """Bring a vector to RMS 1."""
     square = ZERO
@@ -328,7 +328,7 @@ def to_unit(x: Floats, eps: np.float32) -> None:
         x[i] *= scale
 
 
-@compiled
+@compiled_inside
 def turn(x: Floats, cos: Floats, sin: Floats) -> None:
     """Turn the pairs (x_i, x_{i + d/2}) of a vector."""
     half = len(cos)  # 0: nothing turns
@@ -338,7 +338,7 @@ def turn(x: Floats, cos: Floats, sin: Floats) -> None:
         x[i + half] = second * cos[i] + first * sin[i]
 
 
-@compiled
+@compiled_inside
 def softmax(x: Floats) -> None:
     """Turn scores (S,) into weights that add up to 1."""
     most, total = x[0], ZERO

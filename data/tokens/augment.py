@@ -104,7 +104,7 @@ def _leave(
             if kind == Kind.POSITION:
                 position, is_left[row, t] = t, False  # until a note follows
             elif kind == Kind.NOTE:
-                is_silent = silent[row, (ids[row, t] - words.first_of[ids[row, t]]) // pitch_count]
+                is_silent = silent[row, (ids[row, t] - words.firsts[Kind.NOTE]) // pitch_count]
                 is_left[row, position] |= not is_silent
             if kind >= Kind.NOTE:
                 is_left[row, t] = not is_silent

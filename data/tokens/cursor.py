@@ -14,78 +14,81 @@ Of `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12` with steps of a twelft
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled
+from common.compiled import compiled, compiled_inside, record_of
 from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 Ints: TypeAlias = NDArray[np.int64]
 
 
-class Cursor(NamedTuple):
-    """Where each of B rows stands after the ids read in it; (B,) each, changed in place.
+class Cursor:
+    """Where a row stands after the ids read in it: a record of an array, and changed in place.
 
     Times are in grid steps.
     """
 
-    kind: Ints  # the Kind of the latest id
-    bar_count: Ints  # bars begun
-    bar_start: Ints  # of the bar that the row is in
-    bar_length: Ints
-    tempo: Ints  # number of the tempo in force, -1 where it is still to be given
-    position: Ints  # the latest Position in the bar, -1 before the first
-    now: Ints  # time of the latest Position or Bar
-    note: Ints  # number of the latest Note since then, -1 before the first
-    note_bar: Ints  # number of the bar, from 1, that the latest Note began in; 0 before the first
-    extends: Ints  # Extends since the latest Note
-    note_end: Ints  # when the note of the latest Duration ends
-
-    @classmethod
-    def at_start(cls, vocabulary: Vocabulary, batch: int) -> Cursor:
-        """Return the places of `batch` rows that have read nothing, or Start alone."""
-        cursor = cls(*np.zeros((len(cls._fields), batch), dtype=np.int64))
-        cursor.kind[:] = Kind.START
-        cursor.position[:] = cursor.note[:] = -1
-        cursor.tempo[:] = -1 if vocabulary.grid.has_meter else 0
-        return cursor
+    kind: int  # the Kind of the latest id
+    bar_count: int  # bars begun
+    bar_start: int  # of the bar that the row is in
+    bar_length: int
+    tempo: int  # number of the tempo in force, -1 where it is still to be given
+    position: int  # the latest Position in the bar, -1 before the first
+    now: int  # time of the latest Position or Bar
+    note: int  # number of the latest Note since then, -1 before the first
+    note_bar: int  # number of the bar, from 1, that the latest Note began in; 0 before the first
+    extends: int  # Extends since the latest Note
+    note_end: int  # when the note of the latest Duration ends
 
 
-@compiled
-def advance(words: Words, cursor: Cursor, row: int, token: int) -> None:
+Cursors: TypeAlias = NDArray[Any]  # (B,) of Cursor: at[row].now, and at["now"] of all rows
+
+
+def at_start(vocabulary: Vocabulary, batch: int, row: type[Cursor] = Cursor) -> Cursors:
+    """Return the places of `batch` rows, of a kind, that have read nothing, or Start alone."""
+    at = np.zeros(batch, dtype=record_of(row))
+    at["kind"] = Kind.START
+    at["position"] = at["note"] = -1
+    at["tempo"] = -1 if vocabulary.grid.has_meter else 0
+    return at
+
+
+@compiled_inside
+def advance(words: Words, here: Cursor, token: int) -> None:
     """Read the next id of a row."""
     kind = words.kind_of[token]
-    value = token - words.first_of[token]  # the number among those of the kind
-    cursor.kind[row] = kind
+    value = token - words.firsts[kind]  # the number among those of the kind
+    here.kind = kind
     if kind == Kind.BAR:
-        cursor.bar_count[row] += 1
-        cursor.bar_start[row] += cursor.bar_length[row]
-        cursor.bar_length[row] = words.whole_bars[value]
-        cursor.now[row] = cursor.bar_start[row]
-        cursor.position[row] = cursor.note[row] = -1
+        here.bar_count += 1
+        here.bar_start += here.bar_length
+        here.bar_length = words.whole_bars[value]
+        here.now = here.bar_start
+        here.position = here.note = -1
     elif kind == Kind.LENGTH:
-        cursor.bar_length[row] = value + 1
+        here.bar_length = value + 1
     elif kind == Kind.TEMPO:
-        cursor.tempo[row] = value
+        here.tempo = value
     elif kind == Kind.POSITION:
-        cursor.position[row] = value
-        cursor.now[row] = cursor.bar_start[row] + value
-        cursor.note[row] = -1
+        here.position = value
+        here.now = here.bar_start + value
+        here.note = -1
     elif kind == Kind.NOTE:
-        cursor.note[row] = value
-        cursor.note_bar[row] = cursor.bar_count[row]
-        cursor.extends[row] = 0
+        here.note = value
+        here.note_bar = here.bar_count
+        here.extends = 0
     elif kind == Kind.EXTEND:
-        cursor.extends[row] += 1
+        here.extends += 1
     elif kind == Kind.DURATION:
-        duration = value + 1 + cursor.extends[row] * words.longest_duration
-        cursor.note_end[row] = cursor.now[row] + duration
+        duration = value + 1 + here.extends * words.longest_duration
+        here.note_end = here.now + duration
 
 
 @compiled
-def advance_rows(words: Words, cursor: Cursor, ids: Ints) -> None:
+def advance_rows(words: Words, at: Cursors, ids: Ints) -> None:
     """Read the next id of each row, (B,)."""
     for row in range(len(ids)):
-        advance(words, cursor, row, ids[row])
+        advance(words, at[row], ids[row])

@@ -7,11 +7,12 @@ Weighing of Context Models for Lossless Data Compression), by program.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from common.compiled import compiled
+from common.compiled import compiled, record_of
 from common.interface import OCTAVE
 from data.tokens.cursor import Ints
 
@@ -24,38 +25,36 @@ _DUE = _MOVE + 2 * OCTAVE + 1
 ECHO_WIDTH = _DUE + len(DUE) + 1
 
 
-class Lines(NamedTuple):
-    """The notes of B rows, C of each at most, and what each of P programs plays next by its echo.
+class Line:
+    """What a program of a row plays next by its echo; a record of an array, changed in place."""
 
-    int64, changed in place. A note's step is that from the note before in its program: by how
-    much the pitch moves, and the time between the two.
+    latest: int  # the latest note; -1: none
+    length: int  # of the longest match, of which the latest counts; 0: none
+    move: int  # semitones to the next note
+    due: int  # when it is due
+    is_moved: int  # 1 where the match is in another key
+
+
+class Lines(NamedTuple):
+    """The notes of B rows, C of each at most, and the lines of P programs; changed in place.
+
+    A note's step is that from the note before in its program: by how much the pitch moves, and the
+    time between the two.
     """
 
     pitch: Ints  # (B, C) counted from the lowest of its program
     onset: Ints  # (B, C) in grid steps
     before: Ints  # (B, C) the note before in its program; -1: none
     matched: Ints  # (B, C) how many steps, back from this note, equal those back from the latest
-    latest: Ints  # (B, P) the latest note of each program; -1: none
-    length: Ints  # (B, P) of the longest match, of which the latest counts; 0: none
-    move: Ints  # (B, P) semitones to the next note
-    due: Ints  # (B, P) when it is due
-    is_moved: Ints  # (B, P) 1 where the match is in another key
+    of_programs: NDArray[Any]  # (B, P) of Line
 
     @classmethod
     def of_none(cls, batch: int, notes: int, programs: int) -> Lines:
         """Return the lines of `batch` rows that have read nothing, with room for so many notes."""
-        of_notes, of_programs = (batch, notes), (batch, programs)
-        return cls(
-            pitch=np.zeros(of_notes, np.int64),
-            onset=np.zeros(of_notes, np.int64),
-            before=np.zeros(of_notes, np.int64),
-            matched=np.zeros(of_notes, np.int64),
-            latest=np.full(of_programs, -1),
-            length=np.zeros(of_programs, np.int64),
-            move=np.zeros(of_programs, np.int64),
-            due=np.zeros(of_programs, np.int64),
-            is_moved=np.zeros(of_programs, np.int64),
-        )
+        of_programs = np.zeros((batch, programs), record_of(Line))
+        of_programs["latest"] = -1
+        pitch, onset, before, matched = np.zeros((4, batch, notes), np.int64)
+        return cls(pitch, onset, before, matched, of_programs)
 
 
 @compiled
@@ -63,9 +62,10 @@ def add(lines: Lines, row: int, program: int, note: int) -> None:
     """Read a note of a program, whose pitch and onset are there, and find what it echoes."""
     pitch, onset = lines.pitch[row], lines.onset[row]
     before, matched = lines.before[row], lines.matched[row]
-    previous = lines.latest[row, program]
-    lines.latest[row, program] = note
-    lines.length[row, program] = matched[note] = 0
+    line = lines.of_programs[row, program]
+    previous = line.latest
+    line.latest = note
+    line.length = matched[note] = 0
     before[note] = previous
     if previous < 0:
         return
@@ -77,22 +77,22 @@ def add(lines: Lines, row: int, program: int, note: int) -> None:
         is_same &= onset[earlier] - onset[prior] == onset[note] - onset[previous]
         matched[earlier] = matched[prior] + 1 if is_same else 0
         if matched[earlier] > longest:
-            longest = lines.length[row, program] = matched[earlier]
-            lines.move[row, program] = pitch[later] - pitch[earlier]
-            lines.due[row, program] = onset[note] + onset[later] - onset[earlier]
-            lines.is_moved[row, program] = pitch[earlier] != pitch[note]
+            longest = line.length = matched[earlier]
+            line.move = pitch[later] - pitch[earlier]
+            line.due = onset[note] + onset[later] - onset[earlier]
+            line.is_moved = pitch[earlier] != pitch[note]
         later, earlier = earlier, prior
     matched[earlier] = 0
 
 
 @compiled
-def columns(lines: Lines, row: int, program: int, now: int) -> tuple[int, int, int]:
+def columns(line: Line, now: int) -> tuple[int, int, int]:
     """Return which of ECHO_WIDTH columns tell of a program's echo, which is still due."""
     length, soon = 0, 0
     for least in LENGTHS:
-        length += lines.length[row, program] >= least
+        length += line.length >= least
     for least in DUE:
-        soon += lines.due[row, program] - now >= least
-    length += (len(LENGTHS) + 1) * lines.is_moved[row, program]
-    move = min(max(lines.move[row, program], -OCTAVE), OCTAVE)
+        soon += line.due - now >= least
+    length += (len(LENGTHS) + 1) * line.is_moved
+    move = min(max(line.move, -OCTAVE), OCTAVE)
     return length, _MOVE + OCTAVE + move, _DUE + soon

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.compiled import compiled, compiled_inside
+from common.compiled import compiled, compiled_inside, record
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from data.followed_keys import follow_key
 from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
-from data.tokens.cursor import Cursor, Ints, advance
+from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
@@ -57,7 +57,7 @@ class Context(NamedTuple):
         return self._replace(**of_rows)
 
 
-class Blocks(NamedTuple):
+class Blocks:
     """Of each block of features the first; 0 is no feature. `SideFeatures` says what they mean."""
 
     follow: int
@@ -102,40 +102,44 @@ class Layout(NamedTuple):
     profiles: Ints  # (24, 12)
 
 
+class Listener(Cursor):
+    """Where a row stands in its window, and what it has heard there; changed in place."""
+
+    onset: int  # time of the latest Position; -1 before the first
+    onset_before: int  # of the latest Position before the latest Bar or Position
+    first: int  # the first note that sounds, or did after `onset_before`: those before are gone
+    notes: int  # how many notes were heard
+    tonic: int  # of the key that they follow, as a pitch; NO_PITCH: none
+    mode: int  # and its mode
+
+
 class Heard(NamedTuple):
     """What B rows have heard in their windows, C notes of each at most; changed in place."""
 
-    cursor: Cursor
-    onset: Ints  # (B,) time of the latest Position; -1 before the first
-    onset_before: Ints  # (B,) of the latest Position before the latest Bar or Position
-    first: (
-        Ints  # (B,) the first note that sounds, or did after `onset_before`: those before are gone
-    )
-    notes: Ints  # (B,) how many notes were heard
+    at: Cursors  # (B,) of Listener
     number: Ints  # (B, C) of each note
     end: Ints  # (B, C) NEVER: not yet known
     lines: Lines
     classes: Ints  # (B, 12) notes of each pitch class
-    key: Ints  # (B, 2) tonic, as a pitch, and mode of the key that they follow; NO_PITCH: none
 
 
 @compiled_inside
 def hear(layout: Layout, heard: Heard, row: int, token: int) -> None:
     """Read the next id of a row."""
-    cursor = heard.cursor
-    advance(layout.words, cursor, row, token)
-    kind, now, number = cursor.kind[row], cursor.now[row], cursor.note[row]
+    here = heard.at[row]
+    advance(layout.words, here, token)
+    kind, now, number = here.kind, here.now, here.note
     if kind == Kind.BAR or kind == Kind.POSITION:
-        heard.onset_before[row] = heard.onset[row]
+        here.onset_before = here.onset
         if kind == Kind.POSITION:
-            heard.onset[row] = now
-        while heard.first[row] < heard.notes[row]:
-            if heard.end[row, heard.first[row]] > heard.onset_before[row]:
+            here.onset = now
+        while here.first < here.notes:
+            if heard.end[row, here.first] > here.onset_before:
                 break
-            heard.first[row] += 1
+            here.first += 1
     elif kind == Kind.NOTE:
-        note = heard.notes[row]
-        heard.notes[row] += 1
+        note = here.notes
+        here.notes += 1
         heard.number[row, note], heard.end[row, note] = number, NEVER
         heard.lines.pitch[row, note] = number % layout.pitch_count
         heard.lines.onset[row, note] = now
@@ -146,9 +150,9 @@ def hear(layout: Layout, heard: Heard, row: int, token: int) -> None:
             heard.classes[row, (pitch + layout.lowest_pitch) % OCTAVE] += 1
             tonic, mode = follow_key(layout.profiles, heard.classes[row])
             tonic = (tonic - layout.lowest_pitch) % OCTAVE if tonic >= 0 else NO_PITCH
-            heard.key[row, 0], heard.key[row, 1] = tonic, mode
+            here.tonic, here.mode = tonic, mode
     elif kind == Kind.DURATION and number >= 0:
-        heard.end[row, heard.notes[row] - 1] = cursor.note_end[row]
+        heard.end[row, here.notes - 1] = here.note_end
 
 
 class Roots(NamedTuple):
@@ -180,22 +184,24 @@ def tell(
         references: (2 P + SHARED_REFERENCES,), or () of many programs; zeros, which are set.
         moves: (P,) likewise.
     """
-    at, cursor, key = layout.at, heard.cursor, context.key[row]
-    now, number = cursor.now[row], cursor.note[row]
+    at, here, key = layout.at, heard.at[row], context.key[row]
+    now, number = here.now, here.note
     roots = find_roots(layout, heard, row, references, moves)
     tell_context(layout, heard, context, row, bag)
-    put(bag, at.position + now - cursor.bar_start[row])
+    put(bag, at.position + now - here.bar_start)
     if number >= 0:
         put(bag, at.program + layout.program_of[number])
-    if cursor.kind[row] == Kind.NOTE and roots.latest != NO_PITCH:
+    if here.kind == Kind.NOTE and roots.latest != NO_PITCH:
         put(bag, at.pitch + roots.latest)
-        put_class(layout, bag, at.pitch + layout.pitch_count, 0, roots.latest, key)
+        put_class(
+            layout, bag, at.pitch + layout.pitch_count, at.key + 2 + OCTAVE, roots.latest, key
+        )
     if roots.tonic != NO_PITCH:
-        put(bag, at.mode + heard.key[row, 1])
-    for note in range(heard.first[row], heard.notes[row]):
+        put(bag, at.mode + here.mode)
+    for note in range(here.first, here.notes):
         if heard.end[row, note] > now:
             tell_sounding(layout, heard, row, note, key, roots, bag)
-        elif heard.end[row, note] > heard.onset_before[row]:
+        elif heard.end[row, note] > here.onset_before:
             tell_over(layout, heard, row, note, key, roots, bag)
 
     tonic = roots.tonic if key < 0 else (key - layout.lowest_pitch) % OCTAVE
@@ -223,11 +229,12 @@ def tell(
 @compiled_inside
 def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: Ints) -> Roots:
     """Return what pitches beside an id count from; set references to what is over, and moves."""
-    now, number = heard.cursor.now[row], heard.cursor.note[row]
+    here = heard.at[row]
+    now, number = here.now, here.note
     latest = layout.pitch_of[number] if number >= 0 else NO_PITCH
     own = layout.program_of[number] if number >= 0 else NO_PITCH
     lowest = lowest_before = own_lowest = NO_PITCH
-    for note in range(heard.first[row], heard.notes[row]):
+    for note in range(here.first, here.notes):
         pitch = layout.pitch_of[heard.number[row, note]]
         if pitch == NO_PITCH:
             continue
@@ -236,7 +243,7 @@ def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: 
             lowest = lower(lowest, pitch)
             if layout.programs and heard.lines.onset[row, note] == now:
                 moves[program] = lower(moves[program] - 1, pitch) + 1
-        elif heard.end[row, note] > heard.onset_before[row]:
+        elif heard.end[row, note] > here.onset_before:
             lowest_before = lower(lowest_before, pitch)
             if program == own:
                 own_lowest = lower(own_lowest, pitch)
@@ -246,7 +253,7 @@ def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: 
         move = moves[program] - references[program]
         has_moved = moves[program] and references[program] and move
         moves[program] = move + layout.pitch_count if has_moved else 0
-    return Roots(heard.key[row, 0], latest, lowest, lowest_before, own_lowest)
+    return Roots(here.tonic, latest, lowest, lowest_before, own_lowest)
 
 
 @compiled_inside
@@ -258,10 +265,10 @@ def lower(pitch: int, other: int) -> int:
 @compiled_inside
 def tell_context(layout: Layout, heard: Heard, context: Context, row: int, bag: Bag) -> None:
     """Tell what only the caller knows, but the given notes."""
-    at, follow = layout.at, context.bars[row] - heard.cursor.bar_count[row]
+    at, follow = layout.at, context.bars[row] - heard.at[row].bar_count
     if context.bars[row] >= 0 and follow >= 0:
         put(bag, at.follow + min(follow, MAX_BARS_TO_FOLLOW))
-    due = context.final[row] - heard.cursor.now[row]
+    due = context.final[row] - heard.at[row].now
     if due >= 0:
         put(bag, at.final + halves(layout, due))
         position = context.final_position[row]
@@ -289,10 +296,10 @@ def tell_sounding(
 ) -> None:
     """Tell of a note that sounds."""
     at, number, end = layout.at, heard.number[row, note], heard.end[row, note]
-    left = 0 if end == NEVER else min(end - heard.cursor.now[row], layout.longest_left)
+    left = 0 if end == NEVER else min(end - heard.at[row].now, layout.longest_left)
     voice = layout.program_of[number] if layout.programs else 0
     put(bag, at.left + voice * (layout.longest_left + 1) + left)
-    put_note(layout, bag, at.sounding, 1, number, key)
+    put_note(layout, bag, at.sounding, at.key + 2 + 2 * OCTAVE, number, key)
     pitch = layout.pitch_of[number]
     if pitch != NO_PITCH:
         put_above(bag, at.chord, pitch, roots.lowest)
@@ -305,8 +312,8 @@ def tell_over(
     layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
 ) -> None:
     """Tell of a note that sounded when notes last began, and has ended since."""
-    at, number, latest = layout.at, heard.number[row, note], heard.cursor.note[row]
-    put_note(layout, bag, at.over, 2, number, key)
+    at, number, latest = layout.at, heard.number[row, note], heard.at[row].note
+    put_note(layout, bag, at.over, at.key + 2 + 3 * OCTAVE, number, key)
     pitch = layout.pitch_of[number]
     if pitch == NO_PITCH:
         return
@@ -322,30 +329,29 @@ def tell_over(
 
 
 @compiled_inside
-def put_note(layout: Layout, bag: Bag, block: int, place: int, number: int, key: int) -> None:
+def put_note(layout: Layout, bag: Bag, block: int, degrees: int, number: int, key: int) -> None:
     """Put in a note: its own feature; and if it has one, its pitch and pitch class."""
     put(bag, block + layout.own[number])
     pitch = layout.pitch_of[number]
     if pitch != NO_PITCH:
         put(bag, block + layout.own_width + pitch)
-        put_class(layout, bag, block + layout.own_width + layout.pitch_count, place, pitch, key)
+        put_class(layout, bag, block + layout.own_width + layout.pitch_count, degrees, pitch, key)
 
 
 @compiled_inside
-def put_class(layout: Layout, bag: Bag, block: int, place: int, pitch: int, key: int) -> None:
+def put_class(layout: Layout, bag: Bag, block: int, degrees: int, pitch: int, key: int) -> None:
     """Put in a pitch class, and where it lies above the tonic of a key that is known.
 
     Args:
         layout, bag: of the features.
         block: of pitch classes.
-        place: of the pitch among those that count from the tonic: 0 the id itself, 1 what sounds,
-            2 what is over.
+        degrees: of where pitches of its kind lie above that tonic.
         pitch, key: the pitch, and `Context.key`.
     """
     pitch_class = (pitch + layout.lowest_pitch) % OCTAVE
     put(bag, block + pitch_class)
     if key >= 0:
-        put_above(bag, layout.at.key + 2 + OCTAVE * (1 + place), pitch_class, key % OCTAVE)
+        put_above(bag, degrees, pitch_class, key % OCTAVE)
 
 
 @compiled_inside
@@ -353,12 +359,13 @@ def tell_echo(
     layout: Layout, heard: Heard, row: int, program: int, bag: Bag, references: Ints
 ) -> None:
     """Tell how a program goes on by its echo, while that is due."""
-    lines, now = heard.lines, heard.cursor.now[row]
-    if not lines.length[row, program] or lines.due[row, program] < now:
+    lines, now = heard.lines, heard.at[row].now
+    line = lines.of_programs[row, program]
+    if not line.length or line.due < now:
         return
-    for column in echo.columns(lines, row, program, now):
+    for column in echo.columns(line, now):
         put(bag, layout.at.echo + ECHO_WIDTH * program + column)
-    pitch = lines.pitch[row, lines.latest[row, program]] + lines.move[row, program]
+    pitch = lines.pitch[row, line.latest] + line.move
     if 0 <= pitch < layout.pitch_count:
         references[layout.programs + program] = pitch + 1
 
@@ -390,7 +397,7 @@ def read(
         row, t = cell // T, cell % T
         if ids[row, t] != Kind.PAD:
             hear(layout, heard, row, ids[row, t])
-            time[row, t] = heard.cursor.now[row]
+            time[row, t] = heard.at[row].now
             bag.size[0] = 0
             tell(layout, heard, context, row, bag, references[row, t], moves[row, t])
             if n + size > len(numbers):
@@ -490,10 +497,9 @@ class SideFeatures:
         is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
         own_width = len(number) if few else programs + vocabulary.pitch_count
         widths = self._block_widths(few, own_width, longest_left)
-        starts = Blocks(*itertools.accumulate(list(widths.values())[:-1], initial=1))
+        starts = dict(zip(widths, itertools.accumulate(widths.values(), initial=1), strict=False))
         self.blocks = {
-            name: slice(start, start + width)
-            for start, (name, width) in zip(starts, widths.items(), strict=True)
+            name: slice(starts[name], starts[name] + width) for name, width in widths.items()
         }
         self.size = 1 + sum(widths.values())
         self.shape: dict[str, Any] = {"side_blocks": tuple(widths.values())}
@@ -502,7 +508,7 @@ class SideFeatures:
             pitches = {"n_pitches": vocabulary.pitch_count, "first_note": first}
             self.shape |= {"n_programs": programs, **pitches}
         self.layout = Layout(
-            at=starts,
+            at=record(Blocks, **starts),
             size=self.size,
             words=vocabulary.words,
             programs=few,
@@ -545,25 +551,21 @@ class SideFeatures:
 
     def start(self, batch: int, notes: int) -> Heard:
         """Return the state of `batch` rows before the first id, for so many notes in each."""
-        programs = self.layout.programs
-        of_rows, of_notes = (batch,), (batch, notes)
+        at = at_start(self.vocabulary, batch, Listener)
+        at["onset"] = at["onset_before"] = -1
+        at["tonic"] = at["mode"] = NO_PITCH
         return Heard(
-            cursor=Cursor.at_start(self.vocabulary, batch),
-            onset=np.full(of_rows, -1),
-            onset_before=np.full(of_rows, -1),
-            first=np.zeros(of_rows, np.int64),
-            notes=np.zeros(of_rows, np.int64),
-            number=np.zeros(of_notes, np.int64),
-            end=np.zeros(of_notes, np.int64),
-            lines=Lines.of_none(batch, notes, programs),
+            at=at,
+            number=np.zeros((batch, notes), np.int64),
+            end=np.zeros((batch, notes), np.int64),
+            lines=Lines.of_none(batch, notes, self.layout.programs),
             classes=np.zeros((batch, OCTAVE), np.int64),
-            key=np.full((batch, 2), NO_PITCH),
         )
 
     def with_room(self, heard: Heard, notes: int) -> Heard:
         """Return a state with room for so many notes more: the same, or one twice as large."""
         capacity = heard.number.shape[1]
-        if heard.notes.max() + notes <= capacity:
+        if heard.at["notes"].max() + notes <= capacity:
             return heard
 
         def larger(array: Ints) -> Ints:

@@ -136,14 +136,13 @@ def tell_given(
         if given.voices > 1 and closed[voice]:  # one voice alone is open, or nothing is told
             put(bag, at)
         at += 1
-        is_next = True
-        n = to_come
+        n, told = to_come, 0
         while onset[n] <= now + horizon:
             if given.voice[k, n] == voice:
-                _tell_note(bag, at, given, k, n, now, roots, lowest_pitch, is_next)
-                if not is_next:
+                _tell_note(bag, at, given, k, n, now, roots, lowest_pitch, told == 0)
+                if told:
                     break
-                is_next = False
+                told = 1
                 at += _NEXT_WIDTH
             n += 1
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled, compiled_inside
-from data.tokens import cursor
-from data.tokens.cursor import Cursor, Ints
+from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 Mask = NDArray[np.bool_]  # (V,) whether each id may come next
@@ -27,7 +26,7 @@ class GrammarState(NamedTuple):
         free_at: (B, N) when each note (program and pitch) may start again: its end.
     """
 
-    at: Cursor
+    at: Cursors
     free_at: Ints
 
 
@@ -68,7 +67,7 @@ class Grammar:
     def start(self, batch: int) -> GrammarState:
         """Return the state of `batch` rows after Start."""
         free_at = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
-        return GrammarState(Cursor.at_start(self.vocabulary, batch), free_at)
+        return GrammarState(at_start(self.vocabulary, batch), free_at)
 
     def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
         """Return (B, V), whether each id may come next; in every row at least one may."""
@@ -89,49 +88,50 @@ def _admit_rows(
     words: Words, followers: NDArray[np.bool_], state: GrammarState, mask: NDArray[np.bool_]
 ) -> None:
     for row in range(len(mask)):
-        may_follow = followers[state.at.kind[row]]
-        admit(words.firsts, may_follow, state.at, row, state.free_at[row], mask[row])
+        here = state.at[row]
+        admit(words.firsts, followers[here.kind], here, state.free_at[row], mask[row])
 
 
 @compiled
 def _advance_rows(words: Words, state: GrammarState, ids: Ints) -> None:
     for row in range(len(ids)):
-        cursor.advance(words, state.at, row, ids[row])
-        if state.at.kind[row] == Kind.DURATION:
-            state.free_at[row, state.at.note[row]] = state.at.note_end[row]
+        here = state.at[row]
+        advance(words, here, ids[row])
+        if here.kind == Kind.DURATION:
+            state.free_at[row, here.note] = here.note_end
 
 
 @compiled_inside
-def admit(first: Ints, followers: Mask, at: Cursor, row: int, free_at: Ints, mask: Mask) -> None:
+def admit(first: Ints, followers: Mask, here: Cursor, free_at: Ints, mask: Mask) -> None:
     """Set in a mask (V,) which ids may come next in a row.
 
     Args:
         first: (K + 1,) the first id of each kind.
         followers: (V,) whether each id can follow the row's kind.
-        at, row: where the row stands.
+        here: where the row stands.
         free_at: (N,) when each of its notes may start again.
         mask: which is set.
     """
-    length, soonest = at.bar_length[row], NEVER
+    length, soonest = here.bar_length, NEVER
     for free in free_at:
         soonest = min(soonest, free)
     # Positions rise, lie in the bar, and leave some note that could start.
-    soonest = max(at.position[row] + 1, soonest - at.bar_start[row])
+    soonest = max(here.position + 1, soonest - here.bar_start)
     # The first bar must have a Tempo; later only a change has one.
-    is_head = at.kind[row] == Kind.BAR or at.kind[row] == Kind.LENGTH
-    has_tempo = at.tempo[row] >= 0 or not is_head
+    is_head = here.kind == Kind.BAR or here.kind == Kind.LENGTH
+    has_tempo = here.tempo >= 0 or not is_head
     for token in range(first[Kind.BAR], first[Kind.LENGTH]):
         mask[token] = followers[token] and has_tempo
     for token in range(first[Kind.LENGTH], first[Kind.TEMPO]):
         mask[token] = followers[token] and token - first[Kind.LENGTH] + 1 < length
     for token in range(first[Kind.TEMPO], first[Kind.POSITION]):
-        mask[token] = followers[token] and token - first[Kind.TEMPO] != at.tempo[row]
+        mask[token] = followers[token] and token - first[Kind.TEMPO] != here.tempo
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         is_there = soonest <= token - first[Kind.POSITION] < length
         mask[token] = followers[token] and is_there and has_tempo
     # Notes rise within a position, and one that sounds cannot start.
     for note in range(len(free_at)):
-        is_free = note > at.note[row] and free_at[note] <= at.now[row]
+        is_free = note > here.note and free_at[note] <= here.now
         mask[first[Kind.NOTE] + note] = followers[first[Kind.NOTE] + note] and is_free
     for token in range(first[Kind.EXTEND], len(mask)):
         mask[token] = followers[token]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from common.compiled import compiled
 from data.canonical import canonical
 from data.score import BAR, NOTE, Score
-from data.tokens.cursor import Cursor, Ints, advance
+from data.tokens.cursor import Cursor, Ints, advance, at_start
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError, Words
 
 
@@ -118,7 +118,7 @@ def decode_parts(
     kind = vocabulary.kind_of[ids]
     of_bars = np.zeros((np.count_nonzero(kind == Kind.BAR), 3), dtype=np.int64)
     of_notes = np.zeros((np.count_nonzero(kind == Kind.NOTE), 4), dtype=np.int64)
-    _read(vocabulary.words, Cursor.at_start(vocabulary, 1), ids, of_bars, of_notes)
+    _read(vocabulary.words, at_start(vocabulary, 1)[0], ids, of_bars, of_notes)
     meter, length, tempo = of_bars.T
     bars = np.empty(len(of_bars), dtype=BAR)
     bars["numerator"], bars["denominator"] = np.array(vocabulary.meters)[meter].T
@@ -134,12 +134,12 @@ def decode_parts(
 
 
 @compiled
-def _read(words: Words, cursor: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) -> None:
+def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) -> None:
     """Read ids (T,).
 
     Args:
         words: of the vocabulary.
-        cursor: of one row, that has read nothing.
+        here: where a row stands that has read nothing.
         ids: the ids.
         of_bars: (M, 3) set to the number of each bar's meter, its steps, and the number of its
             tempo.
@@ -148,20 +148,20 @@ def _read(words: Words, cursor: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints
     """
     bar = note = -1
     for token in ids:
-        advance(words, cursor, 0, token)
-        kind, value = cursor.kind[0], token - words.first_of[token]
+        advance(words, here, token)
+        kind, value = here.kind, token - words.firsts[here.kind]
         if kind == Kind.BAR:
             bar += 1
             of_bars[bar, 0] = value
         elif kind == Kind.NOTE:
             note += 1
-            of_notes[note, 0], of_notes[note, 1] = cursor.now[0], value
+            of_notes[note, 0], of_notes[note, 1] = here.now, value
         elif kind == Kind.DURATION and note >= 0:
-            of_notes[note, 2] = cursor.note_end[0] - cursor.now[0]
+            of_notes[note, 2] = here.note_end - here.now
         elif kind == Kind.VELOCITY and note >= 0:
             of_notes[note, 3] = value
         if bar >= 0:
-            of_bars[bar, 1], of_bars[bar, 2] = cursor.bar_length[0], cursor.tempo[0]
+            of_bars[bar, 1], of_bars[bar, 2] = here.bar_length, here.tempo
 
 
 def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:

@@ -59,7 +59,6 @@ class Words(NamedTuple):
     """What compiled loops (common/compiled.py) need of a vocabulary of V ids and M meters."""
 
     kind_of: NDArray[np.int64]  # (V,)
-    first_of: NDArray[np.int64]  # (V,)
     firsts: NDArray[np.int64]  # (K + 1,) the first id of each Kind, and V
     whole_bars: NDArray[np.int64]  # (M,)
     longest_duration: int
@@ -148,11 +147,6 @@ class Vocabulary:
         return np.repeat(np.arange(len(Kind)), self.counts)
 
     @cached_property
-    def first_of(self) -> NDArray[np.int64]:
-        """(V,) the first id of each id's kind."""
-        return np.array(self.firsts)[self.kind_of]
-
-    @cached_property
     def is_drum_note(self) -> NDArray[np.bool_]:
         """(V,) whether an id is a note of the drums, which have no pitch to transpose."""
         is_drum = np.zeros(self.size, dtype=bool)
@@ -162,13 +156,7 @@ class Vocabulary:
     @cached_property
     def words(self) -> Words:
         """The tables that compiled loops read."""
-        return Words(
-            kind_of=self.kind_of,
-            first_of=self.first_of,
-            firsts=np.array(self.firsts),
-            whole_bars=self.whole_bars,
-            longest_duration=self.longest_duration,
-        )
+        return Words(self.kind_of, np.array(self.firsts), self.whole_bars, self.longest_duration)
 
     @property
     def kind_names(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from common.compiled import compiled
-from data.tokens.cursor import Cursor, Ints, advance
+from data.tokens.cursor import Cursors, Ints, advance, at_start
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 
@@ -42,19 +42,20 @@ def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> Windows:
         IndexError: an id outside the vocabulary.
     """
     ids = np.asarray(ids, dtype=np.int64)
-    kind, value = vocabulary.kind_of[ids], ids - vocabulary.first_of[ids]
+    kind = vocabulary.kind_of[ids]
+    value = ids - vocabulary.words.firsts[kind]
     bar_length, position, now = np.zeros((3, *ids.shape), dtype=np.int64)
     note_at, note_end = np.full(ids.shape, -1), np.full(ids.shape, NEVER)
     windows = Windows(kind, value, bar_length, position, now, note_at, note_end)
-    cursor = Cursor.at_start(vocabulary, len(ids))
-    _read(vocabulary.words, cursor, ids, bar_length, position, now, note_at, note_end)
+    at = at_start(vocabulary, len(ids))
+    _read(vocabulary.words, at, ids, bar_length, position, now, note_at, note_end)
     return windows
 
 
 @compiled
 def _read(
     words: Words,
-    cursor: Cursor,
+    at: Cursors,
     ids: Ints,
     bar_length: Ints,
     position: Ints,
@@ -66,17 +67,18 @@ def _read(
     B, T = ids.shape
     for row in range(B):
         bar_at = note = -1
+        here = at[row]
         for t in range(T):
-            advance(words, cursor, row, ids[row, t])
-            kind = cursor.kind[row]
+            advance(words, here, ids[row, t])
+            kind = here.kind
             if kind == Kind.BAR:
                 bar_at = t
             elif kind == Kind.NOTE:
                 note = t
             elif kind == Kind.DURATION and note >= 0:
-                note_end[row, note] = cursor.note_end[row]
+                note_end[row, note] = here.note_end
             if bar_at >= 0:
-                bar_length[row, bar_at] = cursor.bar_length[row]
-            position[row, t] = cursor.now[row] - cursor.bar_start[row]
-            now[row, t] = cursor.now[row]
-            note_at[row, t] = note if cursor.note[row] >= 0 else -1
+                bar_length[row, bar_at] = here.bar_length
+            position[row, t] = here.now - here.bar_start
+            now[row, t] = here.now
+            note_at[row, t] = note if here.note >= 0 else -1

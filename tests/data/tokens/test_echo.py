@@ -1,15 +1,12 @@
 """Echo: the next note by the longest match; test_features.py holds it to plain comparison."""
 
-import numpy as np
-
 from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS, Lines, add, columns
 
 
 def read(notes):
     """The lines of one program that has read these notes; the last counts."""
     notes = list(notes)
-    of_notes, of_programs = np.zeros((4, 1, len(notes)), int), np.zeros((4, 1, 1), int)
-    lines = Lines(*of_notes, np.full((1, 1), -1), *of_programs)
+    lines = Lines.of_none(1, len(notes), 1)
     for number, (pitch, onset) in enumerate(notes):
         lines.pitch[0, number], lines.onset[0, number] = pitch, onset
         add(lines, 0, 0, number)
@@ -19,10 +16,10 @@ def read(notes):
 def expected(notes):
     """After each note the pitch and onset of the next by its echo."""
     notes = list(notes)
-    after = [(read(notes[: end + 1]), notes[end][0]) for end in range(len(notes))]
+    read_so_far = [read(notes[: end + 1]).of_programs[0, 0] for end in range(len(notes))]
     return [
-        (pitch + lines.move.item(), lines.due.item()) if lines.length.item() else None
-        for lines, pitch in after
+        (pitch + line.move, line.due) if line.length else None
+        for line, (pitch, _) in zip(read_so_far, notes, strict=True)
     ]
 
 
@@ -58,7 +55,7 @@ def test_what_is_told_of_it():
         for again in ([60, 62, 64], [61, 63, 65])
     )
     first = ECHO_WIDTH - len(DUE) - 1
-    assert columns(same, 0, 0, 84) == (0, 36, first)
-    assert columns(moved, 0, 0, 84) == (len(LENGTHS) + 1, 36, first)
-    assert columns(same, 0, 0, 72) == (0, 36, first + DUE.index(12) + 1)
-    assert max(columns(same, 0, 0, -1000)) == ECHO_WIDTH - 1
+    assert columns(same.of_programs[0, 0], 84) == (0, 36, first)
+    assert columns(moved.of_programs[0, 0], 84) == (len(LENGTHS) + 1, 36, first)
+    assert columns(same.of_programs[0, 0], 72) == (0, 36, first + DUE.index(12) + 1)
+    assert max(columns(same.of_programs[0, 0], -1000)) == ECHO_WIDTH - 1

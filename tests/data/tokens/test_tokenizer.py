@@ -153,10 +153,10 @@ def test_end_can_be_reached_from_every_state(vocabulary):
     rank[vocabulary.ids(Kind.EXTEND)] = 0
     for _ in range(2000):
         allowed = grammar.allowed(state)
-        if (state.at.kind == Kind.PAD).all():
+        if (state.at["kind"] == Kind.PAD).all():
             break
         grammar.advance(state, np.where(allowed, rank + 1, 0).argmax(axis=1))
-    assert (state.at.kind == Kind.PAD).all()
+    assert (state.at["kind"] == Kind.PAD).all()
 
 
 def test_a_row_that_has_ended_stays_ended():
