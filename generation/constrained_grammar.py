@@ -127,7 +127,6 @@ class ConstrainedGrammar:
             given_whole_bar=given.whole_bar,
             end_step=given.seed.end_step,
             reach=given.reach,
-            has_region=bool(given.notes.is_open.any()),
             needs_last_note=True,
             last_chance=NEVER,
         )

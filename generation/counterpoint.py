@@ -8,7 +8,6 @@ given notes of its own, it comes near them. Pieces end on triads in root positio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,16 +181,7 @@ def move_apart(first: Ints, is_pitched: Mask, latest: Ints, now: int, mask: Mask
 
 
 @compiled_inside
-def meet_given(
-    first: Ints,
-    given: Ints,
-    before: Ints,
-    after: Ints,
-    beat: int,
-    latest: Ints,
-    here: Row,
-    mask: Mask,
-) -> None:
+def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Row, mask: Mask) -> None:
     """Let what is written meet the given notes around it.
 
     Beside a given note of the same program stands no note more than LEAP semitones away, but an
@@ -200,32 +190,32 @@ def meet_given(
     its duration is chosen.
 
     Args:
-        first: the first id of each kind.
-        given, before, after: as in `Parts`.
+        first, parts: the first id of each kind, and the programs.
         beat: its steps.
         latest, here: what programs played last, and where the row stands.
         mask: (V,), which is narrowed.
     """
-    step, programs = min(here.now, len(given) - 1), given.shape[1]
+    given, step, programs = parts.given, min(here.now, len(parts.given) - 1), len(parts.plays)
+    before, after = parts.before[step], parts.after[step]
     pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs
     if here.kind == Kind.NOTE:
         program, pitch = divmod(here.note, pitch_count)
-        left = after[step, program] - here.now
+        left = after[program] - here.now
         begin = first[Kind.DURATION] + left - 1  # of those with which the given note is next
         is_near = beat < left and begin < first[Kind.VELOCITY]
-        if is_near and is_unfit(given, after[step], latest, program, pitch):
+        if is_near and is_unfit(given, after, latest, program, pitch):
             forbid(mask, begin, first[Kind.VELOCITY])
             mask[first[Kind.EXTEND]] = False
     for program in range(programs if here.kind != Kind.NOTE else 0):
         onset, pitch_before = latest[ONSET, program], latest[PITCH, program]
-        is_given = onset >= 0 and onset == before[step, program]
+        is_given = onset >= 0 and onset == before[program]
         is_next = is_given and latest[END, program] >= here.now and onset < here.now
-        is_last = after[step, program] - here.now <= beat
+        is_last = after[program] - here.now <= beat
         for pitch in range(pitch_count if is_next or is_last else 0):
             token = first[Kind.NOTE] + program * pitch_count + pitch
             is_bad = is_next and is_leap(pitch - pitch_before)
             if mask[token] and not is_bad and is_last:
-                is_bad = is_unfit(given, after[step], latest, program, pitch)
+                is_bad = is_unfit(given, after, latest, program, pitch)
             if is_bad:
                 mask[token] = False
 
@@ -270,50 +260,14 @@ def end_bar(first: Ints, here: Row, final: int, mask: Mask) -> None:
             mask[token] = False
 
 
-class Chord(NamedTuple):
-    """What sounds of a final chord."""
-
-    heard: int  # a bit a pitch class
-    begun: int  # a bit a program
-    lowest: int  # pitch; NEVER: nothing sounds
-    bass: int  # the program that was lowest before
-    lowest_pitch: int  # of the vocabulary, from which pitches count
-
-
-@compiled_inside
-def chord_of(lowest_pitch: int, is_pitched: Mask, latest: Ints, ends: Ints, now: int) -> Chord:
-    """Return what sounds now, of notes that end at (N,); drums are no part."""
-    pitch_count = len(ends) // len(is_pitched)
-    heard, begun, lowest, lowest_before, bass = 0, 0, NEVER, NEVER, 0
-    for program in range(len(is_pitched)):
-        is_new = latest[ONSET, program] == now
-        before = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
-        if 0 <= before < lowest_before:
-            lowest_before, bass = before, program
-        for pitch in range(pitch_count if is_pitched[program] else 0):
-            if ends[program * pitch_count + pitch] > now:
-                heard |= 1 << (pitch + lowest_pitch) % OCTAVE
-                begun |= 1 << program
-                lowest = min(lowest, pitch)
-    return Chord(heard, begun, lowest, bass, lowest_pitch)
-
-
-@compiled_inside
-def can_be(chord: Chord, tonic: int, root: int, third: int) -> bool:
-    """Return whether a chord can become a triad; its root is the tonic, but where that is -1."""
-    triad = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
-    is_asked = chord.heard & ~triad == 0 and (tonic < 0 or root == tonic)
-    has_bass = chord.begun >> chord.bass & 1
-    return is_asked and (not has_bass or (chord.lowest + chord.lowest_pitch) % OCTAVE == root)
-
-
 @compiled_inside
 def find_triad(
+    lowest_pitch: int,
     parts: Parts,
-    chord: Chord,
     tonic: int,
     open_now: Mask,
     latest: Ints,
+    ends: Ints,
     now: int,
     roots: Mask,
     notes: Mask,
@@ -321,15 +275,15 @@ def find_triad(
 ) -> bool:
     """Find the notes, (N,), with which a chord can become a triad in root position; drums fit.
 
-    A single voice ends on the root. Upper voices leave the bass a root to which no two move in
-    parallel, if there is one.
+    A single voice ends on the root. Upper voices leave the bass, the program that was lowest
+    before, a root to which no two move in parallel, if there is one.
 
     Args:
-        parts: of the vocabulary's programs.
-        chord: what sounds.
+        lowest_pitch, parts: of the vocabulary, and its programs.
         tonic: the root of the triad; -1: any.
         open_now: (P,) of which programs notes may begin now.
-        latest, now: what programs played last, and when the chord begins.
+        latest, ends: what programs played last, and (N,) when each note ends.
+        now: when the chord begins.
         roots: (K,) scratch: which the bass may yet begin without parallels.
         notes: which may come next.
         fits: (N,), which is set.
@@ -338,17 +292,31 @@ def find_triad(
         Whether there are any.
     """
     is_pitched, programs = parts.is_pitched, len(parts.plays)
-    pitch_count, bass = len(notes) // programs, chord.bass
-    has_bass, due_of_bass = chord.begun >> bass & 1 == 1, latest[DUE, bass]
-    voices = 0
+    pitch_count = len(notes) // programs
+    heard, begun, lowest = 0, 0, NEVER  # a bit a pitch class, a bit a program, a pitch
+    voices, bass, lowest_before = 0, 0, NEVER
     for program in range(programs):
         voices += parts.plays[program] and is_pitched[program]
+        is_new = latest[ONSET, program] == now
+        before = latest[PITCH_BEFORE if is_new else PITCH, program]
+        if 0 <= before < lowest_before:
+            lowest_before, bass = before, program
+        for pitch in range(pitch_count if is_pitched[program] else 0):
+            if ends[program * pitch_count + pitch] > now:
+                heard |= 1 << (pitch + lowest_pitch) % OCTAVE
+                begun |= 1 << program
+                lowest = min(lowest, pitch)
+    has_bass, due_of_bass = begun >> bass & 1 == 1, latest[DUE, bass]
+    can_be = 0  # a bit a triad: two a root, major and minor
+    for triad in range(2 * OCTAVE):
+        root, third = triad // 2, 4 - triad % 2
+        classes = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
+        is_root = not has_bass or (lowest + lowest_pitch) % OCTAVE == root
+        if heard & ~classes == 0 and is_root and (tonic < 0 or root == tonic):
+            can_be |= 1 << triad
     for pitch in range(pitch_count):
-        root = (pitch + chord.lowest_pitch) % OCTAVE
-        is_root = False
-        for third in (3, 4):
-            is_root |= can_be(chord, tonic, root, third)
-        is_root = is_root and not has_bass and pitch <= chord.lowest
+        is_root = can_be >> 2 * ((pitch + lowest_pitch) % OCTAVE) & 3 > 0
+        is_root = is_root and not has_bass and pitch <= lowest
         is_root = is_root and parts.may_play[bass * pitch_count + pitch]
         is_parallel = is_root and moves_in_parallel(is_pitched, latest, bass, pitch, now)
         roots[pitch] = is_root and not is_parallel
@@ -358,27 +326,27 @@ def find_triad(
         is_bass = program == bass and not has_bass
         for pitch in range(pitch_count):
             note = program * pitch_count + pitch
-            is_low = pitch <= chord.lowest if is_bass else has_bass and pitch < chord.lowest
+            is_low = pitch <= lowest if is_bass else has_bass and pitch < lowest
             is_left = is_pitched[program] and notes[note] and is_low == is_bass
             fit = notes[note] and not is_pitched[program]
             for triad in range(2 * OCTAVE if is_left else 0):
                 root, third = triad // 2, 4 - triad % 2
-                above = (pitch + chord.lowest_pitch - root) % OCTAVE
-                has_third = chord.heard >> (root + third) % OCTAVE & 1 == 1
+                above = (pitch + lowest_pitch - root) % OCTAVE
+                has_third = heard >> (root + third) % OCTAVE & 1 == 1
                 may_lack_third = has_third or above == third or not is_last or voices == 1
                 is_in = above == 0 or (not is_bass and above in (third, FIFTH))
                 is_in = is_in and may_lack_third
-                if not is_in or not can_be(chord, tonic, root, third):
+                if not is_in or not can_be >> triad & 1:
                     continue
                 fit = fit or is_bass or not has_roots
                 for under in range(0 if fit else pitch + 1):
-                    if roots[under] and (under + chord.lowest_pitch) % OCTAVE == root:
+                    if roots[under] and (under + lowest_pitch) % OCTAVE == root:
                         latest[DUE, bass] = under
                         fit |= not moves_in_parallel(is_pitched, latest, program, pitch, now)
             fits[note] = fit
             is_any |= fit
         may_begin = open_now[program] and parts.plays[program] and is_pitched[program]
-        if may_begin and program != bass and not chord.begun >> program & 1:
+        if may_begin and program != bass and not begun >> program & 1:
             is_last = False
     latest[DUE, bass] = due_of_bass
     return is_any

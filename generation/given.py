@@ -212,21 +212,6 @@ def keep_given(
         mask[due] = True
 
 
-@compiled_inside
-def next_onset(onset: Ints, note: Ints, here: Cursor) -> int:
-    """Return when the next given note of the latest note's number begins; NEVER: none does.
-
-    Args:
-        onset, note: of the given notes.
-        here: where the row stands.
-    """
-    soonest = NEVER
-    for n in range(len(note)):
-        if note[n] == here.note and onset[n] > here.now:
-            soonest = min(soonest, onset[n])
-    return soonest
-
-
 @compiled
 def _keep_given_in_all(
     words: Words,

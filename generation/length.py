@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -74,7 +73,6 @@ class Asked:
     given_whole_bar: int  # steps of a whole bar of its meter; 0 without bars
     end_step: int  # from which all is open
     reach: int  # the first step from which nothing that is given matters to new notes
-    has_region: bool  # others may begin among the given notes
     needs_last_note: bool  # the last bar has no given note
     last_chance: int  # the last step at which its note can begin
 
@@ -91,7 +89,10 @@ class Row(Cursor):
     bar_notes: int  # begun in this bar
     past_notes: int  # and in the bars before it
     follow: int  # bars after this one; -1: not known
-    final_onset: int  # see `final_onset`
+    is_last: int  # whether it is in the last bar of its piece
+    expected_end: int  # of the piece, if the meter stays as it is
+    latest_end: int  # the last step that it can reach, if the longest bars follow
+    final_onset: int  # of the final chord, likewise; -1: not known, NEVER: before the first bar
     next_given: int  # place of the next id of what is given
     tonic: int  # of the key that the model knows it to be in; -1: none
 
@@ -135,7 +136,7 @@ def count(asked: Asked, limits: Ints, here: Row) -> None:
     if (kind == Kind.TEMPO or kind == Kind.POSITION) and length == here.whole_bar:
         here.owed = 0  # a whole bar has followed all the same
     here.follow = bars_to_follow(asked, here)
-    here.final_onset = final_onset(asked, here)
+    look_ahead(asked, here)
 
 
 @compiled_inside
@@ -157,73 +158,33 @@ def bars_to_follow(asked: Asked, here: Row) -> int:
     return -1
 
 
-class Ahead(NamedTuple):
-    """What a row has ahead of it; in steps but for the bars."""
-
-    bar_end: int  # where the last bar ends that is known
-    bars: int  # so many follow
-    whole: int  # length of a whole bar as they follow; 0 before the first
-    missing: int  # the next is so much shorter
-
-
 @compiled_inside
-def ahead(asked: Asked, here: Row) -> Ahead:
-    """Return what a row has ahead of it if the meter stays as it is."""
+def look_ahead(asked: Asked, here: Row) -> None:
+    """Reckon when the piece of a row ends, from the last bar that is known."""
     is_given = here.bar_count < asked.given_bars
-    whole = asked.given_whole_bar if is_given else here.whole_bar
+    bar_end = asked.given_end if is_given else here.bar_start + here.bar_length
+    bars = asked.last_bar - max(here.bar_count, asked.given_bars)  # that follow it
+    whole = asked.given_whole_bar if is_given else here.whole_bar  # steps of each
     if asked.meter >= 0 and whole > 0:
         whole = asked.longest_bar
-    bars = asked.last_bar - max(here.bar_count, asked.given_bars)
-    owed = here.owed if bars > 1 else 0
-    missing = here.whole_bar - owed if owed > 0 else 0
-    bar_end = asked.given_end if is_given else here.bar_start + here.bar_length
-    return Ahead(bar_end, bars, whole, missing)
-
-
-@compiled_inside
-def expected_end(asked: Asked, here: Row) -> int:
-    """Return the step at which the piece of a row ends if the meter stays as it is."""
-    to_come = ahead(asked, here)
+    missing = here.whole_bar - here.owed if bars > 1 and here.owed > 0 else 0  # in the next
+    here.latest_end = bar_end + bars * asked.longest_bar
+    here.expected_end, here.final_onset = NEVER, -1
+    here.is_last = here.bar_count >= asked.last_bar
     if asked.is_timed:
-        return max(to_come.bar_end, here.limit)
+        here.expected_end = max(bar_end, here.limit)
+        here.is_last = here.bar_start + here.bar_length >= here.limit
     if asked.last_bar == NEVER:
-        return NEVER
-    end = to_come.bar_end + to_come.bars * to_come.whole - to_come.missing
-    if to_come.bars > 0 and here.upbeat < to_come.whole:
-        end -= here.upbeat  # by which the last bar is shortened
-    return end
-
-
-@compiled_inside
-def latest_end(asked: Asked, here: Row) -> int:
-    """Return the last step that the piece of a row can reach, if the longest bars follow."""
-    to_come = ahead(asked, here)
-    return to_come.bar_end + to_come.bars * asked.longest_bar
-
-
-@compiled_inside
-def final_onset(asked: Asked, here: Row) -> int:
-    """Return the step at which the final chord is to begin, if the meter stays as it is.
-
-    It is -1 where that is not known, and NEVER before the first bar.
-    """
-    position = here.final_position
-    if position < 0 or asked.last_bar == NEVER:
-        return -1
-    to_come = ahead(asked, here)
-    if to_come.whole == 0:
-        return NEVER
-    if to_come.bars > 0:
-        return to_come.bar_end + (to_come.bars - 1) * to_come.whole - to_come.missing + position
-    start, size = here.bar_start, here.bar_length
+        return
+    here.expected_end = bar_end + bars * whole - missing
+    if bars > 0 and here.upbeat < whole:
+        here.expected_end -= here.upbeat  # by which the last bar is shortened
+    position, start, size = here.final_position, here.bar_start, here.bar_length
     if asked.given_bars == asked.last_bar:
         start, size = asked.given_last_bar, asked.given_end - asked.given_last_bar
-    return start + (position if position < size else max(size - asked.beat, 0))
-
-
-@compiled_inside
-def is_last_bar(asked: Asked, here: Row) -> bool:
-    """Return whether a row is in the last bar of its piece."""
-    if asked.is_timed:
-        return here.bar_start + here.bar_length >= here.limit
-    return here.bar_count >= asked.last_bar
+    if bars > 0:
+        start = bar_end + (bars - 1) * whole - missing
+    elif position >= size:
+        position = max(size - asked.beat, 0)
+    if here.final_position >= 0:
+        here.final_onset = start + position if whole > 0 else NEVER

@@ -16,7 +16,6 @@ from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
 from generation.counterpoint import (
-    chord_of,
     end_bar,
     find_triad,
     meet_given,
@@ -24,8 +23,8 @@ from generation.counterpoint import (
     never_rest,
     play_one_note,
 )
-from generation.given import keep_given, next_onset
-from generation.length import Asked, Row, count, expected_end, is_last_bar, latest_end
+from generation.given import GivenTables, keep_given
+from generation.length import Asked, Row, count
 from generation.masks import any_of, forbid, keep_or_yield
 from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Rows, Rules
 
@@ -63,29 +62,21 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
             forbid(mask, 0, size)
             mask[Kind.PAD] = True
             continue
-        for token in range(size):
-            before[token] = mask[token]
         earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
         if is_in_note:
-            deadline = note_deadline(
-                asked, here, earliest, free_at, ends, sounding, given.last_ends, is_open
-            )
-            run_end = given.run_ends[min(now, len(is_open) - 1), here.note // asked.pitch_count]
-            deadline = min(deadline, run_end, next_onset(given.onset, given.note, here))
+            deadline = note_deadline(asked, given, here, earliest, free_at, ends, sounding)
             end_in_time(first, here.extends, words.longest_duration, deadline - now, mask)
-        else:
+        elif asked.most_sounding < NEVER:
+            keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
+        if due < 0:  # given bars are as they are
             keep_time(asked, first, here, mask)
-            if asked.most_sounding < NEVER:
-                keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
-        if is_between:
+        forbid(mask, first[Kind.POSITION] + max(here.limit - here.bar_start, 0), first[Kind.NOTE])
+        if is_between and due < 0:
             if asked.last_bar < NEVER:
                 keep_room(asked, first, words.whole_bars, here, earliest, mask)
-            keep_length(asked, first, here, due, mask)
-            if asked.has_region and here.bar_start < asked.reach:
-                keep_to_region(first, here.bar_start, is_open, free_at, mask)
-        if due >= 0:
-            for token in range(first[Kind.END], first[Kind.POSITION]):
-                mask[token] = before[token]
+            keep_length(asked, first, here, mask)
+        if is_between and here.bar_start < asked.reach:
+            keep_to_region(first, here.bar_start, is_open, free_at, mask)
         if due >= 0 or here.bar_start < asked.reach:
             keep_given(words, asked.given_end, is_open, due, here, mask)
 
@@ -107,36 +98,42 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
                 move_apart(first, parts.is_pitched, latest, now, mask)
                 keep_or_yield(mask, before, due, notes)
             final = here.final_onset - here.bar_start
-            if final >= 0 and is_last_bar(asked, here):
+            if final >= 0 and here.is_last:
                 end_bar(first, here, final, mask)
                 if here.position == final and takes_note:
                     open_now = is_open[min(now, len(is_open) - 1)]
-                    chord = chord_of(asked.lowest_pitch, parts.is_pitched, latest, ends, now)
                     for tonic in (here.tonic, -1):  # on another root where that cannot be
                         if find_triad(
-                            parts, chord, tonic, open_now, latest, now, roots, notes, fits
+                            asked.lowest_pitch,
+                            parts,
+                            tonic,
+                            open_now,
+                            latest,
+                            ends,
+                            now,
+                            roots,
+                            notes,
+                            fits,
                         ):
                             break
                     for note in range(len(notes)):
                         notes[note] = fits[note]
                 keep_or_yield(mask, before, due, mask)
             if asked.given_bars and (takes_note or is_in_note):
-                meet_given(
-                    first, parts.given, parts.before, parts.after, asked.beat, latest, here, mask
-                )
+                meet_given(first, parts, asked.beat, latest, here, mask)
                 keep_or_yield(mask, before, due, mask)
             if takes_note:
                 for note in range(len(notes)):
                     notes[note] &= parts.is_within[note]
                 keep_or_yield(mask, before, due, mask)
-        leave_end_alone(asked, first, here, mask)
+        leave_end_alone(first, here, mask)
 
 
 @compiled
 def leave_ends_alone(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     """Narrow masks (B, V) by the last rule once more, where others have narrowed them since."""
     for row in range(len(masks)):
-        leave_end_alone(rules.asked, rules.words.firsts, rows.at[row], masks[row])
+        leave_end_alone(rules.words.firsts, rows.at[row], masks[row])
 
 
 @compiled
@@ -167,7 +164,7 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
 
 @compiled_inside
 def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
-    """Mask other tempi, time signatures and positions than those that are asked for."""
+    """Mask other tempi and time signatures than those that are asked for."""
     is_head = here.kind == Kind.BAR or here.kind == Kind.LENGTH
     if is_head and asked.tempo >= 0:
         forbid(mask, first[Kind.TEMPO], first[Kind.TEMPO] + asked.tempo)
@@ -181,8 +178,6 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
         forbid(mask, first[Kind.LENGTH], first[Kind.TEMPO])
         forbid(mask, first[Kind.BAR], first[Kind.BAR] + asked.meter)
         forbid(mask, first[Kind.BAR] + asked.meter + 1, first[Kind.LENGTH])
-    over = max(here.limit - here.bar_start, 0)
-    forbid(mask, first[Kind.POSITION] + over, first[Kind.NOTE])
 
 
 @compiled_inside
@@ -235,35 +230,42 @@ def earliest_end(asked: Asked, here: Row, free_at: Ints, ends: Ints, given_ends:
 @compiled_inside
 def note_deadline(
     asked: Asked,
+    given: GivenTables,
     here: Row,
     earliest: int,
     free_at: Ints,
     ends: Ints,
     sounding: Ints,
-    given_ends: Ints,
-    is_open: NDArray[np.bool_],
 ) -> int:
     """Return the step by which the latest note, which begins now, has to end.
 
     It is the piece's end in bars of this meter, or in the longest bars where that is too soon. At
     the last chance for a note of the last bar another must be free to begin. Given notes need their
-    place in the polyphony from where they begin.
+    place in the polyphony from where they begin; and there the region ends, or a given note of the
+    same program and pitch begins.
     """
-    deadline, most = expected_end(asked, here), asked.most_sounding
-    if asked.last_bar < NEVER and deadline < earliest:
-        deadline = latest_end(asked, here)
-    if asked.needs_last_note and not is_last_bar(asked, here):
+    most, last, program = (
+        asked.most_sounding,
+        len(given.is_open) - 1,
+        here.note // asked.pitch_count,
+    )
+    is_late = asked.last_bar < NEVER and here.expected_end < earliest
+    deadline = here.latest_end if is_late else here.expected_end
+    if asked.needs_last_note and not here.is_last:
         chance = max(min(deadline - 1, asked.last_chance), 0)
-        step, is_free = min(chance, len(is_open) - 1), False
+        is_free = False
         for note in range(len(ends)):
-            if max(free_at[note], given_ends[note]) <= chance and note != here.note:
-                is_free |= is_open[step, note // asked.pitch_count]
+            if max(free_at[note], given.last_ends[note]) <= chance and note != here.note:
+                is_free |= given.is_open[min(chance, last), note // asked.pitch_count]
         if not is_free or sounding_at(chance, ends, sounding) >= most - 1:
             deadline = chance
     for step in range(here.now + 1, len(sounding)):
         if sounding[step] >= most:
             deadline = min(deadline, step)
-    return deadline
+    for n in range(len(given.note)):
+        if given.note[n] == here.note and given.onset[n] > here.now:
+            deadline = min(deadline, given.onset[n])
+    return min(deadline, int(given.run_ends[min(here.now, last), program]))
 
 
 @compiled_inside
@@ -276,14 +278,14 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
 
 
 @compiled_inside
-def keep_length(asked: Asked, first: Ints, here: Row, due: int, mask: Mask) -> None:
+def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
     """Mask what would make the piece shorter or longer than it shall be.
 
     These are ends before the last bar or note, and there, while it has no note, End and another
     bar; and many empty bars where no end is in sight.
     """
     end = first[Kind.END]
-    is_last, has_note = is_last_bar(asked, here), here.note_bar == here.bar_count
+    is_last, has_note = here.is_last, here.note_bar == here.bar_count
     if asked.last_bar < NEVER or asked.is_timed:
         if not (is_last and has_note):
             mask[end] = False
@@ -292,7 +294,7 @@ def keep_length(asked: Asked, first: Ints, here: Row, due: int, mask: Mask) -> N
         return
     if asked.notes:
         # the grammar offers End only after a whole note
-        is_done = mask[end] and here.new_notes >= asked.notes and due < 0
+        is_done = mask[end] and here.new_notes >= asked.notes
         if is_done:
             forbid(mask, 0, len(mask))
         mask[end] = is_done
@@ -305,18 +307,13 @@ def keep_length(asked: Asked, first: Ints, here: Row, due: int, mask: Mask) -> N
 
 @compiled_inside
 def keep_room(
-    asked: Asked,
-    first: Ints,
-    whole_bars: Ints,
-    here: Row,
-    earliest: int,
-    mask: Mask,
+    asked: Asked, first: Ints, whole_bars: Ints, here: Row, earliest: int, mask: Mask
 ) -> None:
     """Mask bars so short that the notes could not end in the last one.
 
     The last bar and an upbeat make a whole bar, but where they are given.
     """
-    latest = latest_end(asked, here)
+    latest = here.latest_end
     for number in range(len(whole_bars)):
         is_short = latest - asked.longest_bar + whole_bars[number] < earliest
         if is_short and here.bar_count < asked.last_bar:
@@ -367,8 +364,8 @@ def keep_bars_regular(asked: Asked, first: Ints, whole_bars: Ints, here: Row, ma
 
 
 @compiled_inside
-def leave_end_alone(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
+def leave_end_alone(first: Ints, here: Row, mask: Mask) -> None:
     """Mask the bars that stand for End where nothing else is left: it is no choice."""
     is_alone = not any_of(mask, first[Kind.POSITION], len(mask))
-    if is_alone and mask[first[Kind.END]] and is_last_bar(asked, here):
+    if is_alone and mask[first[Kind.END]] and here.is_last:
         forbid(mask, first[Kind.BAR], len(mask))
