@@ -120,7 +120,6 @@ class ConstrainedGrammar:
             has_no_rests=constraints.rests == NO_RESTS,
             beat=vocabulary.grid.steps_per_beat,
             pitch_count=vocabulary.pitch_count,
-            lowest_pitch=vocabulary.lowest_pitch,
             given_bars=given.bars,
             given_end=given.end,
             given_last_bar=given.last_bar_start,

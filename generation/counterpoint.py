@@ -58,6 +58,7 @@ def parts_of(
         lowest, highest = np.array([low, high]) - vocabulary.lowest_pitch
         is_within[which] = (pitch >= min([lowest, *own])) & (pitch <= max([highest, *own]))
     return Parts(
+        lowest_pitch=vocabulary.lowest_pitch,
         plays=np.asarray(is_playable.reshape(is_within.shape).any(axis=1)),
         is_pitched=programs != DRUMS,
         is_within=is_within.ravel(),
@@ -262,35 +263,34 @@ def end_bar(first: Ints, here: Row, final: int, mask: Mask) -> None:
 
 @compiled_inside
 def find_triad(
-    lowest_pitch: int,
     parts: Parts,
     tonic: int,
-    open_now: Mask,
+    is_open: NDArray[np.bool_],
     latest: Ints,
     ends: Ints,
     now: int,
-    roots: Mask,
+    scratch: NDArray[np.bool_],
     notes: Mask,
-    fits: Mask,
 ) -> bool:
-    """Find the notes, (N,), with which a chord can become a triad in root position; drums fit.
+    """Mask notes with which a chord would become no triad in root position; drums fit.
 
     A single voice ends on the root. Upper voices leave the bass, the program that was lowest
     before, a root to which no two move in parallel, if there is one.
 
     Args:
-        lowest_pitch, parts: of the vocabulary, and its programs.
+        parts: of the vocabulary.
         tonic: the root of the triad; -1: any.
-        open_now: (P,) of which programs notes may begin now.
+        is_open: (S + 1, P) where notes may begin; the last for all later steps.
         latest, ends: what programs played last, and (N,) when each note ends.
         now: when the chord begins.
-        roots: (K,) scratch: which the bass may yet begin without parallels.
-        notes: which may come next.
-        fits: (N,), which is set.
+        scratch: (2, V).
+        notes: (N,), which are masked where some are left, or any root will do.
 
     Returns:
-        Whether there are any.
+        Whether some are left.
     """
+    fits, roots, lowest_pitch = scratch[0], scratch[1], parts.lowest_pitch
+    open_now = is_open[min(now, len(is_open) - 1)]
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     pitch_count = len(notes) // programs
     heard, begun, lowest = 0, 0, NEVER  # a bit a pitch class, a bit a program, a pitch
@@ -349,4 +349,6 @@ def find_triad(
         if may_begin and program != bass and not begun >> program & 1:
             is_last = False
     latest[DUE, bass] = due_of_bass
+    for note in range(len(notes) if is_any or tonic < 0 else 0):
+        notes[note] = fits[note]
     return is_any

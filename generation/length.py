@@ -66,7 +66,6 @@ class Asked:
     has_no_rests: bool
     beat: int  # steps
     pitch_count: int  # K
-    lowest_pitch: int
     given_bars: int
     given_end: int  # the step at which the last of them ends
     given_last_bar: int  # and at which it begins

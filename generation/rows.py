@@ -37,6 +37,7 @@ class Rows(NamedTuple):
 class Parts(NamedTuple):
     """What rules of P programs, which play a part each, must know of them."""
 
+    lowest_pitch: int  # from which pitches count
     plays: NDArray[np.bool_]  # (P,) whether the model may play notes of it
     is_pitched: NDArray[np.bool_]  # (P,)
     is_within: NDArray[np.bool_]  # (N,) whether each note lies in the range of its program

@@ -44,7 +44,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     asked, given, parts, words = rules.asked, rules.given, rules.parts, rules.words
     first, size, is_open = words.firsts, masks.shape[1], given.is_open
     scratch = np.empty((3, size), np.bool_)
-    before, fits, roots = scratch[0], scratch[1], scratch[2]
+    before = scratch[2]
     for row in range(len(masks)):
         here, mask, latest = rows.at[row], masks[row], rows.latest[row]
         notes = mask[first[Kind.NOTE] : first[Kind.EXTEND]]
@@ -101,23 +101,9 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
             if final >= 0 and here.is_last:
                 end_bar(first, here, final, mask)
                 if here.position == final and takes_note:
-                    open_now = is_open[min(now, len(is_open) - 1)]
                     for tonic in (here.tonic, -1):  # on another root where that cannot be
-                        if find_triad(
-                            asked.lowest_pitch,
-                            parts,
-                            tonic,
-                            open_now,
-                            latest,
-                            ends,
-                            now,
-                            roots,
-                            notes,
-                            fits,
-                        ):
+                        if find_triad(parts, tonic, is_open, latest, ends, now, scratch, notes):
                             break
-                    for note in range(len(notes)):
-                        notes[note] = fits[note]
                 keep_or_yield(mask, before, due, mask)
             if asked.given_bars and (takes_note or is_in_note):
                 meet_given(first, parts, asked.beat, latest, here, mask)

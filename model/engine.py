@@ -142,7 +142,7 @@ def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
     """Return the sum of all that is known of each token: (N, D)."""
     x = np.zeros((len(tokens), w.embedding.shape[1]), np.float32)
     for n in range(len(tokens)):
-        b, t, place = tokens[n]
+        b, t, place = tokens[n, 0], tokens[n, 1], tokens[n, 2]
         add(x[n], w.embedding[window.ids[b, t]])
         if len(w.position):
             add(x[n], w.position[place])
@@ -168,7 +168,7 @@ def angles(
     cos = np.empty((len(tokens), len(angle)), np.float32)
     sin = np.empty_like(cos)
     for n in range(len(tokens)):
-        b, t, place = tokens[n]
+        b, t, place = tokens[n, 0], tokens[n, 1], tokens[n, 2]
         for i in range(len(angle)):
             moved = time[b, t] if shape.by_time and i % 2 else place
             turned = np.float32(moved * angle[i])
@@ -181,7 +181,7 @@ def norm(shape: Shape, x: Floats, gain_and_bias: Floats) -> Floats:
     """Return LayerNorm or RMSNorm of each row of x (N, D)."""
     D = x.shape[1]
     y = np.empty_like(x)
-    gain, bias = gain_and_bias
+    gain, bias = gain_and_bias[0], gain_and_bias[1]
     for n in range(len(x)):
         total, square = ZERO, ZERO
         if shape.is_centered:
@@ -275,7 +275,7 @@ def attend(
     y = np.zeros((len(qkv), H * d), np.float32)
     score = np.empty(C, np.float32)
     for n in range(len(qkv)):
-        b, _, place = tokens[n]
+        b, place = tokens[n, 0], tokens[n, 2]
         for h in range(H):
             q = qkv[n, h * d : (h + 1) * d]
             k = qkv[n, (H + h) * d : (H + h + 1) * d]
@@ -307,7 +307,7 @@ def look(shape: Shape, key: Floats, qkv: Floats, tokens: Ints, last: int, looked
     """Add the attention of each row's last id, to `looked` (B, C), after `attend`."""
     _, H, _, d = key.shape
     for n in range(len(tokens)):
-        b, t, place = tokens[n]
+        b, t, place = tokens[n, 0], tokens[n, 1], tokens[n, 2]
         for h in range(H if t == last else 0):
             seen = np.zeros(place + 1, np.float32)
             for s in range(len(seen)):

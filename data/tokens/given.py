@@ -126,10 +126,12 @@ def tell_given(
     """
     onset = given.onset[k]
     closed = given.is_closed[k, min(now, given.is_closed.shape[1] - 1)]
-    to_come = int(np.searchsorted(onset, now))  # the first given note that was not read
-    while onset[to_come] == now and given.note[k, to_come] <= note:
+    to_come = shut = 0  # the first given note that was not read; programs that are closed
+    while onset[to_come] < now or (onset[to_come] == now and given.note[k, to_come] <= note):
         to_come += 1
-    if closed.all() or not (closed.any() or onset[to_come] <= now + horizon):
+    for is_closed in closed:
+        shut += is_closed
+    if shut == len(closed) or not (shut or onset[to_come] <= now + horizon):
         return
     for voice in range(given.voices):
         at = first + voice * VOICE_WIDTH

@@ -37,14 +37,12 @@ def encode(score: Score, vocabulary: Vocabulary) -> Ints:
     length, onset, duration = (
         array.astype(np.int64) for array in (bars["length"], notes["onset"], notes["duration"])
     )
-    firsts = np.array(vocabulary.firsts)
-    return _write(vocabulary.words, firsts, meter, tempo, length, onset, number, duration, velocity)
+    return _write(vocabulary.words, meter, tempo, length, onset, number, duration, velocity)
 
 
 @compiled
 def _write(
     words: Words,
-    firsts: Ints,
     meter: Ints,
     tempo: Ints,
     length: Ints,
@@ -57,12 +55,12 @@ def _write(
 
     Args:
         words: of the vocabulary.
-        firsts: the first id of each kind.
         meter, tempo, length: (M,) numbers of meters and tempi (-1: no tokens), and steps.
         onset, number, duration, velocity: (N,) steps, the number of program and pitch, steps, and
             the number of the velocity (-1: no tokens).
     """
-    ids, note, start = [firsts[Kind.START]], 0, 0
+    firsts, note, start = words.firsts, 0, 0
+    ids = [firsts[Kind.START]]
     for bar in range(len(meter)):
         ids.append(firsts[Kind.BAR] + meter[bar])
         if length[bar] != words.whole_bars[meter[bar]]:
