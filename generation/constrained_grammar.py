@@ -83,8 +83,6 @@ class ConstrainedGrammar:
         is_playable = constraints.candidates(vocabulary)  # (N,)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, ~is_playable) if runs else None
-        is_strict = constraints.counterpoint == STRICT
-        ranges = (constraints.ranges if is_strict else None) or {}
         limits = np.full(len(vocabulary.tempos), NEVER)
         if self.length.seconds:
             beats = self.length.seconds * np.array(vocabulary.tempos) / 60
@@ -96,8 +94,10 @@ class ConstrainedGrammar:
             limits=limits,
             is_playable=is_playable,
             given=self.given.tables,
-            parts=parts_of(self.given, is_playable, ranges),
+            parts=parts_of(self.given, is_playable, constraints.ranges or {}),
         )
+        if self.given.bars:
+            self._check_given(constraints.time_signature)
 
     def _asked(
         self, constraints: Constraints, tempo: int | None, is_playable: NDArray[np.bool_]
@@ -129,8 +129,6 @@ class ConstrainedGrammar:
             needs_last_note=True,
             last_chance=NEVER,
         )
-        if given.bars:
-            self._check_given(asked, is_playable, constraints.time_signature)
         return asked
 
     @property
@@ -178,7 +176,7 @@ class ConstrainedGrammar:
         keys = [self._key] * batch if self._key or not keys else keys
         at = at_start(self.vocabulary, batch, Row)
         at["limit"], at["final_position"] = limit_of_given(self.length, given), final_position
-        at["tonic"] = [key.tonic if key else -1 for key in keys]
+        at["key"] = [key_number(key) for key in keys]
         none = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
         rows = Rows(
             at=at,
@@ -188,7 +186,7 @@ class ConstrainedGrammar:
             sounding=np.tile(given.sounding, (batch, 1)),
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
-        return ConstrainedState(rows, keys, self._avoid.start(batch) if self._avoid else [])
+        return ConstrainedState(rows, self._avoid.start(batch) if self._avoid else [])
 
     def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
         """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
@@ -271,7 +269,7 @@ class ConstrainedGrammar:
         piece = np.full(batch, 0 if self.given.is_told else -1)
         context = self.features.nothing(batch)._replace(
             final_position=state.at["final_position"].copy(),
-            key=np.array([key_number(key) for key in state.keys]),
+            key=state.at["key"].copy(),
             piece=piece,
             begin=state.at["now"] - read.now[:, -1],
             given=self._given_notes,
@@ -279,27 +277,14 @@ class ConstrainedGrammar:
         heard = self.features.start(2 * batch if self.guidance else batch, length)
         return Window(heard, context, bars_before=state.at["bar_count"] - bars)
 
-    def _room(
-        self, most_notes: int, is_playable: NDArray[np.bool_], limit: int
-    ) -> NDArray[np.bool_]:
-        """Return at which steps new notes of each program can begin, (S, P)."""
-        given, step = self.given, np.arange(self.given.end)
-        sounding = np.pad(given.sounding, (0, given.end))[: given.end]
-        room = given.notes.may_begin(step) & given.leaves_free(is_playable)
-        return np.asarray(room & ((sounding < most_notes) & (step < limit))[:, None])
-
-    def _check_given(
-        self,
-        asked: Asked,
-        is_playable: NDArray[np.bool_],
-        time_signature: tuple[int, int] | None,
-    ) -> None:
+    def _check_given(self, time_signature: tuple[int, int] | None) -> None:
         """Say in what is asked what the given notes leave of the last bar.
 
         Raises:
             ConstraintError: with the given notes no piece can be as it is asked for.
         """
-        given, length, most_notes = self.given, self.length, asked.most_sounding
+        given, length, asked = self.given, self.length, self._rules.asked
+        most_notes, is_playable = asked.most_sounding, self._rules.is_playable
         most_sounding = int(given.sounding.max(initial=0))
         if given.is_told and most_sounding > most_notes:
             raise ConstraintError(
@@ -325,7 +310,10 @@ class ConstrainedGrammar:
                 "piece or keep less of the seed"
             )
         is_last |= given.end >= limit
-        room = self._room(most_notes, is_playable, limit)
+        step = np.arange(given.end)
+        room = given.notes.may_begin(step) & given.leaves_free(is_playable)  # (S, P)
+        sounding = np.pad(given.sounding, (0, given.end))[: given.end]
+        room &= ((sounding < most_notes) & (step < limit))[:, None]
         if is_last and not room.any():
             raise ConstraintError(
                 "the given notes leave no room for others: ask for a higher polyphony, or for more "

@@ -314,12 +314,11 @@ def find_triad(
         is_root = not has_bass or (lowest + lowest_pitch) % OCTAVE == root
         if heard & ~classes == 0 and is_root and (tonic < 0 or root == tonic):
             can_be |= 1 << triad
+    first = bass * pitch_count
     for pitch in range(pitch_count):
         is_root = can_be >> 2 * ((pitch + lowest_pitch) % OCTAVE) & 3 > 0
-        is_root = is_root and not has_bass and pitch <= lowest
-        is_root = is_root and parts.may_play[bass * pitch_count + pitch]
-        is_parallel = is_root and moves_in_parallel(is_pitched, latest, bass, pitch, now)
-        roots[pitch] = is_root and not is_parallel
+        may_be = is_root and not has_bass and pitch <= lowest and parts.may_play[first + pitch]
+        roots[pitch] = may_be and not moves_in_parallel(is_pitched, latest, bass, pitch, now)
     has_roots, is_any = any_of(roots, 0, pitch_count), False
     is_last = True  # no other program but the bass will begin a note after it
     for program in range(programs - 1, -1, -1):

@@ -21,7 +21,7 @@ from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Mask
 from data.tokens.tokenizer import encode
-from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
+from data.tokens.vocabulary import Kind, Vocabulary, Words
 from data.tokens.windows import read_windows
 from generation.masks import any_of, forbid
 from generation.seeds import Seed
@@ -35,7 +35,6 @@ class GivenTables(NamedTuple):
     note: Ints  # its number
     last_ends: Ints  # (N,) when the last given note of each number ends; 0: there is none
     is_open: NDArray[np.bool_]  # (S + 1, P) whether others may begin; the last for all later ones
-    run_ends: Ints  # (S + 1, P) the step at which the open run ends that each step belongs to
 
 
 class GivenTokens:
@@ -97,15 +96,12 @@ class GivenTokens:
     @cached_property
     def tables(self) -> GivenTables:
         """It all, as loops read it."""
-        is_open = self.notes.is_open_at
-        closed = np.where(is_open, NEVER, np.arange(len(is_open))[:, None])
         return GivenTables(
             ids=np.append(self.ids, -1),
             onset=self.notes.onset,
             note=self.notes.note,
             last_ends=self.last_ends,
-            is_open=is_open,
-            run_ends=np.minimum.accumulate(closed[::-1])[::-1].copy(),
+            is_open=self.notes.is_open_at,
         )
 
     @cached_property
@@ -194,10 +190,8 @@ def keep_given(
         return
     kind, may_be_due = words.kind_of[due], mask[due]
     forbid(mask, first[Kind.END], first[Kind.LENGTH])
-    # after these the note that was begun goes on
-    is_in_note = latest == Kind.NOTE or latest == Kind.EXTEND
-    if latest == Kind.DURATION and first[Kind.VELOCITY] < len(mask):
-        is_in_note = True
+    whole = Kind.VELOCITY if first[Kind.VELOCITY] < len(mask) else Kind.DURATION
+    is_in_note = Kind.NOTE <= latest < whole  # it goes on
     if kind == Kind.BAR:
         mask[due] = may_be_due
     elif kind == Kind.POSITION:

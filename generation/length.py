@@ -93,7 +93,7 @@ class Row(Cursor):
     latest_end: int  # the last step that it can reach, if the longest bars follow
     final_onset: int  # of the final chord, likewise; -1: not known, NEVER: before the first bar
     next_given: int  # place of the next id of what is given
-    tonic: int  # of the key that the model knows it to be in; -1: none
+    key: int  # that the model knows it to be in: its tonic, 12 more in minor; -1: none
 
 
 def limit_of_given(length: Length, given: GivenTokens) -> int:

@@ -36,7 +36,5 @@ def keep_or_yield(mask: Mask, before: Mask, due: int, among: Mask) -> None:
         mask[due] = before[due]
     is_left = any_of(among, 0, len(among))
     for token in range(len(mask)):
-        if is_left:
-            before[token] = mask[token]
-        else:
-            mask[token] = before[token]
+        before[token] = mask[token] if is_left else before[token]
+        mask[token] = before[token]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.corpus.runs import Place
-from data.keys import Key
 from data.tokens.cursor import Cursors, Ints
 from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
@@ -93,13 +91,11 @@ class ConstrainedState:
 
     Attributes:
         rows: for all compiled rules.
-        keys: of each row the key that the model knows it to be in; None: it knows of none.
         written: the notes of each row, as runs see them; none where no runs are avoided.
         window: what the decoder has read; None before it reads.
     """
 
     rows: Rows
-    keys: Sequence[Key | None]
     written: list[WrittenNotes] = field(default_factory=list)
     window: Window | None = None
 

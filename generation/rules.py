@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.compiled import compiled, compiled_inside
+from common.interface import OCTAVE
 from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
@@ -101,8 +102,9 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
             if final >= 0 and here.is_last:
                 end_bar(first, here, final, mask)
                 if here.position == final and takes_note:
-                    for tonic in (here.tonic, -1):  # on another root where that cannot be
-                        if find_triad(parts, tonic, is_open, latest, ends, now, scratch, notes):
+                    tonic = here.key % OCTAVE if here.key >= 0 else -1
+                    for root in (tonic, -1):  # any, where that cannot be
+                        if find_triad(parts, root, is_open, latest, ends, now, scratch, notes):
                             break
                 keep_or_yield(mask, before, due, mask)
             if asked.given_bars and (takes_note or is_in_note):
@@ -251,7 +253,10 @@ def note_deadline(
     for n in range(len(given.note)):
         if given.note[n] == here.note and given.onset[n] > here.now:
             deadline = min(deadline, given.onset[n])
-    return min(deadline, int(given.run_ends[min(here.now, last), program]))
+    for step in range(here.now, last):
+        if not given.is_open[step, program]:
+            return min(deadline, step)
+    return deadline
 
 
 @compiled_inside

@@ -132,8 +132,7 @@ class Writing:
         begun = (state.at["kind"] == Kind.BAR) & (state.at["bar_count"] == 2)
         for row in np.flatnonzero(begun).tolist():
             meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
-            here = state.at[row]
-            first_bar, final = int(here.bar_start), int(here.final_position)
+            first_bar, final = (int(state.at[row][n]) for n in ("bar_start", "final_position"))
             form = self._style.draw_form(meter, first_bar, bars, final, self._rng(first + row))
             if form and form.repeats:
                 forms[row] = form

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled, compiled_inside
-from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start
+from data.tokens.cursor import Cursor, Cursors, Ints, advance_rows, at_start
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 Mask = NDArray[np.bool_]  # (V,) whether each id may come next
@@ -80,7 +80,10 @@ class Grammar:
 
         The ids must be allowed; this is not checked again.
         """
-        _advance_rows(self.vocabulary.words, state, np.asarray(ids, dtype=np.int64))
+        at = state.at
+        advance_rows(self.vocabulary.words, at, np.asarray(ids, dtype=np.int64))
+        rows = np.flatnonzero(at["kind"] == Kind.DURATION)
+        state.free_at[rows, at["note"][rows]] = at["note_end"][rows]
 
 
 @compiled
@@ -90,15 +93,6 @@ def _admit_rows(
     for row in range(len(mask)):
         here = state.at[row]
         admit(words.firsts, followers[here.kind], here, state.free_at[row], mask[row])
-
-
-@compiled
-def _advance_rows(words: Words, state: GrammarState, ids: Ints) -> None:
-    for row in range(len(ids)):
-        here = state.at[row]
-        advance(words, here, ids[row])
-        if here.kind == Kind.DURATION:
-            state.free_at[row, here.note] = here.note_end
 
 
 @compiled_inside
