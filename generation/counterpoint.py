@@ -294,12 +294,13 @@ def find_triad(
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     pitch_count = len(notes) // programs
     heard, begun, lowest = 0, 0, NEVER  # a bit a pitch class, a bit a program, a pitch
-    voices, bass, lowest_before = 0, 0, NEVER
-    for program in range(programs):
+    voices, bass, lowest_before = 0, programs, NEVER
+    for program in range(programs - 1, -1, -1):
         voices += parts.plays[program] and is_pitched[program]
         is_new = latest[ONSET, program] == now
         before = latest[PITCH_BEFORE if is_new else PITCH, program]
-        if 0 <= before < lowest_before:
+        before = before if before >= 0 else NEVER
+        if before <= lowest_before:
             lowest_before, bass = before, program
         for pitch in range(pitch_count if is_pitched[program] else 0):
             if ends[program * pitch_count + pitch] > now:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled, compiled_inside
+from common.compiled import compiled, compiled_inside, compiled_inside_with_arrays
 from common.interface import PAD, SideInput
 from model.config import LONGEST, REACH, DecoderConfig
 from model.interval_loops import Notes, add_intervals
@@ -129,7 +129,7 @@ def blocks(
     return x if shape.is_post else norm(shape, x, w.norm)
 
 
-@compiled_inside
+@compiled_inside_with_arrays
 def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Floats:
     """Return x + y, (N, D) both; x is changed. Where norms are last, they follow."""
     for n in range(len(x)):
@@ -137,7 +137,7 @@ def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Float
     return norm(shape, x, gain_and_bias) if shape.is_post else x
 
 
-@compiled_inside
+@compiled_inside_with_arrays
 def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
     """Return the sum of all that is known of each token: (N, D)."""
     x = np.zeros((len(tokens), w.embedding.shape[1]), np.float32)
@@ -160,7 +160,7 @@ def add(x: Floats, y: Floats) -> None:
         x[i] += y[i]
 
 
-@compiled_inside
+@compiled_inside_with_arrays
 def angles(
     shape: Shape, angle: NDArray[np.float64], time: Ints, tokens: Ints
 ) -> tuple[Floats, Floats]:
@@ -176,7 +176,7 @@ def angles(
     return cos, sin
 
 
-@compiled_inside
+@compiled_inside_with_arrays
 def norm(shape: Shape, x: Floats, gain_and_bias: Floats) -> Floats:
     """Return LayerNorm or RMSNorm of each row of x (N, D)."""
     D = x.shape[1]
@@ -249,7 +249,7 @@ def activate(shape: Shape, x: Floats, bias: Floats) -> None:
                     x[n, i] *= x[n, i]
 
 
-@compiled_inside
+@compiled_inside_with_arrays
 def attend(
     shape: Shape,
     key: Floats,
@@ -302,7 +302,7 @@ def attend(
     return y
 
 
-@compiled_inside
+@compiled_inside_with_arrays
 def look(shape: Shape, key: Floats, qkv: Floats, tokens: Ints, last: int, looked: Floats) -> None:
     """Add the attention of each row's last id, to `looked` (B, C), after `attend`."""
     _, H, _, d = key.shape

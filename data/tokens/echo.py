@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled, record_of
+from common.compiled import compiled_inside, record_of
 from common.interface import OCTAVE
 from data.tokens.cursor import Ints
 
@@ -57,7 +57,7 @@ class Lines(NamedTuple):
         return cls(pitch, onset, before, matched, of_programs)
 
 
-@compiled
+@compiled_inside
 def add(lines: Lines, row: int, program: int, note: int) -> None:
     """Read a note of a program, whose pitch and onset are there, and find what it echoes."""
     pitch, onset = lines.pitch[row], lines.onset[row]
@@ -85,7 +85,7 @@ def add(lines: Lines, row: int, program: int, note: int) -> None:
     matched[earlier] = 0
 
 
-@compiled
+@compiled_inside
 def columns(line: Line, now: int) -> tuple[int, int, int]:
     """Return which of ECHO_WIDTH columns tell of a program's echo, which is still due."""
     length, soon = 0, 0

@@ -80,10 +80,9 @@ class Grammar:
 
         The ids must be allowed; this is not checked again.
         """
-        at = state.at
-        advance_rows(self.vocabulary.words, at, np.asarray(ids, dtype=np.int64))
-        rows = np.flatnonzero(at["kind"] == Kind.DURATION)
-        state.free_at[rows, at["note"][rows]] = at["note_end"][rows]
+        advance_rows(self.vocabulary.words, state.at, np.asarray(ids, dtype=np.int64))
+        rows = np.flatnonzero(state.at["kind"] == Kind.DURATION)
+        state.free_at[rows, state.at["note"][rows]] = state.at["note_end"][rows]
 
 
 @compiled

@@ -542,9 +542,9 @@ def test_the_last_given_notes_say_when_the_final_chord_begins():
     seed, length = harmonized(tune_of([60, 62, 64, 65]))
     grammar = ConstrainedGrammar(QUARTET, length, seed=seed)
     last = grammar.given.notes.onset.max() - grammar.given.last_bar_start
-    assert grammar.start(2, np.array([7, 8])).rows.counted.final_position.tolist() == [last] * 2
+    assert grammar.start(2, np.array([7, 8])).at["final_position"].tolist() == [last] * 2
     longer = ConstrainedGrammar(QUARTET, Length(bars=len(seed.score.bars) + 1), seed=seed)
-    assert longer.start(2, np.array([7, 8])).rows.counted.final_position.tolist() == [7, 8]
+    assert longer.start(2, np.array([7, 8])).at["final_position"].tolist() == [7, 8]
 
 
 def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
@@ -598,8 +598,9 @@ def test_the_final_chord_is_due_when_the_bars_between_are_what_they_will_be():
     onsets = []
     for token in (bar, bar, bar, length + 2, bar, length + 8, bar, bar):
         grammar.advance(state, np.array([token]))
-        onsets.append(int(state.rows.counted.final_onset[0]))
+        onsets.append(int(state.at[0].final_onset))
     assert onsets == [66, 66, 66, 54, 54, 54, 54, 54]
+    assert state.at[0].expected_end == 60
 
 
 def test_the_bars_of_other_lengths_are_reckoned():
@@ -739,4 +740,5 @@ def test_the_end_is_expected_in_bars_of_the_time_signature_that_is_asked_for(ask
     grammar = ConstrainedGrammar(QUARTET, length, Constraints(time_signature=asked), seed)
     state = grammar.start(1, np.array([2]))
     end = seed.score.bar_starts[-1]
-    assert state.rows.counted.final_onset.tolist() == [end + bar + 2]
+    assert state.at["expected_end"].tolist() == [end + 2 * bar]
+    assert state.at["final_onset"].tolist() == [end + bar + 2]

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from data.tokens.cursor import Cursor, advance_rows
+from data.tokens.cursor import advance_rows, at_start
 from data.tokens.tokenizer import decode, encode
 from generation.note_stream import NoteStream, notes_of
 from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 
 def heard(ids, vocabulary):
-    stream, cursor, notes = NoteStream(vocabulary, 1), Cursor.at_start(vocabulary, 1), []
+    stream, at, notes = NoteStream(vocabulary, 1), at_start(vocabulary, 1), []
     for token in ids[1:, None]:
-        advance_rows(vocabulary.words, cursor, token)
-        notes += [note for _, note in stream.read(cursor, token)]
+        advance_rows(vocabulary.words, at, token)
+        notes += [note for _, note in stream.read(at, token)]
     return notes
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from data.tokens.cursor import Cursor, advance_rows
+from data.tokens.cursor import advance_rows, at_start
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from data.tokens.windows import read_windows
@@ -22,10 +22,10 @@ def test_two_bars_by_hand():
     assert windows.note_at[0].tolist() == [*[-1] * 5, 5, 5, -1, -1, 9, 9, 9, 9]
     assert windows.bar_length[0, [1, 7]].tolist() == [24, 36]
     assert windows.note_end[0, [5, 9]].tolist() == [12, 90]
-    cursor = Cursor.at_start(vocabulary, batch=2)
+    at = at_start(vocabulary, batch=2)
     for token in ids:  # the first row never begins
-        advance_rows(vocabulary.words, cursor, np.array([0, token]))
-    told = {name: rows[1] for name, rows in cursor._asdict().items()}
+        advance_rows(vocabulary.words, at, np.array([0, token]))
+    told = {name: at[1][name] for name in at.dtype.names}
     assert told == {
         "kind": Kind.END,
         "bar_count": 2,
@@ -39,4 +39,4 @@ def test_two_bars_by_hand():
         "extends": 1,
         "note_end": 90,
     }
-    assert cursor.now[0] == cursor.bar_count[0] == 0
+    assert at[0].now == at[0].bar_count == 0

@@ -1,6 +1,18 @@
 """Echo: the next note by the longest match; test_features.py holds it to plain comparison."""
 
-from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS, Lines, add, columns
+from common.compiled import compiled
+from data.tokens import echo
+from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS, Lines
+
+
+@compiled
+def add(lines, note):
+    echo.add(lines, 0, 0, note)
+
+
+@compiled
+def columns(lines, now):
+    return echo.columns(lines.of_programs[0, 0], now)
 
 
 def read(notes):
@@ -9,7 +21,7 @@ def read(notes):
     lines = Lines.of_none(1, len(notes), 1)
     for number, (pitch, onset) in enumerate(notes):
         lines.pitch[0, number], lines.onset[0, number] = pitch, onset
-        add(lines, 0, 0, number)
+        add(lines, number)
     return lines
 
 
@@ -55,7 +67,7 @@ def test_what_is_told_of_it():
         for again in ([60, 62, 64], [61, 63, 65])
     )
     first = ECHO_WIDTH - len(DUE) - 1
-    assert columns(same.of_programs[0, 0], 84) == (0, 36, first)
-    assert columns(moved.of_programs[0, 0], 84) == (len(LENGTHS) + 1, 36, first)
-    assert columns(same.of_programs[0, 0], 72) == (0, 36, first + DUE.index(12) + 1)
-    assert max(columns(same.of_programs[0, 0], -1000)) == ECHO_WIDTH - 1
+    assert columns(same, 84) == (0, 36, first)
+    assert columns(moved, 84) == (len(LENGTHS) + 1, 36, first)
+    assert columns(same, 72) == (0, 36, first + DUE.index(12) + 1)
+    assert max(columns(same, -1000)) == ECHO_WIDTH - 1
