@@ -7,7 +7,7 @@ Pieces are sampled from nothing, with the sampling options that are generate.py'
 many bars long as a training piece drawn at random. The side input says how many bars follow, when
 the final chord begins (blocks `follow` and `final` in
 data/tokens/features.py). Each model is sampled three times: as by default, which for chorales is
-strict counterpoint, with a triad at the end (`keep_triad` in generation/counterpoint.py); with
+strict counterpoint, with a triad at the end (`find_triad` in generation/counterpoint.py); with
 free counterpoint; and so without being told of any end. Then it only stops where bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
