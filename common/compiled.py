@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import numba
-import numpy as np
 from numba.core import caching, event
 
 # Of optimizing: at 3 everything takes a fifth longer to compile, and runs as fast.
@@ -102,22 +101,6 @@ def compiled_inside(function: Function) -> Function:
 def compiled_inside_with_arrays(function: Function) -> Function:
     """Compile a function as `compiled_inside` does, that makes arrays."""
     return numba.njit(no_cpython_wrapper=True, **_FLAGS)(function)  # type: ignore[no-any-return]
-
-
-def record_of(row: type) -> np.dtype[np.void]:
-    """Return the type of arrays whose elements, records, have an int64 for each field of a class.
-
-    Loops take such an array, or a record of it, as one pointer: an array for each field takes far
-    longer to compile.
-    """
-    fields = [(name, np.int64) for name in reversed(get_type_hints(row))]
-    return np.dtype((np.record, fields), align=True)
-
-
-def record(row: type, **values: int) -> Any:
-    """Return one such record, with a value of each field."""
-    kind = record_of(row)
-    return np.array([tuple(values[name] for name in kind.names or ())], kind)[0]
 
 
 class _Teller(event.Listener):  # type: ignore[misc]

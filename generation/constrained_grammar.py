@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.compiled import record
 from data.keys import Key, key_number
-from data.tokens.cursor import at_start
+from data.tokens.cursor import at_start, record
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary

@@ -262,6 +262,23 @@ def end_bar(first: Ints, here: Row, final: int, mask: Mask) -> None:
 
 
 @compiled_inside
+def triads_with(heard: int, own_root: int, tonic: int) -> int:
+    """Return which triads a chord can become: a bit each, two a root, major and minor.
+
+    Args:
+        heard: a bit a pitch class that sounds.
+        own_root, tonic: its root, by its bass and as it is asked for; -1: any.
+    """
+    can_be = 0
+    for triad in range(2 * OCTAVE):
+        root, third = triad // 2, 4 - triad % 2
+        classes = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
+        is_root = own_root in (-1, root) and tonic in (-1, root)
+        can_be |= int(is_root and heard & ~classes == 0) << triad
+    return can_be
+
+
+@compiled_inside
 def find_triad(
     parts: Parts,
     tonic: int,
@@ -290,7 +307,6 @@ def find_triad(
         Whether some are left.
     """
     fits, roots, lowest_pitch = scratch[0], scratch[1], parts.lowest_pitch
-    open_now = is_open[min(now, len(is_open) - 1)]
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     pitch_count = len(notes) // programs
     heard, begun, lowest = 0, 0, NEVER  # a bit a pitch class, a bit a program, a pitch
@@ -308,13 +324,8 @@ def find_triad(
                 begun |= 1 << program
                 lowest = min(lowest, pitch)
     has_bass, due_of_bass = begun >> bass & 1 == 1, latest[DUE, bass]
-    can_be = 0  # a bit a triad: two a root, major and minor
-    for triad in range(2 * OCTAVE):
-        root, third = triad // 2, 4 - triad % 2
-        classes = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
-        is_root = not has_bass or (lowest + lowest_pitch) % OCTAVE == root
-        if heard & ~classes == 0 and is_root and (tonic < 0 or root == tonic):
-            can_be |= 1 << triad
+    own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
+    can_be = triads_with(heard, own_root, tonic)
     first = bass * pitch_count
     for pitch in range(pitch_count):
         is_root = can_be >> 2 * ((pitch + lowest_pitch) % OCTAVE) & 3 > 0
@@ -345,7 +356,11 @@ def find_triad(
                         fit |= not moves_in_parallel(is_pitched, latest, program, pitch, now)
             fits[note] = fit
             is_any |= fit
-        may_begin = open_now[program] and parts.plays[program] and is_pitched[program]
+        may_begin = (
+            is_open[min(now, len(is_open) - 1), program]
+            and parts.plays[program]
+            and is_pitched[program]
+        )
         if may_begin and program != bass and not begun >> program & 1:
             is_last = False
     latest[DUE, bass] = due_of_bass

@@ -54,7 +54,6 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
         takes_note = not is_in_note and kind >= Kind.POSITION
-
         admit(first, rules.followers[kind], here, free_at, mask)
         if kind == Kind.PAD or kind == Kind.END:
             continue

@@ -14,15 +14,31 @@ Of `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12` with steps of a twelft
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled, compiled_inside, record_of
+from common.compiled import compiled, compiled_inside
 from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 Ints: TypeAlias = NDArray[np.int64]
+
+
+def record_of(row: type) -> np.dtype[np.void]:
+    """Return the type of arrays whose elements, records, have an int64 for each field of a class.
+
+    Loops take such an array, or a record of it, as one pointer: an array for each field takes far
+    longer to compile.
+    """
+    fields = [(name, np.int64) for name in reversed(get_type_hints(row))]
+    return np.dtype((np.record, fields), align=True)
+
+
+def record(row: type, **values: int) -> Any:
+    """Return one such record, with a value of each field."""
+    kind = record_of(row)
+    return np.array([tuple(values[name] for name in kind.names or ())], kind)[0]
 
 
 class Cursor:

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.compiled import compiled, compiled_inside, record
+from common.compiled import compiled, compiled_inside
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from data.followed_keys import follow_key
 from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
-from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start
+from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start, record
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
