@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data.batches.windows import TrainingWindows
 from data.canonical import canonical
-from data.keys import key_pitch_classes
+from data.keys import key_number, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid
 from data.texture import has_regular_bars
 from data.tokens.context import rebase
