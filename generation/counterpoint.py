@@ -279,6 +279,72 @@ def triads_with(heard: int, own_root: int, tonic: int) -> int:
 
 
 @compiled_inside
+def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int, int]:
+    """Return what sounds and who is the bass, the program that was lowest before.
+
+    Returns:
+        A bit for each pitch class that sounds, and for each program that does; the lowest pitch;
+        the bass; and how many programs there are to play a chord.
+    """
+    programs, lowest_pitch = len(parts.plays), parts.lowest_pitch
+    pitch_count = len(ends) // programs
+    heard, begun, lowest, lowest_before, bass, voices = 0, 0, NEVER, NEVER, programs, 0
+    for program in range(programs - 1, -1, -1):
+        voices += parts.plays[program] and parts.is_pitched[program]
+        is_new = latest[ONSET, program] == now
+        before = latest[PITCH_BEFORE if is_new else PITCH, program]
+        before = before if before >= 0 else NEVER
+        if before <= lowest_before:
+            lowest_before, bass = before, program
+        for pitch in range(pitch_count if parts.is_pitched[program] else 0):
+            if ends[program * pitch_count + pitch] > now:
+                heard |= 1 << (pitch + lowest_pitch) % OCTAVE
+                begun |= 1 << program
+                lowest = min(lowest, pitch)
+    return heard, begun, lowest, bass, voices
+
+
+@compiled_inside
+def find_roots(
+    parts: Parts,
+    latest: Ints,
+    now: int,
+    can_be: int,
+    bass: int,
+    has_bass: bool,
+    lowest: int,
+    roots: NDArray[np.bool_],
+) -> None:
+    """Set which pitches the bass may begin as the root of a triad that can be."""
+    for pitch in range(len(roots)):
+        is_root = can_be >> 2 * ((pitch + parts.lowest_pitch) % OCTAVE) & 3 > 0
+        may_play = parts.may_play[bass * len(roots) + pitch]
+        may_be = is_root and not has_bass and pitch <= lowest and may_play
+        roots[pitch] = may_be and not moves_in_parallel(parts.is_pitched, latest, bass, pitch, now)
+
+
+@compiled_inside
+def leads_to_root(
+    parts: Parts,
+    latest: Ints,
+    roots: NDArray[np.bool_],
+    bass: int,
+    program: int,
+    pitch: int,
+    root: int,
+    now: int,
+) -> bool:
+    """Return whether the bass may yet begin a root, to which it and a note do not move alike."""
+    due, found = latest[DUE, bass], False
+    for under in range(pitch + 1):
+        if roots[under] and (under + parts.lowest_pitch) % OCTAVE == root:
+            latest[DUE, bass] = under
+            found |= not moves_in_parallel(parts.is_pitched, latest, program, pitch, now)
+    latest[DUE, bass] = due
+    return found
+
+
+@compiled_inside
 def find_triad(
     parts: Parts,
     tonic: int,
@@ -309,30 +375,12 @@ def find_triad(
     fits, roots, lowest_pitch = scratch[0], scratch[1], parts.lowest_pitch
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     pitch_count = len(notes) // programs
-    heard, begun, lowest = 0, 0, NEVER  # a bit a pitch class, a bit a program, a pitch
-    voices, bass, lowest_before = 0, programs, NEVER
-    for program in range(programs - 1, -1, -1):
-        voices += parts.plays[program] and is_pitched[program]
-        is_new = latest[ONSET, program] == now
-        before = latest[PITCH_BEFORE if is_new else PITCH, program]
-        before = before if before >= 0 else NEVER
-        if before <= lowest_before:
-            lowest_before, bass = before, program
-        for pitch in range(pitch_count if is_pitched[program] else 0):
-            if ends[program * pitch_count + pitch] > now:
-                heard |= 1 << (pitch + lowest_pitch) % OCTAVE
-                begun |= 1 << program
-                lowest = min(lowest, pitch)
-    has_bass, due_of_bass = begun >> bass & 1 == 1, latest[DUE, bass]
+    heard, begun, lowest, bass, voices = what_sounds(parts, latest, ends, now)
+    has_bass = begun >> bass & 1 == 1
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root, tonic)
-    first = bass * pitch_count
-    for pitch in range(pitch_count):
-        is_root = can_be >> 2 * ((pitch + lowest_pitch) % OCTAVE) & 3 > 0
-        may_be = is_root and not has_bass and pitch <= lowest and parts.may_play[first + pitch]
-        roots[pitch] = may_be and not moves_in_parallel(is_pitched, latest, bass, pitch, now)
-    has_roots, is_any = any_of(roots, 0, pitch_count), False
-    is_last = True  # no other program but the bass will begin a note after it
+    find_roots(parts, latest, now, can_be, bass, has_bass, lowest, roots[:pitch_count])
+    has_roots, is_any, is_last = any_of(roots, 0, pitch_count), False, True
     for program in range(programs - 1, -1, -1):
         is_bass = program == bass and not has_bass
         for pitch in range(pitch_count):
@@ -346,24 +394,14 @@ def find_triad(
                 has_third = heard >> (root + third) % OCTAVE & 1 == 1
                 may_lack_third = has_third or above == third or not is_last or voices == 1
                 is_in = above == 0 or (not is_bass and above in (third, FIFTH))
-                is_in = is_in and may_lack_third
-                if not is_in or not can_be >> triad & 1:
-                    continue
-                fit = fit or is_bass or not has_roots
-                for under in range(0 if fit else pitch + 1):
-                    if roots[under] and (under + lowest_pitch) % OCTAVE == root:
-                        latest[DUE, bass] = under
-                        fit |= not moves_in_parallel(is_pitched, latest, program, pitch, now)
+                if is_in and may_lack_third and can_be >> triad & 1 and not fit:
+                    fit = is_bass or not has_roots
+                    fit |= leads_to_root(parts, latest, roots, bass, program, pitch, root, now)
             fits[note] = fit
             is_any |= fit
-        may_begin = (
-            is_open[min(now, len(is_open) - 1), program]
-            and parts.plays[program]
-            and is_pitched[program]
-        )
-        if may_begin and program != bass and not begun >> program & 1:
-            is_last = False
-    latest[DUE, bass] = due_of_bass
+        may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
+        may_begin = may_begin and parts.plays[program] and not begun >> program & 1
+        is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or tonic < 0 else 0):
         notes[note] = fits[note]
     return is_any

@@ -33,6 +33,59 @@ LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likelies
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
 
 
+@compiled_inside
+def keep_style(
+    rules: Rules, here: Row, latest: Ints, ends: Ints, scratch: NDArray[np.bool_], mask: Mask
+) -> None:
+    """Mask what would not be in style; each rule yields where it would leave nothing.
+
+    Args:
+        rules: of all rows.
+        here, latest, ends: where a row stands.
+        scratch: (3, V).
+        mask: (V,), what may come next.
+    """
+    asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
+    kind, now, due, is_open = here.kind, here.now, given.ids[here.next_given], given.is_open
+    is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
+    is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
+    takes_note = not is_in_note and kind >= Kind.POSITION
+    before, notes = scratch[2], mask[first[Kind.NOTE] : first[Kind.EXTEND]]
+    for token in range(len(mask)):
+        before[token] = mask[token]
+    if asked.is_regular and is_between:
+        keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
+        keep_or_yield(mask, before, due, mask)
+    if asked.is_strict and not is_in_note:
+        play_one_note(first, parts.plays, parts.is_pitched, latest, here, mask)
+        keep_or_yield(mask, before, due, mask)
+    if asked.has_no_rests and not is_in_note:
+        never_rest(first, parts.plays, is_open, latest, here, mask)
+        keep_or_yield(mask, before, given.ids[-1], mask)  # the one that is due may wait
+    if asked.is_strict:
+        for program in range(len(parts.plays)):
+            latest[DUE, program] = parts.given[min(now, len(parts.given) - 1), program]
+        if takes_note:
+            move_apart(first, parts.is_pitched, latest, now, mask)
+            keep_or_yield(mask, before, due, notes)
+        final = here.final_onset - here.bar_start
+        if final >= 0 and here.is_last:
+            end_bar(first, here, final, mask)
+            if here.position == final and takes_note:
+                tonic = here.key % OCTAVE if here.key >= 0 else -1
+                for root in (tonic, -1):  # any, where that cannot be
+                    if find_triad(parts, root, is_open, latest, ends, now, scratch, notes):
+                        break
+            keep_or_yield(mask, before, due, mask)
+        if asked.given_bars and (takes_note or is_in_note):
+            meet_given(first, parts, asked.beat, latest, here, mask)
+            keep_or_yield(mask, before, due, mask)
+        if takes_note:
+            for note in range(len(notes)):
+                notes[note] &= parts.is_within[note]
+            keep_or_yield(mask, before, due, mask)
+
+
 @compiled
 def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     """Set in masks (B, V) which ids may come next, by all the rules in their order.
@@ -42,18 +95,15 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     are as they are whatever is asked for. Last come rules of style, of which each yields where it
     would leave nothing: the later one, the more it has to say.
     """
-    asked, given, parts, words = rules.asked, rules.given, rules.parts, rules.words
+    asked, given, words = rules.asked, rules.given, rules.words
     first, size, is_open = words.firsts, masks.shape[1], given.is_open
     scratch = np.empty((3, size), np.bool_)
-    before = scratch[2]
     for row in range(len(masks)):
-        here, mask, latest = rows.at[row], masks[row], rows.latest[row]
-        notes = mask[first[Kind.NOTE] : first[Kind.EXTEND]]
+        here, mask = rows.at[row], masks[row]
         free_at, ends, sounding = rows.free_at[row], rows.note_ends[row], rows.sounding[row]
-        kind, now, due = here.kind, here.now, given.ids[here.next_given]
+        kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
-        takes_note = not is_in_note and kind >= Kind.POSITION
         admit(first, rules.followers[kind], here, free_at, mask)
         if kind == Kind.PAD or kind == Kind.END:
             continue
@@ -65,7 +115,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
         earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
         if is_in_note:
             deadline = note_deadline(asked, given, here, earliest, free_at, ends, sounding)
-            end_in_time(first, here.extends, words.longest_duration, deadline - now, mask)
+            end_in_time(first, here.extends, words.longest_duration, deadline - here.now, mask)
         elif asked.most_sounding < NEVER:
             keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
         if due < 0:  # given bars are as they are
@@ -80,39 +130,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
         if due >= 0 or here.bar_start < asked.reach:
             keep_given(words, asked.given_end, is_open, due, here, mask)
 
-        for token in range(size):
-            before[token] = mask[token]
-        if asked.is_regular and is_between:
-            keep_bars_regular(asked, first, words.whole_bars, here, mask)
-            keep_or_yield(mask, before, due, mask)
-        if asked.is_strict and not is_in_note:
-            play_one_note(first, parts.plays, parts.is_pitched, latest, here, mask)
-            keep_or_yield(mask, before, due, mask)
-        if asked.has_no_rests and not is_in_note:
-            never_rest(first, parts.plays, is_open, latest, here, mask)
-            keep_or_yield(mask, before, given.ids[-1], mask)  # the one that is due may wait
-        if asked.is_strict:
-            for program in range(len(parts.plays)):
-                latest[DUE, program] = parts.given[min(now, len(parts.given) - 1), program]
-            if takes_note:
-                move_apart(first, parts.is_pitched, latest, now, mask)
-                keep_or_yield(mask, before, due, notes)
-            final = here.final_onset - here.bar_start
-            if final >= 0 and here.is_last:
-                end_bar(first, here, final, mask)
-                if here.position == final and takes_note:
-                    tonic = here.key % OCTAVE if here.key >= 0 else -1
-                    for root in (tonic, -1):  # any, where that cannot be
-                        if find_triad(parts, root, is_open, latest, ends, now, scratch, notes):
-                            break
-                keep_or_yield(mask, before, due, mask)
-            if asked.given_bars and (takes_note or is_in_note):
-                meet_given(first, parts, asked.beat, latest, here, mask)
-                keep_or_yield(mask, before, due, mask)
-            if takes_note:
-                for note in range(len(notes)):
-                    notes[note] &= parts.is_within[note]
-                keep_or_yield(mask, before, due, mask)
+        keep_style(rules, here, rows.latest[row], ends, scratch, mask)
         leave_end_alone(first, here, mask)
 
 
