@@ -175,6 +175,17 @@ class Style:
         drawn = rng.choice(len(counts), count, p=counts / counts.sum()).tolist()
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn]
 
+    def draw_ensembles(
+        self, count: int, rng: np.random.Generator, known: Sequence[int]
+    ) -> list[tuple[int, ...]]:
+        """Draw the programs that play in pieces, of those that are known; none are known: []."""
+        ensembles = [each for each in self.ensembles if {*each.programs} <= {*known}]
+        if not ensembles:
+            return []
+        pieces = np.array([each.pieces for each in ensembles])
+        drawn = rng.choice(len(ensembles), count, p=pieces / pieces.sum())
+        return [ensembles[number].programs for number in drawn.tolist()]
+
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None
     ) -> NDArray[np.int64]:

@@ -27,6 +27,7 @@ from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
 from generation.rules import advance_rows, allow_rows, leave_ends_alone
 from generation.seeds import Seed, no_seed
 
+FEW_TOGETHER = 4  # programs: of so few all may play in every piece
 KEY_GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
 
 
@@ -79,7 +80,9 @@ class ConstrainedGrammar:
         goes_on = self.length.bars != self.given.bars
         is_asked = bool(constraints.parsed_key and self.given.bars)
         self.guidance = KEY_GUIDANCE if self._key and (is_joined or is_asked) and goes_on else 0.0
+        self._plays = self._who_plays(constraints)
         is_playable = constraints.candidates(vocabulary)  # (N,)
+        is_playable &= np.repeat(self._plays, vocabulary.pitch_count)
         runs = constraints.avoided_runs
         self._avoid = AvoidCopying(runs, self.given, ~is_playable) if runs else None
         limits = np.full(len(vocabulary.tempos), NEVER)
@@ -97,6 +100,29 @@ class ConstrainedGrammar:
         )
         if self.given.bars:
             self._check_given(constraints.time_signature)
+
+    def _who_plays(self, constraints: Constraints) -> NDArray[np.bool_]:
+        """Return (P,) the programs that may play new notes: of many, those that have begun or join.
+
+        Who joins may begin notes somewhere among the given ones (generation/seeds.py).
+        """
+        vocabulary, notes = self.vocabulary, self.given.seed.score.notes
+        programs = np.array(vocabulary.programs)
+        plays = np.isin(programs, constraints.playing(vocabulary))
+        begun = np.isin(programs, notes["program"]) | self.given.seed.is_open.any(axis=1)
+        is_told = self.is_of_many and len(notes) and constraints.programs is None
+        return plays & begun if is_told and (plays & begun).any() else plays
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether there are more programs than play together: then it is told which play."""
+        return len(self.vocabulary.programs) > FEW_TOGETHER
+
+    @property
+    def programs(self) -> list[int]:
+        """The programs that may play new notes."""
+        notes = self._rules.is_playable.reshape(len(self.vocabulary.programs), -1)
+        return np.array(self.vocabulary.programs)[notes.any(axis=1)].tolist()  # type: ignore[no-any-return]
 
     def _asked(
         self, constraints: Constraints, tempo: int | None, is_playable: NDArray[np.bool_]
@@ -159,6 +185,7 @@ class ConstrainedGrammar:
         batch: int,
         final_position: NDArray[np.int64] | int = -1,
         keys: Sequence[Key | None] = (),
+        ensembles: Sequence[Sequence[int]] = (),
     ) -> ConstrainedState:
         """Return the state of `batch` rows after Start alone.
 
@@ -168,6 +195,7 @@ class ConstrainedGrammar:
                 the final chord begins, where no given note says so; -1: nowhere in particular.
             keys: (B,) which key it shall think that a piece is in, where none is asked for and
                 nothing given says so.
+            ensembles: (B,) the programs that play in each; none: all that may.
         """
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.length.bars == given.bars:
@@ -177,15 +205,19 @@ class ConstrainedGrammar:
         at["limit"], at["final_position"] = limit_of_given(self.length, given), final_position
         at["key"] = [key_number(key) for key in keys]
         none = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
+        plays = np.tile(self._plays, (batch, 1))
+        for row, programs in enumerate(ensembles):
+            plays[row] &= np.isin(self.vocabulary.programs, programs)
+        is_playable = rules.is_playable & plays.repeat(self.vocabulary.pitch_count, axis=1)
         rows = Rows(
             at=at,
             latest=np.full((batch, LATEST, len(self.vocabulary.programs)), -1),
-            free_at=np.where(rules.is_playable, none, NEVER),
+            free_at=np.where(is_playable, none, NEVER),
             note_ends=none,
             sounding=np.tile(given.sounding, (batch, 1)),
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
-        return ConstrainedState(rows, self._avoid.start(batch) if self._avoid else [])
+        return ConstrainedState(rows, plays, self._avoid.start(batch) if self._avoid else [])
 
     def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
         """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
@@ -269,6 +301,7 @@ class ConstrainedGrammar:
         context = self.features.nothing(batch)._replace(
             final_position=state.at["final_position"].copy(),
             key=state.at["key"].copy(),
+            silent=~state.plays & self.is_of_many,
             piece=piece,
             begin=state.at["now"] - read.now[:, -1],
             given=self._given_notes,

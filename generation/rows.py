@@ -91,11 +91,13 @@ class ConstrainedState:
 
     Attributes:
         rows: for all compiled rules.
+        plays: (B, P) the programs that may play.
         written: the notes of each row, as runs see them; none where no runs are avoided.
         window: what the decoder has read; None before it reads.
     """
 
     rows: Rows
+    plays: NDArray[np.bool_]
     written: list[WrittenNotes] = field(default_factory=list)
     window: Window | None = None
 

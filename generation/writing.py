@@ -106,7 +106,8 @@ class Writing:
             finals = self._style.draw_final_positions(count, rng, self._grammar.meter)
             is_from_nothing = not self._grammar.given.bars
             keys = self._style.draw_keys(count, rng) if is_from_nothing else []
-            state = self._grammar.begin(count, finals, keys)
+            ensembles = self._ensembles(count, rng) if is_from_nothing else []
+            state = self._grammar.begin(count, finals, keys, ensembles)
             rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
@@ -119,6 +120,12 @@ class Writing:
             self._rows, self.pieces = None, self.pieces + rows.pieces
             for row, form in forms.items():
                 yield from self._write_anew(first + row, form)
+
+    def _ensembles(self, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+        """Draw the programs that play in each piece from nothing; none: all that may."""
+        if not self._grammar.is_of_many or self._request.constraints.programs is not None:
+            return []
+        return self._style.draw_ensembles(count, rng, self._grammar.programs)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""
