@@ -19,6 +19,7 @@ from data.style import Style
 from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size, bar_indices
 from data.tokens.tokenizer import decode, encode
+from data.tokens.vocabulary import Kind
 from generation.compose import (
     accompany,
     compose,
@@ -28,6 +29,7 @@ from generation.compose import (
     rewrite_midi,
     stream,
 )
+from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.model import load
@@ -315,14 +317,43 @@ def test_only_those_join_that_play_together_and_with_pitches_that_they_have(mode
     pieces = compose(band, Request(seed, Length(bars=4), samples=16))
     new = np.concatenate([piece.score.notes[~piece.is_given] for piece in pieces])
     assert {*new["program"][new["onset"] < seed.end_step].tolist()} <= {1}
-    for program, pitches in style.pitches.items():
-        its = new["pitch"][new["program"] == program]
-        assert len(its)
-        assert {*its.tolist()} <= {*pitches}
+    assert {*new["program"].tolist()} == {0, 1}
+    for program in (0, 1):
+        assert {*new["pitch"][new["program"] == program].tolist()} <= {*style.pitches[program]}
     low = compose(
         band, Request(None, Length(bars=2), Constraints(pitch_range=(40, 45), programs=(1,)))
     )
     assert low[0].score.notes["pitch"].max() <= 45  # which is asked for
+
+
+def test_of_many_programs_those_play_that_play_together_in_a_training_piece(model):
+    ensembles = Ensemble(1, (0, 1)), Ensemble(2, (2, DRUMS))
+    style = Style(ensembles=ensembles)
+    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+    pieces = compose(band, Request(None, Length(bars=4), samples=24))
+    playing = [frozenset(piece.score.notes["program"].tolist()) for piece in pieces]
+    assert {*playing} == {frozenset(each.programs) for each in ensembles}
+    assert sum(0 in programs for programs in playing) < 12
+    asked = compose(band, Request(None, Length(bars=8), Constraints(programs=(0, 2)), samples=4))
+    assert {*np.concatenate([p.score.notes["program"] for p in asked]).tolist()} == {0, 2}
+    seed = seed_from_notes("C4 E4 / C3:2", BAND)
+    (longer,) = compose(band, Request(seed, Length(bars=8)))
+    assert {*longer.score.notes["program"].tolist()} == {0, 1}
+
+
+def test_the_model_is_told_which_of_many_programs_play(model):
+    grammar = ConstrainedGrammar(BAND, Length(bars=4))
+    state = grammar.begin(2, ensembles=[(0, 1), (2, DRUMS)])
+    start = BAND.first(Kind.START)
+    bag = grammar.side(state, np.full((2, 1), start)).bag[:, 0]
+    silent = grammar.features.blocks["silent"]
+    told = [sorted(n - silent.start for n in row if silent.start <= n < silent.stop) for row in bag]
+    assert told == [[2, 3, 4], [0, 1, 4]]
+    few = ConstrainedGrammar(QUARTET, Length(bars=4))
+    state = few.begin(1, ensembles=[(40, 41)])
+    (row,) = few.side(state, np.full((1, 1), start)).bag[:, 0]
+    silent = few.features.blocks["silent"]
+    assert not any(silent.start <= n < silent.stop for n in row)
 
 
 def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):
