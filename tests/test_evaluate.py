@@ -208,7 +208,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
         (["likelihood", "--splits", "all"], "invalid choice: 'all'"),
         (["originality"], "required: FILE"),
         *(  # before the corpus is looked for, or built
-            ([command, "m.safetensors", "--path", "nowhere"], "m.safetensors: not a MIDI file")
+            ([command, "m.safetensors", "--path", "nowhere"], "m.safetensors: it is neither MIDI")
             for command in ("originality", "music", "all")
         ),
         (["originality", "tunes/tune1.mid", "--path", "nowhere"], "nowhere"),

@@ -248,7 +248,7 @@ def test_the_classic_decoder_trains_and_generates(folder):
         (["--model.n_layers", "3"], ["n_layers"]),
         (["--model.positions", "rotary_time", "--model.n_embd", "36"], ["a multiple of 4"]),
         (["--data.path", "nowhere"], ["nowhere", "no such folder"]),
-        (["--data.path", "empty"], ["empty", "no .mid"]),
+        (["--data.path", "empty"], ["empty", "no music file"]),
         (["--data.path", "noise"], ["noise", "none of its 1", "not a MIDI file"]),
         (["--ckpt_path", "none.ckpt"], ["none.ckpt", "no such"]),
         (["--ckpt_path", "noise/a.mid"], ["noise/a.mid", "not a checkpoint"]),

@@ -146,7 +146,7 @@ def test_a_run_of_two_goes_on_to_the_same_bits(ranks, trained):
 @pytest.mark.parametrize(
     ("options", "first", "words"),
     [
-        (("--data.path", "empty"), "", "no .mid"),  # in one process, that builds the corpus
+        (("--data.path", "empty"), "", "no music file"),  # in one process, that builds the corpus
         (("--model.begin_with", "none.safetensors"), "", "none.safetensors"),  # in both
         (
             (),

@@ -134,7 +134,7 @@ def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(
         guide = ConstrainedGrammar(VOCABULARY, Length(bars=int(is_bar.sum())))
         state = guide.start(1)
         begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
-        state.at["bar_count"][:] = begun
+        state.at["bar_count"], state.at["follow"] = begun, is_bar.sum() - begun
         sampled = guide.side(state, window[None])
         np.testing.assert_array_equal(beside[row > 0], flat(sampled, source.features)[0])
 

@@ -58,7 +58,7 @@ def test_written_pieces_are_in_training_windows_alone():
     ("spoil", "words"),
     [
         (lambda here: write_midi(tune(1), here / "x.mid") or (here / "y.mid").touch(), "y.mid"),
-        (lambda here: [path.unlink() for path in here.rglob("*.mid")], "no .mid"),
+        (lambda here: [path.unlink() for path in here.rglob("*.mid")], "no music file"),
         (lambda here: write_midi(_low(), here / "low.mid"), "models of another corpus wrote them"),
     ],
 )
