@@ -332,6 +332,7 @@ def test_the_latest_sessions_are_listed_and_come_back(tab, address):
     tab.until(f"{listed}.length == 2")
     assert "C4 E4 G4 (1 bar)" in tab.ask(listed)[1]
     type_in(tab, "C5 D5")
+    tab.until("Object.values({...localStorage}).some(kept => kept.includes('C5 D5'))")
     tab.ask("sessionStorage.clear()")
     open_page(tab, address)  # another tab, which has the latest
     says(tab, "as you left it")
