@@ -195,8 +195,7 @@ class TrainingWindows:
         """Return the key of each window's whole piece, as `Context` has it."""
         keys = np.full(len(drawn.piece), -1)
         for row in np.flatnonzero(drawn.has_known_key):
-            ids = self._split.piece(drawn.piece[row])
-            notes = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
+            notes = self._notes_of(drawn.piece[row])
             pitch = self.features.layout.pitch_of[notes - self._vocabulary.first(Kind.NOTE)]
             pitch = pitch[pitch != NO_PITCH] + self._vocabulary.lowest_pitch + drawn.shift[row]
             keys[row] = key_number(key_followed(pitch))
@@ -206,11 +205,16 @@ class TrainingWindows:
         """Return (B, P), which programs play nowhere in a window's piece, where known."""
         absent = np.zeros_like(drawn.order, dtype=bool)
         for row in np.flatnonzero(drawn.has_known_ensemble):
-            ids = self._split.piece(drawn.piece[row])
-            notes = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
             absent[row] = True
+            notes = self._notes_of(drawn.piece[row])
             absent[row, programs_of(notes, self._vocabulary)] = False
         return absent
+
+    def _notes_of(self, piece: int) -> Ints:
+        """Return the ids of a whole piece's notes."""
+        ids = self._split.piece(piece)
+        notes: Ints = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
+        return notes
 
     def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
         """Return (B, P), which programs of windows (B, W) fall silent."""

@@ -1,8 +1,8 @@
 """How the files of a folder are read: what the options leave open, some of the files decide."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from data.corpus.options import CorpusOptions
 from data.corpus.reader import MusicFolder, read_pieces, read_tracks, read_trials
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
-from data.score import DRUMS, Grid
+from data.score import DRUMS, Grid, Part
 
 MOST_FILES = 100  # that are tried
 LEAST_GAIN = 0.01  # of the notes, for which it is worth to tell tracks apart
@@ -68,11 +68,16 @@ def reading_of(
         options: what they leave open, some of the files decide.
         workers: processes that share the work.
     """
-    some = some_of(files)
+    some, instruments = some_of(files), options.kept_instruments
+
+    @cache
+    def tracks() -> list[list[Part]]:
+        read = partial(read_tracks, folder=folder, instruments=instruments)
+        return [*_all_found(guarded_batches(read, some, workers))]
+
     if not options.is_open:
-        return _closed(folder, some, options, workers)
-    grid, instruments = options.time_grid, options.kept_instruments
-    read = partial(read_trials, folder=folder, grid=grid, instruments=instruments)
+        return _closed(options, tracks)
+    read = partial(read_trials, folder=folder, grid=options.time_grid, instruments=instruments)
     trials = [*_all_found(guarded_batches(read, some, workers))]
     plain = {name: first for name, first in _PLAIN.items() if getattr(options, name) == "auto"}
     without = settled = replace(options, **plain)
@@ -82,37 +87,36 @@ def reading_of(
     programs = {part.program for trial in trials for part in trial.tracks} - {DRUMS}
     if options.instruments == "auto" and len(programs) > MOST_COMMON:
         settled = replace(settled, instruments="common")
-    reading = _closed(folder, some, settled, workers)
-    lost = _lost(folder, some, reading, workers)
+    lost_by = cache(partial(_lost, folder, some, workers=workers))
+    reading = _closed(settled, tracks)
     if options.parts == "auto" and common_parts(trial.tracks for trial in trials):
-        by_track = _closed(folder, some, replace(settled, parts="track"), workers)
-        lost_by_track = _lost(folder, some, by_track, workers)
-        if lost - lost_by_track > LEAST_GAIN:
-            reading, lost = by_track, lost_by_track
+        by_track = _closed(replace(settled, parts="track"), tracks)
+        if lost_by(reading) - lost_by(by_track) > LEAST_GAIN:
+            reading = by_track
     words = _words(without, reading.options)
     if not words:
         return reading
-    lost_without = _lost(folder, some, _closed(folder, some, without, workers), workers)
-    return replace(reading, chosen=Chosen(words, lost, lost_without))
+    chosen = Chosen(words, lost_by(reading), lost_by(_closed(without, tracks)))
+    return replace(reading, chosen=chosen)
 
 
 # What stands for "auto" where the files ask for nothing else.
 _PLAIN: dict[str, Any] = {"grid": "beats", "instruments": "original", "parts": "program"}
 
 
-def _closed(
-    folder: MusicFolder, some: Sequence[str], options: CorpusOptions, workers: int
-) -> Reading:
-    """Return how to read files as options say in which nothing is open."""
+def _closed(options: CorpusOptions, tracks: Callable[[], Sequence[Sequence[Part]]]) -> Reading:
+    """Return how to read files as options say in which nothing is open.
+
+    Args:
+        options: which.
+        tracks: returns who plays in some of the files.
+    """
     grid, instruments = options.time_grid, options.kept_instruments
-    if options.parts == "track" or options.instruments == "common":
-        read = partial(read_tracks, folder=folder, instruments=instruments)
-        tracks = [*_all_found(guarded_batches(read, some, workers))]
-        if options.instruments == "common":
-            programs = common_programs([part.program for part in piece] for piece in tracks)
-            instruments = replace(instruments, common=programs)
-        if options.parts == "track":
-            grid = replace(grid, parts=common_parts(tracks))
+    if options.instruments == "common":
+        programs = common_programs([part.program for part in piece] for piece in tracks())
+        instruments = replace(instruments, common=programs)
+    if options.parts == "track":
+        grid = replace(grid, parts=common_parts(tracks()))
     return Reading(options, grid, instruments)
 
 
