@@ -22,6 +22,7 @@ from model.interval_head import IntervalHead
 from model.interval_loops import Notes, add_intervals, intervals_gradient
 from model.layers import FeedForward, squared_relu
 from model.positions import rotate
+from model.threads import steady_products
 
 
 def speed_up(decoder: Decoder, without: Collection[str] = ()) -> None:
@@ -37,7 +38,7 @@ def speed_up(decoder: Decoder, without: Collection[str] = ()) -> None:
                 swap(module)
     for module in decoder.modules():
         if type(module) is nn.Linear:
-            module.__class__ = FewRowsLinear
+            module.__class__ = SteadyLinear
 
 
 def _swap_children(
@@ -90,10 +91,10 @@ class _CausalBands(torch.autograd.Function):
         output, bands = value.new_empty(value.shape), []
         for begin in range(0, T, _CausalBands.ROWS):
             end = min(begin + _CausalBands.ROWS, T)
-            scores = (query[:, begin:end] * scale).bmm(key[:, :end].mT)  # (N, R, end)
+            scores = _product(query[:, begin:end] * scale, key[:, :end].mT)  # (N, R, end)
             scores[:, :, begin:].add_(later_hidden[: end - begin, : end - begin])
             bands.append(scores.softmax(dim=-1))
-            output[:, begin:end] = bands[-1].bmm(value[:, :end])
+            output[:, begin:end] = _product(bands[-1], value[:, :end])
         ctx.save_for_backward(query, key, value, *bands)
         ctx.scale = scale
         return output
@@ -107,12 +108,24 @@ class _CausalBands(torch.autograd.Function):
         for weights in bands:
             begin, end = end, weights.shape[-1]
             of_output = gradient[0][:, begin:end]
-            of_value[:, :end].baddbmm_(weights.mT, of_output)
-            of_weights = of_output.bmm(value[:, :end].mT)
+            _add_product(of_value[:, :end], weights.mT, of_output)
+            of_weights = _product(of_output, value[:, :end].mT)
             of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-            of_query[:, begin:end] = of_scores.bmm(key[:, :end])
-            of_key[:, :end].baddbmm_(of_scores.mT, query[:, begin:end])
+            of_query[:, begin:end] = _product(of_scores, key[:, :end])
+            _add_product(of_key[:, :end], of_scores.mT, query[:, begin:end])
         return of_query.mul_(ctx.scale), of_key.mul_(ctx.scale), of_value, None
+
+
+def _product(x: Tensor, y: Tensor) -> Tensor:
+    """Return batched products (N, I, O) of x (N, I, K) and y (N, K, O)."""
+    with steady_products():
+        return x.bmm(y)
+
+
+def _add_product(to: Tensor, x: Tensor, y: Tensor) -> None:
+    """Add to (N, I, O) what `_product` returns."""
+    with steady_products():
+        to.baddbmm_(x, y)
 
 
 def _swap_attention(module: nn.Module) -> None:
@@ -165,22 +178,46 @@ def _swap_rotation(module: nn.Module) -> None:
 # Products
 
 
-class FewRowsLinear(nn.Linear):
-    """torch's Linear for at most `ROWS` rows at a time.
+class SteadyLinear(nn.Linear):
+    """torch's Linear, in bfloat16 the same with any number of threads."""
 
-    The gradient of a bfloat16 weight, a sum over more rows, depends on the number of threads.
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (..., D) to (..., M), as torch's does."""
+        is_mixed = torch.is_autocast_enabled("cpu") and torch.is_grad_enabled() and _on_cpu(x)
+        if not is_mixed or torch.get_autocast_dtype("cpu") != torch.bfloat16:
+            return super().forward(x)
+        y: Tensor = _Mapped.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return y
+
+
+class _Mapped(torch.autograd.Function):
+    """x W^T + b in bfloat16.
+
+    The gradient of W, a sum over all rows, is one of sums over `ROWS` at most: sums of more are
+    shared among threads.
     """
 
     ROWS = 1024
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (..., D) to (..., M), as torch's does."""
-        is_long = x.numel() > self.ROWS * x.shape[-1] and torch.is_grad_enabled()
-        if not (is_long and torch.is_autocast_enabled("cpu") and _on_cpu(x)):
-            return super().forward(x)
-        parts = torch.split(x.flatten(0, -2), self.ROWS)
-        y = torch.cat([functional.linear(part, self.weight, self.bias) for part in parts])
-        return y.view(*x.shape[:-1], -1)
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.x_type, x, weight = x.dtype, x.bfloat16(), weight.bfloat16()
+        ctx.save_for_backward(x, weight)
+        ctx.has_bias = bias is not None
+        with steady_products():
+            return functional.linear(x, weight, None if bias is None else bias.bfloat16())
+
+    @staticmethod
+    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        of_y = gradient[0].bfloat16()
+        by_rows = (torch.split(rows.flatten(0, -2), _Mapped.ROWS) for rows in (of_y, x))
+        with steady_products():
+            of_x = (of_y @ weight).to(ctx.x_type)
+            of_weight = sum((g.mT @ part).float() for g, part in zip(*by_rows, strict=True))
+        of_bias = of_y.flatten(0, -2).sum(dim=0).float() if ctx.has_bias else None
+        assert isinstance(of_weight, Tensor)  # there are rows
+        return of_x, of_weight, of_bias
 
 
 # Norms and activation

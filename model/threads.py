@@ -10,6 +10,22 @@ import torch
 COLUMNS_A_THREAD = 16  # of a weight, at least: narrower products differ by the number of threads
 TRIAL_STEPS = 5  # with each number of threads
 TRIAL_EVERY = 60.0  # seconds
+HAS_TILES = bool(torch.cpu.get_capabilities().get("amx_bf16"))  # of numbers, multiplied at once
+
+
+@contextmanager
+def steady_products() -> Iterator[None]:
+    """Make bfloat16 products inside that do not depend on the number of threads.
+
+    By tiles (AMX) long sums are shared among threads, and products are so fast that one will do.
+    """
+    threads = torch.get_num_threads()
+    if HAS_TILES:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class ThreadChooser:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Muon
 
+from model.threads import steady_products
+
 
 class BatchedMuon(Muon):
     """torch's Muon, with matrices of one shape orthogonalized in one batched product.
@@ -66,9 +68,10 @@ def _orthogonalize_bf16(x: Tensor, coefficients: tuple[float, float, float], ste
     m <= n, each of norm 1; the coefficients are a, b and c.
     """
     a, b, c = coefficients
-    for _ in range(steps):
-        gram = x.bmm(x.mT)
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    with steady_products():
+        for _ in range(steps):
+            gram = x.bmm(x.mT)
+            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x
 
 

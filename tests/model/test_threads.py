@@ -119,19 +119,19 @@ def test_steps_of_training_do_not_depend_on_the_number_of_threads(precision, nor
 
 
 @pytest.mark.usefixtures("four_threads")
-def test_gradients_of_many_bfloat16_rows_do_not_depend_on_the_number_of_threads():
+@pytest.mark.parametrize("width", [128, 1024])
+def test_long_bfloat16_sums_do_not_depend_on_the_number_of_threads(width):
     torch.manual_seed(0)
-    layers = nn.Sequential(nn.Linear(128, 384))
+    layers = nn.Sequential(nn.Linear(width, 384))
     speed_up(layers)
-    x, found = torch.randn(4096, 128), []
+    x, found = torch.randn(4096, width, requires_grad=True), []
     for number in (1, 2, 4, 6):
         torch.set_num_threads(number)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             y = layers(x)
-        layers.zero_grad()
-        y.backward(y.detach().square())
-        found.append(layers[0].weight.grad)
-    assert all(torch.equal(found[0], other) for other in found)
+        of_x, of_weight = torch.autograd.grad(y, [x, layers[0].weight], y.detach().square())
+        found.append((y, of_x, of_weight))
+    assert all(all(map(torch.equal, found[0], other)) for other in found)
 
 
 def test_narrow_products_get_few_threads():
