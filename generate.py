@@ -62,7 +62,7 @@ if __name__ != "__main__":  # the Python API; the command imports it when its op
         stream,
         write_piece,
     )
-    from generation.model import Model, load, training_runs
+    from generation.model import Model, load
     from generation.request import Request
     from generation.seeds import (
         Seed,
@@ -79,10 +79,9 @@ __all__ = ["Constraints", "Length", "Model", "Piece", "Request", "SamplingOption
 __all__ += ["given_from_midi", "load", "no_seed", "rewrite_from_midi", "seed_from_midi"]
 __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
-__all__ += ["rank_by_likelihood", "training_runs", "write_piece"]
+__all__ += ["rank_by_likelihood", "write_piece"]
 
 MOST_PIECES = 10_000
-MOST_RUN = 1000  # notes; none so long stands in two pieces
 LONGEST_NOTE = 20  # characters
 ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
 # Options of sequences that are no music; all others are about music.
@@ -240,13 +239,6 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         choices=(NO_RESTS, FREE),
         help="none: an instrument that may play sounds to the end (default: where those\n"
         "of the training set hardly rest)",
-    )
-    group.add_argument(
-        "--avoid-copying",
-        metavar="N",
-        type=positive_integer,
-        help="no run of N notes, of one voice or of all, as in the training set, in any\n"
-        "key; the corpus must be in datasets/",
     )
 
 
@@ -410,8 +402,6 @@ def _check_counts(options: argparse.Namespace) -> None:
     for name in ("num_samples", "best_of"):
         if (getattr(options, name) or 0) > MOST_PIECES:
             fail(f"--{name.replace('_', '-')}: at most {MOST_PIECES} pieces are written at once")
-    if (options.avoid_copying or 0) > MOST_RUN:
-        fail(f"--avoid-copying: a run has at most {MOST_RUN} notes")
     if options.best_of is not None and options.best_of < options.num_samples:
         fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 

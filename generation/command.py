@@ -20,7 +20,7 @@ from generation.compose import accompany, compose, rank_by_likelihood, write_pie
 from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SEED_BARS
 from generation.given import GivenTokens
-from generation.model import Model, load, training_runs
+from generation.model import Model, load
 from generation.note_text import SeedError
 from generation.request import Request
 from generation.seeds import (
@@ -50,9 +50,6 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
     constraints = options.constraints
     try:
         model = load(options.checkpoint)
-        if options.avoid_copying is not None:
-            runs = training_runs(model, options.avoid_copying)
-            constraints = dataclasses.replace(constraints, avoided_runs=runs)
         seed = _seed(model, options, constraints)
         pieces = compose(
             model,

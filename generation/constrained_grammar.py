@@ -18,13 +18,12 @@ from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from data.tokens.windows import read_windows
-from generation.avoid_copying import AvoidCopying
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens
 from generation.length import Asked, Length, Row, limit_of_given
 from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
-from generation.rules import advance_rows, allow_rows, leave_ends_alone
+from generation.rules import advance_rows, allow_rows
 from generation.seeds import Seed, no_seed
 
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
@@ -83,8 +82,6 @@ class ConstrainedGrammar:
         self._plays = self._who_plays(constraints)
         is_playable = constraints.candidates(vocabulary)  # (N,)
         is_playable &= np.repeat(self._plays, vocabulary.pitch_count)
-        runs = constraints.avoided_runs
-        self._avoid = AvoidCopying(runs, self.given, ~is_playable) if runs else None
         limits = np.full(len(vocabulary.tempos), NEVER)
         if self.length.seconds:
             beats = self.length.seconds * np.array(vocabulary.tempos) / 60
@@ -217,7 +214,7 @@ class ConstrainedGrammar:
             sounding=np.tile(given.sounding, (batch, 1)),
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
-        return ConstrainedState(rows, plays, self._avoid.start(batch) if self._avoid else [])
+        return ConstrainedState(rows, plays)
 
     def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
         """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
@@ -229,16 +226,11 @@ class ConstrainedGrammar:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
         mask = np.empty((len(state.at), self.vocabulary.size), dtype=bool)
         allow_rows(self._rules, state.rows, mask)
-        if self._avoid:
-            self._avoid.narrow(mask, state)
-            leave_ends_alone(self._rules, state.rows, mask)
         return mask
 
     def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
         """Take each row's next id, (B,), into the state; the ids must be allowed."""
         advance_rows(self._rules, state.rows, np.asarray(ids, dtype=np.int64))
-        if self._avoid:
-            self._avoid.advance(state)
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""

@@ -21,7 +21,6 @@ from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from data.corpus.runs import RunIndex
     from data.style import Style
 
 STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
@@ -45,8 +44,6 @@ class Constraints:
         max_polyphony: so many notes at most sound at once, those of the seed and the given notes
             counted.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
-        avoided_runs: runs of notes that no new note belongs to, for each representation, as
-            `index_runs` gives them (data/corpus/runs.py).
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
             which plays a note at a time; FREE: as the model likes; None: as its music is.
         regular_bars: all new bars are of one length and whole, but for an upbeat, the last one, and
@@ -71,7 +68,6 @@ class Constraints:
     counterpoint: str | None = None
     rests: str | None = None
     regular_bars: bool | None = None
-    avoided_runs: dict[str, RunIndex] | None = field(default=None, hash=False)
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
     pitches: dict[int, tuple[int, ...]] | None = field(default=None, hash=False)
 

@@ -14,12 +14,11 @@ from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
 from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.runs import RunIndex, index_runs
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.vocabulary import Kind, Vocabulary
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
@@ -169,18 +168,3 @@ def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets")
     if corpus.vocabulary != model.vocabulary:
         raise CorpusError(f"{path}: its vocabulary is not the model's, so it cannot be scored")
     return corpus
-
-
-def training_runs(
-    model: Model, size: int, path: str | None = None, datasets: str = "datasets"
-) -> dict[str, RunIndex]:
-    """Return the runs of `size` notes in the training set of a model, for `Constraints`.
-
-    Raises:
-        ConstraintError: fewer than two notes, which are no run.
-        FileNotFoundError, CorpusError: the corpus is not there (see `corpus_of`).
-    """
-    if size < 2:
-        raise ConstraintError(f"a run has 2 notes or more, not {size}")
-    corpus = corpus_of(model, path, datasets)
-    return index_runs(corpus.split("train"), corpus.vocabulary, size)

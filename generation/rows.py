@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.corpus.runs import Place
 from data.tokens.cursor import Cursors, Ints
 from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
@@ -58,19 +57,6 @@ class Rules(NamedTuple):
 
 
 @dataclass
-class WrittenNotes:
-    """The notes of one row, as runs see them.
-
-    Attributes:
-        lines: the notes of each pitched program's line, by its number, and of the texture.
-        held: (P, K) until when each program's pitches keep lower notes out of its line.
-    """
-
-    lines: dict[int, list[Place]]
-    held: NDArray[np.int64]
-
-
-@dataclass
 class Window:
     """What the decoder has read of B rows since they began, or began anew.
 
@@ -92,13 +78,11 @@ class ConstrainedState:
     Attributes:
         rows: for all compiled rules.
         plays: (B, P) the programs that may play.
-        written: the notes of each row, as runs see them; none where no runs are avoided.
         window: what the decoder has read; None before it reads.
     """
 
     rows: Rows
     plays: NDArray[np.bool_]
-    written: list[WrittenNotes] = field(default_factory=list)
     window: Window | None = None
 
     @property

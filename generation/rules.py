@@ -135,13 +135,6 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
 
 
 @compiled
-def leave_ends_alone(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
-    """Narrow masks (B, V) by the last rule once more, where others have narrowed them since."""
-    for row in range(len(masks)):
-        leave_end_alone(rules.words.firsts, rows.at[row], masks[row])
-
-
-@compiled
 def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
     """Take the next id of each row, (B,)."""
     for row in range(len(ids)):

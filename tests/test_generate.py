@@ -22,8 +22,7 @@ from model.decoder import Decoder
 from model.decoding import network_of
 from model.serialization import ModelFile, ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
-from tests.folders import write_tunes
-from tests.models import BAND, PIANIST, QUARTET, tune, untrained, untrained_on
+from tests.models import BAND, PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, vocabulary_for
 
 
@@ -368,7 +367,6 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
         (["--programs", "9" * 5000], ["no program"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
-        (["--avoid-copying", "1001"], ["--avoid-copying", "at most 1000 notes"]),
         (["--top-k", "9" * 5000], ["--top-k", "5000 characters"]),
     ],
 )
@@ -436,23 +434,6 @@ def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-
-
-def test_no_runs_of_the_training_set_are_written_and_without_it_nothing(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    tunes = write_tunes(tmp_path / "tunes", 8)
-    checkpoint = untrained_on(tunes, tmp_path / "model.safetensors")
-    asked = ("-c", checkpoint, "--bars", 2, "--avoid-copying", 4, "--out", tmp_path / "piece")
-    assert run(capsys, *asked)[0] == 0
-    (tmp_path / "piece.mid").unlink()
-    tunes.rename(tmp_path / "elsewhere")
-    code, _, error = run(capsys, *asked)
-    assert code == 2
-    assert len(error.strip().splitlines()) == 1
-    assert "tunes" in error
-    assert not (tmp_path / "piece.mid").exists()
 
 
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):

@@ -1,4 +1,4 @@
-"""Runs of notes: the lines and the texture of pieces, and an index of a training set's runs.
+"""Runs of notes: the lines and the texture of pieces.
 
 A run is some consecutive notes of a piece, in either of two representations:
 
@@ -15,10 +15,8 @@ and how long notes are held make no difference; a changed rhythm does, and so do
 have no key and their patterns are common property: they are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +33,6 @@ CHUNK = 2**21  # training tokens that are read at once
 
 
 Integers = NDArray[np.int64]
-Place: TypeAlias = tuple[int, Any]  # onset of a note in grid steps, and its pitch or pitches (P,)
 
 
 @dataclass(frozen=True)
@@ -125,80 +122,3 @@ def _is_on_top(
         is_on_top[here] = np.maximum.accumulate(reach)[latest[here]] <= begin[here]
         reach[here] = end[here]
     return is_on_top
-
-
-class RunIndex:
-    """The runs of up to `size` notes, 2 or more, of a training set in one representation: a trie.
-
-    A node is the rank of a run among all of its length, so there are no false matches. Each level
-    holds the sorted keys, a node and a step in one number, that lead to runs of one note more.
-    """
-
-    def __init__(self, sequences: Sequence[NoteSequence], size: int) -> None:
-        """Index the runs of some pieces' notes."""
-        step = np.concatenate([np.zeros(0, dtype=np.int64), *(each.step for each in sequences)])
-        left = np.concatenate([np.zeros(0, dtype=np.int64), *(each.left for each in sequences)])
-        self.size = size
-        self._base = (int(step.max(initial=0)) // 256 + 1) * 256  # above every step
-        self._levels: list[Integers] = []
-        node, place = np.zeros(len(step), dtype=np.int64), np.arange(len(step))
-        for level in range(size - 1):
-            goes_on = left[place] > level + 1
-            node, place = node[goes_on], place[goes_on]
-            keys, node = np.unique(node * self._base + step[place + level], return_inverse=True)
-            self._levels.append(np.append(keys, np.iinfo(np.int64).max))  # above every key
-        # how many pitches may complete a run at one onset, where nothing follows
-        self.most_pitches = int(np.unique(keys // 256, return_counts=True)[1].max(initial=0))
-
-    def is_completed(
-        self, before: Sequence[Place], onset: int, pitches: Integers, after: Sequence[Place] = ()
-    ) -> NDArray[np.bool_]:
-        """Return (P,) whether a note of each of some pitches makes a run of `size` notes whole.
-
-        Args:
-            before: the notes before it, in order.
-            onset: of the note, in grid steps.
-            pitches: (P,) the pitches.
-            after: the notes after it, in order.
-        """
-        is_completed = np.zeros(len(pitches), dtype=bool)
-        others = self.size - 1
-        for count in range(max(0, others - len(after)), min(others, len(before)) + 1):
-            run = before[len(before) - count :]
-            node = self._node(run)
-            if node < 0:  # then no run that begins earlier is there either
-                break
-            run = [*run[-1:], (onset, pitches), *after[: others - count]]
-            nodes = np.full(len(pitches), node)
-            for level, pair in enumerate(pairwise(run), start=max(count - 1, 0)):
-                nodes = self._next(level, nodes, _step(*pair))
-            is_completed |= nodes >= 0
-        return is_completed
-
-    def _node(self, run: Sequence[Place]) -> int:
-        """Return the node of a run; -1: there is none."""
-        node = 0
-        for keys, pair in zip(self._levels, pairwise(run), strict=False):
-            key, step = node * self._base, _step(*pair)
-            node = int(keys.searchsorted(key + step))
-            if step >= self._base or keys[node] != key + step:
-                return -1
-        return node
-
-    def _next(self, level: int, nodes: Integers, step: int | Integers) -> Integers:
-        """Return the nodes to which steps lead from nodes of a level; -1: none, as from -1."""
-        keys = self._levels[level]
-        key = np.where((nodes >= 0) & (step < self._base), nodes * self._base + step, -1)
-        place = np.searchsorted(keys, key)
-        return np.where(keys[place] == key, place, -1)
-
-
-def _step(one: Place, other: Place) -> Any:
-    """Return the number for the grid steps and semitones from one note to another."""
-    return (other[0] - one[0]) * 256 + other[1] - one[1] + 128
-
-
-def index_runs(train: Split, vocabulary: Vocabulary, size: int) -> dict[str, RunIndex]:
-    """Return the runs of up to `size` notes of a training set, for each of REPRESENTATIONS."""
-    chunks = [chunk for _, chunk in read_sequences(train, vocabulary)]
-    return {name: RunIndex([each[name] for each in chunks], size) for name in REPRESENTATIONS}
