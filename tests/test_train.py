@@ -117,7 +117,7 @@ def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
 
 
 def test_accumulated_gradients_make_one_step_and_one_picture(folder, monkeypatch):
-    rolls = {"rolls": tensorboard.log_sample_rolls}
+    rolls = {"rolls": tensorboard.log_rolls}
     monkeypatch.setattr("training.tensorboard.LOGGED", rolls)
     monkeypatch.setattr(MusicMonitor, "clock", lambda _: 0.0)  # there is time for all
     fit(folder, "--trainer.accumulate_grad_batches", 3, "--monitor.times", 2)
