@@ -12,7 +12,6 @@ import common  # noqa: F401  # before torch: it settles how threads work
 import torch
 
 from evaluation import classifier
-from tests.ranks import Ranks
 
 hypothesis.settings.register_profile("timeless", deadline=None)  # loops compile when first called
 hypothesis.settings.load_profile("timeless")
@@ -25,13 +24,6 @@ def small_judgments():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "TREES", classifier.TREES // 5)
         yield
-
-
-@pytest.fixture(scope="session")
-def ranks():
-    """Runs train.py in two processes."""
-    with Ranks() as two:
-        yield two
 
 
 def pytest_collection_modifyitems(items):

@@ -10,7 +10,8 @@ import torch
 
 import train
 import training.command  # noqa: F401  # all that a run imports
-from tests.ranks import ROOT
+
+ROOT = Path(__file__).parents[1]
 
 
 def run_apart(folder, words, prepare):

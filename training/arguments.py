@@ -1,6 +1,5 @@
 """train.py's command line and its configurations, read into options within half a second."""
 
-import os
 import re
 import sys
 from argparse import ArgumentError
@@ -159,7 +158,6 @@ def _in_plain_words(message: str, parser: ArgumentParser) -> str:
 
 
 def _fail(message: str) -> NoReturn:
-    """Print why from one process of those on this machine, and exit."""
-    if os.environ.get("LOCAL_RANK", "0") == "0":
-        print_error(message, "train.py")
+    """Print why, and exit."""
+    print_error(message, "train.py")
     sys.exit(2)

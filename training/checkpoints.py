@@ -11,7 +11,6 @@ the steps made alone, and so does all that follows from it.
 """
 
 import io
-import os
 import re
 import signal
 import sys
@@ -20,7 +19,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -31,7 +30,6 @@ from filelock import FileLock, Timeout
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
-from lightning.pytorch.utilities import rank_zero_only
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from common.files import write_atomically
@@ -130,10 +128,10 @@ class Checkpoints(Checkpoint):
             self.model_is_due = False
             self._save_model(trainer, pl_module, None)
         is_due = self.is_due or time.monotonic() - self.saved_at >= 60 * self.minutes
-        if _any_rank(trainer, is_due or self.signal_number > 0):
+        if is_due or self.signal_number:
             self._save(trainer)
-            if _any_rank(trainer, self.signal_number > 0):
-                raise _stop(trainer, self.signal_number or signal.SIGTERM)
+            if self.signal_number:
+                raise _stop(trainer, self.signal_number)
         count_logged_steps(trainer)
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
@@ -148,9 +146,8 @@ class Checkpoints(Checkpoint):
 
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop in the middle of a validation, which the resumed run makes again."""
-        # Other processes may be at another batch; and what ends here anyway comes to its end.
-        is_last = trainer.global_step >= trainer.max_steps > 0
-        can_leave = trainer.world_size == 1 and not is_last and is_between_steps(trainer)
+        is_last = trainer.global_step >= trainer.max_steps > 0  # it comes to its end anyway
+        can_leave = not is_last and is_between_steps(trainer)
         if self.signal_number and self.is_validating and can_leave:
             self._save(trainer)
             raise _stop(trainer, self.signal_number)
@@ -181,23 +178,21 @@ class Checkpoints(Checkpoint):
     def _finish(self, trainer: Trainer, pl_module: Any) -> None:
         """Give the model file what is found at the end of a run (training/finish.py)."""
         path = Path(trainer.default_root_dir) / MODEL_NAME
-        trainer.strategy.barrier()  # it is written
         if not path.exists():
             return
         try:
             content = load_model_file(path)
         except ModelFileError as error:
             raise RunError(str(error)) from None
-        is_alone, new = trainer.world_size == 1, content
+        new = content
         batches = max(trainer.global_step, self.resumed_step) * trainer.accumulate_grad_batches
-        with stopped_while("the model, which is whole, was judged") if is_alone else nullcontext():
-            if self.signal_number and is_alone:
+        with stopped_while("the model, which is whole, was judged"):
+            if self.signal_number:
                 raise _stop(trainer, self.signal_number)
             if self.best < float("inf"):
                 new = scored(new, trainer, pl_module)
-            if trainer.is_global_zero:
-                new = fitted(new, pl_module.data, batches)
-        if new is not content and trainer.is_global_zero:
+            new = fitted(new, pl_module.data, batches)
+        if new is not content:
             with _explained(path):
                 save_model_file(path, new)
 
@@ -219,8 +214,6 @@ class Checkpoints(Checkpoint):
         self.began, self.model_is_due = self.saved_at, self.best == float("inf")
 
     def _save_model(self, trainer: Trainer, pl_module: Any, nats: float | None) -> None:
-        if not trainer.is_global_zero:
-            return
         data = pl_module.data
         record = TrainingRecord(
             step=trainer.global_step,
@@ -265,11 +258,6 @@ def is_stopping(trainer: Trainer) -> bool:
 
 def _stop(trainer: Trainer, signal_number: int) -> StopError:
     return StopError(signal_number, f"after step {trainer.global_step}")
-
-
-def _any_rank(trainer: Trainer, mine: bool) -> bool:
-    """Return whether this holds in any process; all get the same answer."""
-    return bool(trainer.strategy.reduce_boolean_decision(mine, all=False))
 
 
 @contextmanager
@@ -335,15 +323,12 @@ def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
         RunError: the run goes on, but another process trains there.
         OSError: the folder cannot be made.
     """
-    # of the processes of a run the first one takes the folder, and writes to it
-    rank = rank_zero_only.rank  # type: ignore[attr-defined]
-    is_first = rank == 0 and os.environ.get("NODE_RANK", "0") == "0"
     folder, number = run, 1
     if checkpoint is not None:
-        if is_first and not held.enter_context(_hold(folder)):
+        if not held.enter_context(_hold(folder)):
             raise RunError(f"{run}: another process trains there; wait for its end, or end it")
         return folder
-    while _holds_run(folder) or (is_first and not _begin(folder, held)):
+    while _holds_run(folder) or not _begin(folder, held):
         number += 1
         folder = run.with_name(f"{run.name}-{number}")
     return folder

@@ -21,14 +21,13 @@ import yaml  # type: ignore[import-untyped]
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from lightning.pytorch.callbacks import TQDMProgressBar
-from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from common.files import disk_errors_name, write_atomically
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from model.threads import ThreadChooser
-from training import checkpoints, distributed
+from training import checkpoints
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.module import MusicModule
@@ -96,7 +95,7 @@ class SettingsKeeper(Callback):
         """Write config.yaml of a run that begins, or that goes on in another folder."""
         path = Path(self.options.run) / "config.yaml"
         is_new = self.options.ckpt_path is None or not path.exists()
-        if stage == "fit" and is_new and trainer.is_global_zero:
+        if stage == "fit" and is_new:
             with write_atomically(path) as temporary:
                 text = yaml.safe_dump(asdict(self.options), sort_keys=False, allow_unicode=True)
                 temporary.write_text(text, encoding="utf-8")
@@ -114,7 +113,7 @@ def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunO
     if subcommand == "fit":
         run = str(checkpoints.run_folder(Path(run), name, held))
         if run != options.run:
-            rank_zero_only(say)(f"{options.run} holds another run, so this one goes to {run}")
+            say(f"{options.run} holds another run, so this one goes to {run}")
     else:
         name = name or "last"
     path = Path(name) if name else None
@@ -130,10 +129,9 @@ def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunO
 
 def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Trainer:
     """Return the trainer, with its callbacks and a logger to the run's folder."""
-    distributed.check_environment()
     settings = asdict(options.trainer)
     callbacks = [
-        *(distributed.ProcessGroupGuard(), Threads(), SettingsKeeper(options)),
+        *(Threads(), SettingsKeeper(options)),
         *(MusicMonitor(options.monitor), Checkpoints(options.checkpoint.minutes)),
     ]
     if settings["enable_progress_bar"] is not False:
@@ -145,8 +143,9 @@ def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Train
     if settings["val_check_interval"] is not None:  # steps, where Lightning counts batches
         settings["val_check_interval"] *= settings["accumulate_grad_batches"]
     try:
-        trainer = Trainer(
+        return Trainer(
             **settings,
+            devices=1,
             callbacks=callbacks,
             plugins=[checkpoints.AtomicCheckpointIO()],
             default_root_dir=options.run,
@@ -155,8 +154,6 @@ def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Train
         )
     except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
         raise RunError(str(error)) from None
-    distributed.check_nodes(trainer)
-    return trainer
 
 
 def fast_precision(accelerator: str) -> Precision:
@@ -187,9 +184,8 @@ def on_thread_error(error: threading.ExceptHookArgs) -> None:
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
-    """Print why a run ends as one line, from one process of the run, and exit."""
-    if distributed.is_reporter():
-        print_error(message, "train.py")
+    """Print why a run ends as one line, and exit."""
+    print_error(message, "train.py")
     sys.exit(code)
 
 
@@ -228,8 +224,6 @@ def run(subcommand: str, options: RunOptions) -> None:
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and distributed.is_lost_process(error):
-            fail("another process of the run is gone; --ckpt_path last goes on")
         if "loading state_dict" in str(error):
             fail("the checkpoint's weights do not fit: it is of other settings, or damaged")
         if (message := out_of_memory_message(error)) is None:

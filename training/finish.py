@@ -17,21 +17,16 @@ FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how
 
 
 def scored(content: ModelFile, trainer: Trainer, pl_module: Any) -> ModelFile:
-    """Return a model with its figure and temperature on all validation pieces, not on a sample.
-
-    All processes of a run take part.
-    """
+    """Return a model with its figure and temperature on all validation pieces, not on a sample."""
     limit, pieces = trainer.limit_val_batches, pl_module.data.val_dataloader()
     is_scored = content.record.valid_pieces == pieces.total or pieces.count == pieces.total
     if is_scored or limit != 1 or isinstance(limit, int):
         return content
-    if trainer.is_global_zero:
-        print()  # below the progress bar
-        say(f"scoring all {pieces.total} validation pieces, not a sample")
+    print()  # below the progress bar
+    say(f"scoring all {pieces.total} validation pieces, not a sample")
     decoder = decoder_of(content.network)
     nats = pl_module.score_all(decoder.to(pl_module.device))
-    if trainer.is_global_zero:
-        say(f"all {pieces.total} validation pieces: {nats:.3f} nats per note")
+    say(f"all {pieces.total} validation pieces: {nats:.3f} nats per note")
     record = replace(content.record, valid_nats_per_note=nats, valid_pieces=pieces.total)
     return replace(content, network=network_of(decoder), record=record)
 

@@ -11,6 +11,7 @@ import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 from torch.optim.lr_scheduler import LambdaLR
@@ -67,7 +68,7 @@ class MusicModule(LightningModule):
     decoder: Decoder
     kind_of: Tensor  # int64 (V,), the kind of each id
     tallies: list[Tally]  # of the pieces scored so far, one for each temperature
-    hits: Tensor  # int64 (2, K), of the same pieces, as `hits_by_kind` counts them
+    hits: NDArray[np.int64]  # (2, K), of the same pieces, as `hits_by_kind` counts them
 
     def __init__(self, options: ModelOptions) -> None:
         super().__init__()
@@ -126,15 +127,14 @@ class MusicModule(LightningModule):
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
         part = batch_idx % self.trainer.accumulate_grad_batches  # of the batches of one step
         assert self.seed is not None
-        entropy = [self.seed, self.global_step, part, self.global_rank]
+        entropy = [self.seed, self.global_step, part]
         torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """Return the cross-entropy in nats, (), a mean over the scored tokens of the batch.
 
-        The targets are the tokens that follow, or what teachers expect. The batches of all ranks
-        count together: the mean of the ranks' gradients, which ddp takes, is then the gradient
-        that one process would have of them as one batch. A loss that is not finite is a RunError.
+        The targets are the tokens that follow, or what teachers expect. A loss that is not finite
+        is a RunError.
         """
         logits, targets = self(batch["ids"], batch["side"]), batch["targets"]
         if self.teachers:
@@ -146,27 +146,20 @@ class MusicModule(LightningModule):
         if not total.isfinite():
             raise self._loss_error(total, batch_idx)
         is_note = self.kind_of[targets.clamp(min=0)] == self.data.vocabulary.note_kind
-        notes = (is_note & scored).sum()
-        sums = torch.stack((total.detach(), scored.sum(), notes))
-        if self.trainer.world_size > 1:
-            torch.distributed.all_reduce(sums)
-        nats, n_tokens, n_notes = sums[0], sums[1].clamp(min=1), sums[2].clamp(min=1)
-        self.log("train/loss", nats / n_tokens, prog_bar=True)
-        self.log("train/nats_per_note", nats / n_notes, prog_bar=True)
+        n_tokens, n_notes = (of.sum().clamp(min=1) for of in (scored, is_note & scored))
+        self.log("train/loss", total.detach() / n_tokens, prog_bar=True)
+        self.log("train/nats_per_note", total.detach() / n_notes, prog_bar=True)
         self.tokens += targets.numel()
         if self._is_logged(self.global_step + 1):
             self._log_hits(logits[scored], targets[scored])
-        return total * self.trainer.world_size / n_tokens
+        return total / n_tokens
 
     @torch.no_grad()
     def _log_hits(self, logits: Tensor, targets: Tensor) -> None:
-        """Log the accuracy of logits (N, V) for targets (N,), of all ranks together."""
+        """Log the accuracy of logits (N, V) for targets (N,)."""
         is_right = logits.argmax(dim=-1) == targets
         kinds = self.kind_of[targets].cpu().numpy()
-        counts = hits_by_kind(is_right.cpu().numpy(), kinds, len(self._kind_names))
-        hits = torch.from_numpy(counts).to(logits.device)
-        if self.trainer.world_size > 1:
-            torch.distributed.all_reduce(hits)
+        hits = hits_by_kind(is_right.cpu().numpy(), kinds, len(self._kind_names))
         self._log_accuracy("train", hits)
 
     def _loss_error(self, loss: Tensor, batch_idx: int) -> RunError:
@@ -198,8 +191,7 @@ class MusicModule(LightningModule):
         """Log tokens a second since this was last logged, and the memory in use."""
         if self._is_logged(self.global_step):
             seconds = time.perf_counter() - self.clock_start
-            tokens = self.tokens * self.trainer.world_size
-            self.log("resources/tokens_per_second", tokens / seconds)
+            self.log("resources/tokens_per_second", self.tokens / seconds)
             if self.device.type == "cuda":
                 memory = torch.cuda.max_memory_allocated(self.device)
             else:
@@ -231,7 +223,7 @@ class MusicModule(LightningModule):
         n_kinds = len(self._kind_names)
         empty = Tally(np.zeros(n_kinds), np.zeros(n_kinds, dtype=np.int64), 0)
         self.tallies = [empty] * len(self._temperatures)
-        self.hits = torch.zeros(2, n_kinds, dtype=torch.int64)
+        self.hits = np.zeros((2, n_kinds), dtype=np.int64)
 
     on_test_epoch_start = on_validation_epoch_start
 
@@ -250,7 +242,7 @@ class MusicModule(LightningModule):
             temperatures=self._temperatures,
         )
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
-        self.hits += torch.from_numpy(hits)
+        self.hits += hits
 
     test_step = validation_step
 
@@ -263,7 +255,7 @@ class MusicModule(LightningModule):
         temperature = self._log_tally("valid")
         if self._is_fitting:
             self.decoder.temperature.fill_(temperature)
-            self.log("valid/temperature", temperature, sync_dist=True)
+            self.log("valid/temperature", temperature)
 
     def score_all(self, decoder: Decoder) -> float:
         """Score all validation pieces; validations while fitting may have scored a sample.
@@ -280,7 +272,7 @@ class MusicModule(LightningModule):
         for batch in tqdm(pieces, label, unit="batch", disable=None):
             with self.trainer.precision_plugin.forward_context():
                 self._tally(decoder, batch)
-        tally, _, temperature = self._totals()
+        tally, temperature = self._likeliest()
         decoder.temperature.fill_(temperature)
         return tally.per_note
 
@@ -305,48 +297,30 @@ class MusicModule(LightningModule):
     def _kind_names(self) -> tuple[str, ...]:
         return self.data.vocabulary.kind_names
 
-    def _totals(self) -> tuple[Tally, Tensor, float]:
-        """Return the sums over the pieces of all ranks at the temperature where they are likeliest.
-
-        Sums are taken over all ranks and then divided once: the figures are those of one process,
-        to rounding.
-
-        Returns:
-            The tally, float64 (2, K) as `hits_by_kind` counts, and that temperature.
-        """
-        mine = (
-            *(tally.nats for tally in self.tallies),
-            *self.hits.numpy(),
-            [self.tallies[0].notes],
-        )
-        sums = torch.from_numpy(np.concatenate(mine))
-        if self.trainer.world_size > 1:  # a single device need not know float64: Apple's do not
-            sums = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum").cpu()
-        rows = sums[:-1].reshape(-1, len(self._kind_names))  # ((S + 2) K,) -> (S + 2, K)
-        nats_at, hits = rows[:-2], rows[-2:]
-        best = int(nats_at.sum(dim=1).argmin())
-        nats, counts = nats_at[best].numpy(), hits[1].numpy().astype(np.int64)
-        return Tally(nats, counts, int(sums[-1])), hits, self._temperatures[best]
+    def _likeliest(self) -> tuple[Tally, float]:
+        """Return the sums over all pieces at the temperature where they are likeliest, and that."""
+        best = int(np.argmin([tally.nats.sum() for tally in self.tallies]))
+        return self.tallies[best], self._temperatures[best]
 
     def _log_tally(self, split: str) -> float:
         """Log the figures of a split; return the temperature at which it is likeliest."""
-        tally, hits, temperature = self._totals()
-        self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True, sync_dist=True)
-        self.log(f"{split}/loss", tally.per_token, sync_dist=True)
+        tally, temperature = self._likeliest()
+        self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True)
+        self.log(f"{split}/loss", tally.per_token)
         for name, count, per_note in zip(
             self._kind_names, tally.counts, tally.by_kind, strict=True
         ):
             if count:  # Pad and Start are never scored
-                self.log(f"{split}/nats_{name}", per_note, sync_dist=True)
-        self._log_accuracy(split, hits)
+                self.log(f"{split}/nats_{name}", per_note)
+        self._log_accuracy(split, self.hits)
         return temperature
 
-    def _log_accuracy(self, split: str, hits: Tensor) -> None:
-        """Log the accuracy of each kind that occurs; `hits`, (2, K), are of all ranks."""
+    def _log_accuracy(self, split: str, hits: NDArray[np.int64]) -> None:
+        """Log the accuracy of each kind that occurs, of `hits`, (2, K)."""
         for name, (right, count) in zip(self._kind_names, hits.T.tolist(), strict=True):
             figure = f"{split}/accuracy_{name}"
             if count:
-                self.log(figure, right / count, sync_dist=split != "train")
+                self.log(figure, right / count)
             elif split == "train" and figure in self.trainer.callback_metrics:
                 self.log(figure, math.nan)  # or Lightning would log that of an earlier step
 

@@ -1,6 +1,5 @@
 """The options of train.py; without torch and Lightning, so that a mistake is told at once."""
 
-import os
 import re
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -8,9 +7,6 @@ from typing import Annotated, Literal
 from common.options import Count, Options, Positive, Range, Share
 from data.batches.options import DataOptions
 from model.config import DecoderOptions, Dropout
-
-MOST_DEVICES = 8  # or as many as the machine has processors
-SHARDING = ("fsdp", "deepspeed", "modelparallel")  # in the names of Lightning's strategies
 
 # Above 1 a step would take a weight further than it is large.
 Rate = Annotated[float, Range(1e-12, 1)]
@@ -61,9 +57,6 @@ class TrainerOptions(Options):
     """Those of Lightning's Trainer that a run here may need."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"] = "auto"  # auto: a GPU if any
-    devices: int | Literal["auto"] | tuple[int, ...] = "auto"  # how many, or which; -1: all
-    num_nodes: Positive = 1  # machines that train together
-    strategy: str = "auto"  # how several devices share the work: ddp
     precision: Precision | None = None  # null: bf16 where the machine is fast in it
     max_steps: Annotated[int, Range(-1)] = -1  # how long the run is
     max_time: str | None = None  # after which it stops: days:hours:minutes:seconds
@@ -84,16 +77,8 @@ class TrainerOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most = max(MOST_DEVICES, os.cpu_count() or 0)
-        if isinstance(self.devices, int) and not (0 < self.devices <= most or self.devices == -1):
-            raise ValueError(f"devices must be from 1 to {most} here, not {self.devices}")
         if self.max_time is not None and not re.fullmatch(r"\d+:\d\d:\d\d:\d\d", self.max_time):
             raise ValueError(f"max_time must be such as 00:12:00:00, not {self.max_time!r}")
-        if any(word in self.strategy.lower() for word in SHARDING):
-            raise ValueError(
-                f"strategy {self.strategy} shards matrices, which Muon needs whole: ddp is the "
-                f"strategy for several devices"
-            )
 
 
 @dataclass(frozen=True)

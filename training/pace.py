@@ -28,13 +28,11 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
     A run that goes on makes the steps that its config.yaml has.
 
     Raises:
-        RunError: several devices share the steps, or the config.yaml cannot be read.
+        RunError: the config.yaml cannot be read.
     """
     trainer = options.trainer
     if options.minutes is None or trainer.max_steps > 0 or trainer.fast_dev_run:
         return options
-    if trainer.devices not in ("auto", 1) or trainer.num_nodes > 1:
-        raise RunError("minutes are those of one device: give several trainer.max_steps")
     if options.ckpt_path is not None:
         steps, interval = _steps_before(options)
         return replace(

@@ -51,36 +51,19 @@ class MusicDataModule(LightningDataModule):
             raise CorpusError(f"context_length must be {LEAST_CONTEXT} or more")
         self.options, self.context_length = options, context_length
         self._source: Batches | None = None
-        self.prepare_data_per_node = False  # nodes that share a disk would all build it
 
     def prepare_data(self) -> None:
-        """Build the corpus where that has not been done; in one process of all."""
+        """Open the corpus, which is built where that has not been done."""
         if self._source is None:
-            self._source = self._open(progress=True)
+            self._source = self._open()
             print(self._source.corpus.summary())
 
-    def setup(self, stage: str | None = None) -> None:
-        """Open the corpus; in every process.
-
-        Raises:
-            CorpusError: it is not the one that the first process has.
-        """
-        if self._source is None:
-            self._source = self._open(progress=False)
-        mine = self._source.corpus.name
-        first = self.trainer.strategy.broadcast(mine) if self.trainer else mine
-        if mine != first:
-            raise CorpusError(
-                f"this process found {mine}, the first one {first}: "
-                f"all have to see the same {self.options.path}"
-            )
-
-    def _open(self, progress: bool) -> Batches:
+    def _open(self) -> Batches:
         options = self.options
         if options.is_ids:
             sequences = open_id_sequences(options.path, options.vocabulary_size)
             return SequenceBatches(sequences, self.context_length)
-        corpus = open_corpus(options.path, options.datasets, options.corpus, progress)
+        corpus = open_corpus(options.path, options.datasets, options.corpus)
         shares = options.silence, options.misreading, options.given
         written = options.written and partial(
             read_written, options.written, corpus.vocabulary, options.kept_instruments
@@ -93,7 +76,7 @@ class MusicDataModule(LightningDataModule):
     def source(self) -> Batches:
         """Where batches come from, which is known once the datamodule is set up."""
         if self._source is None:
-            raise RuntimeError("the datamodule is not set up: call setup() first")
+            raise RuntimeError("the datamodule is not set up: call prepare_data() first")
         return self._source
 
     @property
@@ -137,9 +120,7 @@ class MusicDataModule(LightningDataModule):
 
     def describe(self, step: int) -> list[str]:
         """Describe each window of a training batch, by its number, in a line for people."""
-        return self.source.training().describe(
-            self.options.seed, step, self.options.batch_size, *self.rank
-        )
+        return self.source.training().describe(self.options.seed, step, self.options.batch_size)
 
     def val_dataloader(self) -> WholePieces:
         """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
@@ -162,12 +143,7 @@ class MusicDataModule(LightningDataModule):
             raise CorpusError(
                 f"{self.options.path}: the {split} split is empty, there is nothing to score"
             )
-        return self.source.whole_pieces(split, *self.rank, is_sample)
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """The number of this process, and of how many."""
-        return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+        return self.source.whole_pieces(split, is_sample)
 
 
 @dataclass(frozen=True)
@@ -179,9 +155,7 @@ class _TrainingBatches:
 
     def __iter__(self) -> Iterator[TrainingBatch]:
         options, trainer = self.data.options, self.data.trainer
-        rank, ranks = self.data.rank
-        shape = {"size": options.batch_size, "rank": rank, "ranks": ranks}
-        draw = partial(self.source.batch, options.seed, **shape)
+        draw = partial(self.source.batch, options.seed, size=options.batch_size)
         first = trainer.global_step * trainer.accumulate_grad_batches if trainer else 0
         loader = DataLoader(
             _EndlessBatches(draw, first),

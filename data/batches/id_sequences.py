@@ -258,28 +258,28 @@ class SequenceWindows:
         self._places = np.cumsum(places)
 
     def batch(
-        self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
+        self, seed: int, step: int, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], None]:
         """Draw a batch as `windows.TrainingWindows.batch` does; there is no side input."""
-        member, first = self._choose(seed, step, size, rank, ranks)
+        member, first = self._choose(seed, step, size)
         source = first[:, None] + np.arange(self._length)  # (B, W)
         end = self._split.piece_offsets[member + 1][:, None]
         window = self._split.tokens[np.minimum(source, end - 1)].astype(np.int64)
         return *ids_and_targets(window, source >= end), None
 
-    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
+    def describe(self, seed: int, step: int, size: int) -> list[str]:
         """Describe each window of a batch: which sequence, from which of its tokens on."""
-        member, first = self._choose(seed, step, size, rank, ranks)
+        member, first = self._choose(seed, step, size)
         place = first - self._split.piece_offsets[member] + 1
         names = [self._split.names[number] for number in member]
         return [f"{name} from token {p}" for name, p in zip(names, place, strict=True)]
 
     def _choose(
-        self, seed: int, step: int, size: int, rank: int, ranks: int
+        self, seed: int, step: int, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Draw (size,) sequences, by their places in the split, and where in it windows begin."""
         rng = np.random.default_rng([seed, step])
-        place = rng.integers(self._places[-1], size=size * ranks)[rank::ranks]
+        place = rng.integers(self._places[-1], size=size)
         member = np.searchsorted(self._places, place, side="right")
         begin = self._split.piece_offsets[member]
         return member, begin + place - np.append(0, self._places)[member]
@@ -316,10 +316,10 @@ class SequenceBatches:
         """Return the training windows."""
         return SequenceWindows(self.corpus.splits["train"], self.context_length)
 
-    def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholePieces:
-        """Return a rank's sequences of a split, or of a sample of it, whole."""
+    def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
+        """Return the sequences of a split, or of a sample of it, whole."""
         sequences, vocabulary = self.corpus.splits[split], self.corpus.vocabulary
-        return WholePieces(sequences, vocabulary, rank, ranks, is_sample, masks_of_sequences)
+        return WholePieces(sequences, vocabulary, is_sample, masks_of_sequences)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a sequence goes on where the context is full."""

@@ -90,18 +90,16 @@ class TrainingWindows:
         )
 
     def batch(
-        self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1
+        self, seed: int, step: int, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays]:
         """Draw the windows of a training step, which depend on nothing but the arguments.
-
-        `ranks` processes share what one process would see as a batch of `size * ranks`.
 
         Returns:
             ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
             where there is none, it restates the tempo, or it is forced; and the side input, which
             says in KNOWN_LENGTH_SHARE of the windows how many bars follow.
         """
-        drawn = self._choose(seed, step, size, rank, ranks)
+        drawn = self._choose(seed, step, size)
         ids, targets, silent = self._cut(drawn)
         pieces, number, is_given = self._give(drawn, ids, targets)
         final, position = self._finals(drawn)
@@ -120,9 +118,9 @@ class TrainingWindows:
         ids = misread(ids, np.where(is_given, 0, drawn.slip), self._slips)
         return ids, targets, self.features.compute(ids, context)
 
-    def describe(self, seed: int, step: int, size: int, rank: int = 0, ranks: int = 1) -> list[str]:
+    def describe(self, seed: int, step: int, size: int) -> list[str]:
         """Say where each window of a `batch` comes from: piece, bar, semitones moved."""
-        drawn = self._choose(seed, step, size, rank, ranks)
+        drawn = self._choose(seed, step, size)
         names = [self._split.names[index] for index in drawn.piece]
         number = drawn.bar - self._cutter.first_bar[drawn.piece] + 1
         return [
@@ -130,29 +128,28 @@ class TrainingWindows:
             for name, first, moved in zip(names, number, drawn.shift, strict=True)
         ]
 
-    def _choose(self, seed: int, step: int, size: int, rank: int, ranks: int) -> _Drawn:
+    def _choose(self, seed: int, step: int, size: int) -> _Drawn:
         rng = np.random.default_rng([seed, step])
-        piece, bar = self._cutter.draw(rng, size * ranks)
+        piece, bar = self._cutter.draw(rng, size)
         low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
         shift = rng.integers(low, high + 1)
-        has_known_length = rng.random(size * ranks) < KNOWN_LENGTH_SHARE
-        has_silence = rng.random(size * ranks) < self._silence
-        silence = np.where(has_silence, rng.random(size * ranks), -1)
-        order = rng.random((size * ranks, len(self._vocabulary.programs)))
-        shape = (size * ranks, self._length - 1)
+        has_known_length = rng.random(size) < KNOWN_LENGTH_SHARE
+        has_silence = rng.random(size) < self._silence
+        silence = np.where(has_silence, rng.random(size), -1)
+        order = rng.random((size, len(self._vocabulary.programs)))
+        shape = (size, self._length - 1)
         has_slipped = rng.random(shape) < self._misreading
         slip = rng.integers(LEAST_SLIP, MOST_SLIP + 1, shape) * rng.choice((-1, 1), shape)
-        is_giving = rng.random(size * ranks) < self._given
-        giving = np.where(is_giving, rng.integers(2**32, size=size * ranks), -1)
+        is_giving = rng.random(size) < self._given
+        giving = np.where(is_giving, rng.integers(2**32, size=size), -1)
         slip *= has_slipped
-        has_known_key = rng.random(size * ranks) < KNOWN_KEY_SHARE
-        has_known_final = has_known_length & (rng.random(size * ranks) < KNOWN_FINAL_SHARE)
-        has_known_ensemble = rng.random(size * ranks) < KNOWN_ENSEMBLE_SHARE
-        drawn = _Drawn(
+        has_known_key = rng.random(size) < KNOWN_KEY_SHARE
+        has_known_final = has_known_length & (rng.random(size) < KNOWN_FINAL_SHARE)
+        has_known_ensemble = rng.random(size) < KNOWN_ENSEMBLE_SHARE
+        return _Drawn(
             *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
             *(has_known_key, has_known_ensemble),
         )
-        return _Drawn(**{name: of_all[rank::ranks] for name, of_all in vars(drawn).items()})
 
     def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """Return ids (B, T), targets (B, T) and which programs are silent (B, P)."""
@@ -305,51 +302,38 @@ def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(order[before < SAMPLE_TOKENS])
 
 
-def batches_of(
-    lengths: NDArray[np.int64], rank: int, ranks: int, is_sample: bool
-) -> tuple[int, list[NDArray[np.int64]]]:
-    """Group a rank's pieces, of these lengths in tokens, into batches; ranks take turns.
-
-    A rank without any scores an empty batch, for ranks add up their figures together.
-
-    Returns:
-        How many pieces all ranks have, all of them or a sample; and this rank's, batch by batch.
-    """
+def batches_of(lengths: NDArray[np.int64], is_sample: bool) -> list[NDArray[np.int64]]:
+    """Group pieces, of these lengths in tokens, all of them or a sample, into batches."""
     chosen = sampled(lengths) if is_sample else np.arange(len(lengths))
-    mine = chosen[rank::ranks]
-    number = np.cumsum(lengths[mine]) // EVALUATION_TOKENS
-    return len(chosen), np.split(mine, np.flatnonzero(np.diff(number)) + 1)
+    number = np.cumsum(lengths[chosen]) // EVALUATION_TOKENS
+    return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
 
 
 class WholePieces:
-    """A split in batches of whole pieces; ranks take turns. Masks are made once, kept as bits.
-
-    It is no DataLoader, whose pieces Lightning would repeat until every rank has as many.
+    """A split in batches of whole pieces. Masks are made once, kept as bits.
 
     Args:
         split, vocabulary: the pieces, and of their tokens.
-        rank, ranks: the number of this process, and of how many.
         is_sample: whether a sample stands for the split (see `sampled`).
         masks_of: makes the masks of some pieces, of a vocabulary.
 
     Attributes:
         total: pieces of the split.
-        count: those of them in the batches of all ranks.
+        count: those of them in the batches.
     """
 
     def __init__(
         self,
         split: Split,
         vocabulary: AnyVocabulary,
-        rank: int = 0,
-        ranks: int = 1,
         is_sample: bool = False,
         masks_of: Callable[..., list[NDArray[np.uint8]]] = masks_of_pieces,
     ) -> None:
         self.split, self.vocabulary, self.masks_of = split, vocabulary, masks_of
         lengths = np.diff(split.piece_offsets)
         self.total = len(split)
-        self.count, self.batches = batches_of(lengths, rank, ranks, is_sample)
+        self.batches = batches_of(lengths, is_sample)
+        self.count = sum(map(len, self.batches))
         self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:
@@ -421,10 +405,9 @@ class MusicBatches:
             self.given,
         )
 
-    def whole_pieces(self, split: str, rank: int, ranks: int, is_sample: bool) -> WholePieces:
-        """Return a rank's pieces of a split, or of a sample of it, whole."""
-        vocabulary = self.corpus.vocabulary
-        return WholePieces(self.corpus.split(split), vocabulary, rank, ranks, is_sample)
+    def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
+        """Return the pieces of a split, or of a sample of it, whole."""
+        return WholePieces(self.corpus.split(split), self.corpus.vocabulary, is_sample)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a piece goes on; see `context.rebase`."""

@@ -80,7 +80,6 @@ def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
 def test_a_window_is_described_by_where_its_tokens_stand(folder):
     data = MusicDataModule(DataOptions(path="tunes", batch_size=4, transpose=0), context_length=64)
     data.prepare_data()
-    data.setup()
     split, kind_of = data.corpus.split("train"), data.vocabulary.kind_of
     batches = itertools.islice(data.train_dataloader(), 5)
     seen = set()
@@ -105,7 +104,7 @@ def test_a_window_of_a_sequence_is_described_by_where_its_ids_stand(tmp_path, mo
     data = MusicDataModule(
         DataOptions(path="rows.npy", batch_size=4, vocabulary_size=600), context_length=8
     )
-    data.setup()
+    data.prepare_data()
     for step, batch in enumerate(itertools.islice(data.train_dataloader(), 5)):
         places = [
             f"sequence {second // 30 + 1} from token {second % 30 + 1}"  # before it or Start

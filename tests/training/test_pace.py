@@ -45,9 +45,6 @@ def test_what_is_said_is_not_overruled(paced):
     assert paced(RunOptions()) == TrainerOptions()
     often = TrainerOptions(val_check_interval=3)
     assert paced(replace(TEN_MINUTES, trainer=often)).val_check_interval == 3
-    several = replace(TEN_MINUTES, trainer=TrainerOptions(devices=2))
-    with pytest.raises(RunError, match="minutes are those of one device"):
-        paced(several)
 
 
 def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -195,17 +194,12 @@ def assert_equal_batches(one, other):
         np.testing.assert_array_equal(array, its)
 
 
-def test_a_batch_depends_on_seed_and_step_alone_and_ranks_share_it(split):
+def test_a_batch_depends_on_seed_and_step_alone(split):
     source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     again = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
     whole = source.batch(3, 7, 6)
     again.batch(3, 6, 6)
     assert_equal_batches(whole, again.batch(3, 7, 6))
-    parts = [source.batch(3, 7, 2, rank, 3) for rank in range(3)]
-    for rank, part in enumerate(parts):
-        rows = itemgetter(slice(rank, None, 3))
-        assert_equal_batches(part, [*map(rows, whole[:2]), whole[2].map(rows)])
-    assert not np.array_equal(parts[0][0], parts[1][0])
     assert not np.array_equal(whole[0], source.batch(3, 8, 6)[0])
     assert not np.array_equal(whole[0], source.batch(4, 7, 6)[0])
 
@@ -256,7 +250,6 @@ def data(tmp_path_factory):
     options = DataOptions(path=str(path), datasets=str(folder / "out"), batch_size=4, seed=1)
     made = MusicDataModule(options, context_length=32)
     made.prepare_data()
-    made.setup()
     return made
 
 
@@ -279,7 +272,7 @@ def test_training_batches_go_on_where_training_is(data, monkeypatch):
     assert batches[0].shape[:2] == (4, 32)
     assert batches[0].dtype == torch.int64
     assert len({batch.numpy().tobytes() for batch in batches}) == 8
-    at = SimpleNamespace(global_step=3, accumulate_grad_batches=2, global_rank=0, world_size=1)
+    at = SimpleNamespace(global_step=3, accumulate_grad_batches=2)
     monkeypatch.setattr(data, "trainer", at)
     assert torch.equal(first_batches(data, 1)[0], batches[6])
 
@@ -330,7 +323,7 @@ def test_a_trainer_meets_every_batch_once_over_epochs_and_a_resumed_run(data, tm
     assert torch.equal(torch.stack(whole.seen), torch.stack(wanted[:4]))
     first.save_checkpoint(tmp_path / "last.ckpt")
     valid = MusicDataModule(data.options, data.context_length)
-    valid.setup()
+    valid.prepare_data()
     split = valid.corpus.split("valid")
     assert whole.scored[-len(split) :] == [split.piece(i).tolist() for i in range(len(split))]
     resumed = Recorder()
@@ -363,15 +356,13 @@ def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
 
 
 @pytest.mark.parametrize("is_sample", [False, True])
-def test_ranks_score_each_piece_of_a_split_or_a_sample_once(data, monkeypatch, is_sample):
+def test_each_piece_of_a_split_or_a_sample_is_scored_once(data, monkeypatch, is_sample):
     monkeypatch.setattr("data.batches.windows.SAMPLE_TOKENS", 300)
     monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
-    split, seen = data.corpus.split("train"), []
+    split = data.corpus.split("train")
     lengths = np.diff(split.piece_offsets)
-    for rank in range(3):
-        monkeypatch.setattr(data, "trainer", SimpleNamespace(global_rank=rank, world_size=3))
-        loader = data._whole_pieces("train", is_sample)
-        seen += [piece.tolist() for batch in loader for piece in batch["pieces"]]
+    loader = data._whole_pieces("train", is_sample)
+    seen = [piece.tolist() for batch in loader for piece in batch["pieces"]]
     chosen = sampled(lengths) if is_sample else range(len(split))
     assert sorted(seen) == sorted(split.piece(number).tolist() for number in chosen)
     assert (loader.count, loader.total) == (len(seen), len(split))
@@ -397,7 +388,7 @@ def test_an_empty_split_and_values_out_of_range_are_told(tmp_path):
     data = MusicDataModule(options)
     with pytest.raises(RuntimeError, match="not set up"):
         _ = data.vocabulary
-    data.setup()
+    data.prepare_data()
     with pytest.raises(CorpusError, match="test split is empty"):
         data.test_dataloader()
     for wrong in (

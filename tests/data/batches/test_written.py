@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 def opened(**settings):
     data = MusicDataModule(DataOptions(path="tunes", batch_size=8, **settings), context_length=64)
-    data.setup()
+    data.prepare_data()
     return data
 
 
