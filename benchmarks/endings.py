@@ -36,11 +36,11 @@ import torch
 from numpy.typing import NDArray
 
 from common.cli import Parser, fail, positive_integer, random_seed
-from data.cadences import root_of_triad
+from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import CorpusError
 from data.keys import pitched_notes
 from data.score import Score
-from evaluation.cadences import ending_figures
+from evaluation.cadences import ends_on_tonic
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
 from generation.defaults import default_model
@@ -96,13 +96,14 @@ def two_bars(score: Score) -> int:
 
 def features(score: Score) -> dict[str, float]:
     """Return the figures of one piece, by name; shares are 0 or 100."""
-    triad, tonic, quarters = ending_figures(score)
-    onsets = score.notes["onset"]
+    chord, onsets = final_chord(score), score.notes["onset"]
+    sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
+    quarters = sounds / score.grid.steps_per_beat
     ends, span = phrase_ends(score), two_bars(score)
     apart = np.random.default_rng(0).integers(0, 2, len(ends)) * (span // 2)
     return {
-        "tonic": 100 * tonic,
-        "triad": 100 * triad,
+        "tonic": 100 * ends_on_tonic(score),
+        "triad": 100 * (root_of_triad(chord) is not None),
         "quarter": 100 * (quarters >= 1),
         "quarters": quarters,
         "onsets": len(np.unique(onsets[onsets >= score.bar_starts[-2]])),

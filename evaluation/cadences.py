@@ -5,16 +5,6 @@ from data.keys import estimate_key
 from data.score import Score
 
 
-def ending_figures(score: Score) -> tuple[float, float, float]:
-    """Return whether a piece ends on a triad, on that of its tonic, and the last chord's beats."""
-    chord = final_chord(score)
-    if not len(chord):
-        return (float("nan"),) * 3
-    sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
-    is_triad = root_of_triad(chord) is not None
-    return float(is_triad), float(ends_on_tonic(score)), sounds / score.grid.steps_per_beat
-
-
 def ends_on_tonic(score: Score) -> bool:
     """Return whether a piece ends on the tonic's triad in root position, major or minor.
 

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from data.score import Score
 from data.tokens.tokenizer import encode
-from evaluation.comparison import MEASURES
+from evaluation.comparison import distance, statistics_of
 from generation.length import Length
 from generation.model import Model
 from generation.request import Request
 from generation.writing import Writing
 from model.config import SamplingOptions
-
-Values: TypeAlias = dict[str, NDArray[np.float64]]  # by the names of MEASURES
 
 BARS = 16  # of the pieces that are compared; loops do not show in fewer
 PIECES, FEWEST_PIECES = 24, 8  # that are written with each candidate
@@ -65,7 +61,7 @@ def fit_sampling(
     # passages that come again as in a training piece are written a piece at a time, at length
     forms = tuple(replace(form, repeats=()) for form in model.style.forms)
     model = replace(model, style=replace(model.style, forms=forms))
-    beginnings = _values(openings)
+    beginnings = statistics_of(openings)
     usual = model.style.usual
     distances = []
     for sampling in CANDIDATES:
@@ -73,42 +69,12 @@ def fit_sampling(
         if written is None:
             distances.append(np.inf)
             continue
-        values = _values(written)
-        distances.append(distance(beginnings, values))
+        distances.append(distance(beginnings, statistics_of(written)))
         if usual is not None:
             shares = np.mean([usual.has(score) for score in written], axis=0)  # (2,)
             distances[-1] += float(np.maximum(0.0, NINE_IN_TEN - shares).sum())
     best = int(np.argmin(distances))
     return CANDIDATES[best] if np.isfinite(distances[best]) else None
-
-
-def distance(real: Values, written: Values) -> float:
-    """Return how far pieces are from real ones; 0: not at all.
-
-    Of each measure a written piece has a rank among the real ones, from 0 to 1. Were the pieces
-    real, ranks would be even. Wasserstein's distance (of the first order) from that is taken, and
-    the mean over all measures.
-
-    Args:
-        real: of each measure the values (N,) of real pieces. What is not defined for most of them
-            means nothing for such music, and is left out.
-        written: of each measure the values (M,). What is not defined for a piece ranks lowest.
-    """
-    distances = []
-    for name, values in real.items():
-        known, its = np.sort(values[~np.isnan(values)]), written[name]
-        if 2 * len(known) < len(values):
-            continue
-        below, up_to = (np.searchsorted(known, its, side) for side in ("left", "right"))
-        ranks = np.where(np.isnan(its), 0.0, (below + up_to) / (2 * len(known)))
-        even = (np.arange(len(its)) + 0.5) / len(its)
-        distances.append(float(np.abs(np.sort(ranks) - even).mean()))
-    return float(np.mean(distances))
-
-
-def _values(pieces: Sequence[Score]) -> Values:
-    """Return the values (N,) of each measure of pieces."""
-    return {name: np.array([MEASURES[name].of(score) for score in pieces]) for name in MEASURES}
 
 
 def _written(

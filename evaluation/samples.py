@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm import tqdm
 
-from data.corpus.corpus import Corpus, CorpusError
+from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
 from evaluation.comparison import Comparison, compare
@@ -25,9 +25,8 @@ MAX_PIECES = 500  # of a split that are measured; more change no figure
 
 @dataclass(frozen=True)
 class CorpusComparison(Comparison):
-    """Pieces compared with those of a corpus: with its `held_out` split, drawn by this seed."""
+    """Pieces compared with those of a corpus that are held out, drawn by this seed."""
 
-    held_out: str
     seed: int
 
 
@@ -82,16 +81,10 @@ def sample_like_corpus(model: Model, corpus: Corpus, count: int, seed: int) -> l
     return sample_pieces(model, lengths, seed, "Writing pieces")
 
 
-def held_out_split(corpus: Corpus) -> str:
-    """Return the split that pieces are compared with: test, or valid where that is empty."""
-    return "test" if len(corpus.split("test")) else "valid"
-
-
 def compare_with_corpus(pieces: Sequence[Score], corpus: Corpus, seed: int) -> CorpusComparison:
-    """Compare pieces with held-out ones of a corpus by every musical statistic."""
-    held_out = held_out_split(corpus)
-    real = {name: split_scores(corpus, name, MAX_PIECES, seed) for name in (held_out, "train")}
-    if not real[held_out]:
+    """Compare pieces with the validation and test pieces of a corpus by every statistic."""
+    train, valid, test = (split_scores(corpus, name, MAX_PIECES, seed) for name in SPLITS)
+    held_out = valid + test
+    if not held_out:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    result = compare(pieces, real[held_out], real["train"], seed)
-    return CorpusComparison(**vars(result), held_out=held_out, seed=seed)
+    return CorpusComparison(**vars(compare(pieces, held_out, train, seed)), seed=seed)

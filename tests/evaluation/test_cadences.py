@@ -1,13 +1,11 @@
 """How pieces end."""
 
-import math
-
 import pytest
 
 from data.corpus import bach
 from data.keys import Key, estimate_key
 from data.score import Grid
-from evaluation.cadences import ending_figures, ends_on_tonic
+from evaluation.cadences import ends_on_tonic
 from tests.music import EMPTY, chord, line, piece
 
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
@@ -31,16 +29,6 @@ def test_an_ending_on_the_tonic():
     assert not ends_on_tonic(long)
     assert not ends_on_tonic(piece(chord(48, 64, 67)))  # nothing before it
     assert not ends_on_tonic(EMPTY)
-
-
-def test_the_figures_of_an_ending_by_hand():
-    before = line(C_MAJOR) + line((60, 64, 67, 60, 67), start=84)
-    home = piece(before + chord(48, 60, 64, start=144, duration=36), [(4, 4, 48)] * 4)
-    assert ending_figures(home) == (1, 1, 3)
-    away = piece(before + chord(43, 59, 62, start=144, duration=6), [(4, 4, 48)] * 4)
-    assert ending_figures(away) == (1, 0, 0.5)
-    assert ending_figures(piece(chord(43, 60, 62, start=0)))[:2] == (0, 0)
-    assert all(map(math.isnan, ending_figures(EMPTY)))
 
 
 @pytest.mark.parametrize(

@@ -7,88 +7,68 @@ import numpy as np
 import pytest
 
 from common.files import write_json
-from evaluation.comparison import DRAWS, HISTOGRAMS, MEASURES, compare
-from evaluation.distances import overlap_of_histograms, overlap_of_values
-from tests.evaluation.test_metrics import BEAT, bars
+from data.statistics import NAMES, statistics
+from evaluation.comparison import area_alone, compare, distance, statistics_of
+from evaluation.tables import LINE_WIDTH, statistics_lines
 from tests.folders import tune
 from tests.music import EMPTY, piece
 
 TUNES = [tune(seed, bars=3 + seed % 7) for seed in range(24)]
+DRUMS = piece([(0, 12, 36, 80, 128), (12, 12, 38, 80, 128), (24, 12, 36, 80, 128)])
 
 
 @pytest.fixture(scope="module")
 def result():
     """Eight tunes beside six, with what has no pitch and what has nothing among the eight."""
-    generated = [*TUNES[:6], piece(BEAT, bars(7)), EMPTY]
-    return compare(generated, TUNES[6:12], TUNES[12:], seed=3)
+    return compare([*TUNES[:6], DRUMS, EMPTY], TUNES[6:12], TUNES[12:], seed=3)
 
 
-def test_every_measure_stands_there_with_each_pieces_value(result):
+def test_every_statistic_stands_there_and_those_that_tell_most_come_first(result):
     assert result.pieces == {"generated": 8, "held_out": 6, "train": 12}
-    of_four = ["parallel_fifths", "parallel_octaves", "voice_crossing", "out_of_range"]
-    names = [name for name in (*MEASURES, *HISTOGRAMS) if name not in of_four]
-    assert list(result.rows) == names  # no tune has four parts
-    row = result.rows["note_density"]
-    values = [MEASURES["note_density"].of(score) for score in TUNES[6:12]]
-    assert row.held_out.values == values
+    known = ~np.isnan(statistics_of(TUNES[6:12])).all(axis=0)
+    assert {row.name for row in result.rows} <= {n for n, k in zip(NAMES, known, strict=True) if k}
+    areas = [row.area for row in result.rows if not math.isnan(row.area)]
+    assert areas == sorted(areas, reverse=True)
+    (row,) = (row for row in result.rows if row.name == "pace: notes a second")
+    values = [statistics(score)[NAMES.index(row.name)] for score in TUNES[6:12]]
     assert row.held_out.mean == pytest.approx(np.mean(values))
     assert row.held_out.sd == pytest.approx(np.std(values, ddof=1))
 
 
-def test_what_is_not_defined_is_nan_and_in_no_mean(result):
-    row = result.rows["pitch_class_entropy"].generated
-    defined = [MEASURES["pitch_class_entropy"].of(score) for score in TUNES[:6]]
-    assert row.undefined == 2
-    assert np.isnan(row.values[6:]).all()
-    assert row.mean == pytest.approx(np.mean(defined))
+def test_what_is_not_defined_is_in_no_mean(result):
+    (row,) = (row for row in result.rows if row.name == "keys: clearness")
+    own = statistics_of(TUNES[:6])[:, NAMES.index(row.name)]
+    assert row.generated.undefined == 2
+    assert row.generated.mean == pytest.approx(own.mean())
 
 
 def test_what_most_held_out_pieces_have_not_is_left_out():
-    drums = [piece(BEAT, bars(7)), EMPTY]
-    result = compare(TUNES[:6], [TUNES[6], *drums], TUNES[12:])
-    assert {*HISTOGRAMS} < {*result.rows}
-    assert "pitch_class_entropy" not in result.rows
-    result = compare(TUNES[:6], drums, TUNES[12:])
-    assert not {*HISTOGRAMS} & {*result.rows}
-    result = compare(drums, TUNES[6:12], TUNES[12:])  # there it would mean something
-    row = result.rows["pitch_class_entropy"]
-    assert row.generated.undefined == 2
-    assert math.isnan(row.generated.mean)
-    assert math.isnan(row.overlap)
-    assert not math.isnan(row.real_overlap.mean)
+    result = compare(TUNES[:6], [TUNES[6], DRUMS, DRUMS], TUNES[12:])
+    groups = {row.name.split(":")[0] for row in result.rows}
+    assert groups == {"repetition", "pace"}
 
 
-def test_overlaps_are_of_what_is_defined(result):
-    row = result.rows["pitch_class_entropy"]
-    values = [np.array(getattr(row, name).values) for name in ("generated", "held_out")]
-    assert row.overlap == overlap_of_values(values[0][:6], values[1])
-    row = result.rows["durations"]
-    assert row.bins == [0.5, 1.0, 1.5]  # beats
-    assert sum(row.generated.values) == pytest.approx(1)
-    shares = [np.array(getattr(row, name).values) for name in ("generated", "held_out")]
-    assert row.overlap == pytest.approx(overlap_of_histograms(*shares))
-    assert row.held_out.mean == pytest.approx(np.dot(row.bins, shares[1]))
+@pytest.mark.parametrize(
+    ("ours", "area"),
+    [([1, 2, 3], 0.5), ([4, 5], 1), ([0], 1), ([1, 1, 2], 13 / 18), ([np.nan], None)],
+)
+def test_the_area_of_one_statistic_by_hand(ours, area):
+    found = area_alone(np.array(ours, dtype=float), np.array([1.0, 2.0, 3.0, np.nan]))
+    assert math.isnan(found) if area is None else found == pytest.approx(area)
 
 
-def test_real_pieces_stand_beside_by_draws_of_as_many(result):
-    again = compare(TUNES[:8], TUNES[6:12], TUNES[12:], seed=3)
-    other = compare(TUNES[:8], TUNES[6:12], TUNES[12:], seed=4)
-    real = [r.rows["pitch_range"].real_overlap for r in (result, again, other)]
-    assert real[0] == real[1]  # whatever was generated
-    assert real[0] != real[2]
-    train = np.array([MEASURES["pitch_range"].of(score) for score in TUNES[12:]])
-    held_out = np.array([MEASURES["pitch_range"].of(score) for score in TUNES[6:12]])
-    draws = np.random.default_rng(3).integers(12, size=(DRAWS, 8))
-    overlaps = [overlap_of_values(train[draw], held_out) for draw in draws]
-    assert real[0].mean == pytest.approx(np.mean(overlaps))
-    assert real[0].least == pytest.approx(min(overlaps))
+def test_pieces_are_the_farther_from_real_ones_the_more_of_them_are_unlike(result):
+    real, others = statistics_of(TUNES[:12]), statistics_of(TUNES[12:])
+    far = statistics_of([piece([(0, 48, 60, 80, 0)])] * 12)
+    mixed = np.concatenate([others[:6], far[:6]])
+    assert distance(real, others) < distance(real, mixed) < distance(real, far)
+    assert math.isnan(distance(real * np.nan, real))
 
 
-def test_as_json_it_has_null_for_nan(result, tmp_path):
-    path = tmp_path / "music.json"
-    write_json({"music": result}, path)
-    found = json.loads(path.read_text(), parse_constant=pytest.fail)["music"]
-    assert found["rows"]["pitch_class_entropy"]["generated"]["values"][6:] == [None, None]
-    whole, read = result.rows["note_density"], found["rows"]["note_density"]
-    assert read["held_out"] == vars(whole.held_out)
-    assert [each.name for each in tmp_path.iterdir()] == ["music.json"]
+def test_lines_fit_and_json_has_null_for_nan(result, tmp_path):
+    lines = list(statistics_lines(result))
+    assert max(map(len, lines)) <= LINE_WIDTH
+    write_json({"music": result}, tmp_path / "music.json")
+    text = (tmp_path / "music.json").read_text()
+    found = json.loads(text, parse_constant=pytest.fail)["music"]
+    assert [row["name"] for row in found["rows"]] == [row.name for row in result.rows]

@@ -8,7 +8,7 @@ import pytest
 from data.extremes import Usual
 from data.tokens.tokenizer import encode
 from evaluation import fit_sampling as fitting
-from evaluation.fit_sampling import CANDIDATES, distance, fit_sampling
+from evaluation.fit_sampling import CANDIDATES, fit_sampling
 from generation.compose import compose
 from generation.length import Length
 from generation.model import load
@@ -36,18 +36,6 @@ def tune(rng, notes_a_bar, bars=16):
 def tunes():
     rng = np.random.default_rng(0)
     return [tune(rng, int(rng.choice([2, 3, 4]))) for _ in range(60)]
-
-
-def test_pieces_are_the_farther_from_real_ones_the_less_they_are_like_them(tunes):
-    def far(pieces):
-        return distance(*(fitting._values(each) for each in (tunes[:30], pieces)))
-
-    rng = np.random.default_rng(1)
-    alike, thin = tunes[30:], [tune(rng, 1) for _ in range(30)]
-    assert far(alike) < 0.25  # half of the measures are the same in all
-    assert far(alike) < far(alike[:20] + thin[:10]) < far(alike[:10] + thin[:20]) < far(thin)
-    assert far(alike[:1] * 30) > far(alike)  # all the same
-    assert far([piece([])] * 30) > far(thin)
 
 
 def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(

@@ -21,8 +21,7 @@ import evaluate
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.io import read_midi, write_midi
 from evaluation import tables
-from evaluation.comparison import HISTOGRAMS, MEASURES
-from evaluation.html_report import MAX_SECONDS, TEMPLATES, environment, write_report
+from evaluation.html_report import MAX_SECONDS, TEMPLATES, write_report
 from evaluation.summary import summarize_model
 from generation.model import corpus_of, load
 from rendering.piano_roll import draw_piano_roll
@@ -136,7 +135,6 @@ def test_the_page_answers_first_shows_the_best_piece_and_has_every_chapter(judge
     texts = [(name, text.strip()) for name, _, text in page.elements if text.strip()]
     begin = texts.index(("strong", "Is this good?"))
     answer, title = texts[begin - 1][1], texts[begin + 1][1]
-    assert "of what we count in its music is as it is in real pieces." in answer
     assert "too few pieces to be sure" in answer  # four
     assert not re.search("[0-9]", answer)
     nats = sorted(file["nats_per_note"] for file in figures["written"]["files"])
@@ -238,18 +236,11 @@ def test_figures_are_those_of_the_json_file_and_nan_where_undefined(judged):
             figure = its["nats_per_note"][who]
             shown = zip([value, *interval.strip("[]").split(" to ")], figure.values(), strict=False)
             assert all(agrees(cell, value) for cell, value in shown)  # of one piece no interval
-    for (name, row), cells in zip(
-        rows.items(), page.rows("Means and standard deviations")[1:], strict=True
-    ):
+    for row, cells in zip(rows, page.rows("What tells most")[1:], strict=False):
         shown = [row[which][key] for which in ("generated", "held_out") for key in ("mean", "sd")]
-        shown += [row["overlap"], row["real_overlap"]["mean"], row["real_overlap"]["sd"]]
-        least = row["real_overlap"]["least"]
-        assert ("*" in cells[3]) == (row["overlap"] is not None and row["overlap"] < least)
-        texts = re.split("[\N{PLUS-MINUS SIGN} ]+", " ".join(cells[1:]).replace("*", ""))
-        assert all(agrees(cell, value) for cell, value in zip(texts, shown, strict=True)), name
-    assert "parallel_fifths" not in rows  # no piece has four parts
-    labels = [its.label for its in (MEASURES | HISTOGRAMS).values()]
-    assert set(environment().get_template("macros.html").module.meanings) == set(labels)
+        texts = re.split("[\N{PLUS-MINUS SIGN} ]+", " ".join(cells[1:]))
+        assert cells[0] == row["name"]
+        assert all(agrees(cell, v) for cell, v in zip(texts, [*shown, row["area"]], strict=True))
     held_out = figures["originality"]["held_out"]["line"]
     row = page.rows("Share of the runs")[3]
     assert row[1] == f"{held_out['shares']['4']:.1%}"
@@ -280,8 +271,6 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
     monkeypatch.setattr("evaluation.html_report.has_sound", lambda: False)
     write_report(summary, examples, "m.safetensors", "command", "c.html")
     assert "The players are silent" in Path("c.html").read_text(encoding="utf-8")
-    monkeypatch.setattr(tables, "_FEW_PIECES", 1)
-    assert "too few" not in tables.verdict(summary)
     for own, real, is_copied in ((0.9, 0.1, True), (0.1, 0.9, False)):
         found = summary.originality
         all_runs, held_out = (

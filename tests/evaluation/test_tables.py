@@ -2,30 +2,7 @@
 
 import pytest
 
-from evaluation.comparison import compare
-from evaluation.tables import LINE_WIDTH, Table, number, statistics_lines
-from tests.data.test_voice_leading import chords
-from tests.evaluation.test_comparison import TUNES
-from tests.evaluation.test_metrics import BEAT, bars
-from tests.music import EMPTY, piece
-
-
-def test_other_music_is_marked_and_the_same_kind_is_not():
-    other = [chords((72, 64, 55, 48), (74, 65, 57, 50), step=3)] * 12
-    lines = statistics_lines(compare(TUNES[:12], TUNES[12:], TUNES[:12]))
-    assert "*" not in "".join(lines).split("Overlap")[0]
-    lines = statistics_lines(compare(other, TUNES[12:], TUNES[:12]))
-    assert "".join(lines).split("Overlap")[0].count("*") > 5
-
-
-def test_the_table_tells_what_is_not_defined():
-    generated = [*TUNES[:6], piece(BEAT, bars(7)), EMPTY]
-    lines = list(statistics_lines(compare(generated, TUNES[6:12], TUNES[12:], seed=3)))
-    assert max(map(len, lines)) <= LINE_WIDTH
-    assert "parallel fifths" not in " ".join(lines)  # no held-out piece has four parts
-    text = " ".join(lines[2 + 11 :])
-    assert "Not defined, of 8 generated pieces: pitch-class entropy, " in text
-    assert "held-out pieces: " not in text
+from evaluation.tables import Table, number
 
 
 def test_on_the_console_a_minus_is_a_hyphen():

@@ -1,0 +1,743 @@
+"""What a musician would count in a piece: some 570 numbers, in groups that have names.
+
+They are of any music. Voices are the programs of a piece, drums aside, the highest on average
+first; of more than four, the two highest and the two lowest. Of a voice that plays chords the
+highest notes are its line. What a piece has not (intervals between two voices, of a tune for one)
+is NaN. A share is between 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.interface import OCTAVE
+from data.keys import KEY_PROFILES, pitched_notes
+from data.score import Score
+
+Numbers: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+
+VERSION = 1  # to be raised where a statistic changes: critics (generation/critic.py) weigh them
+
+REST = -1
+VOICES = ("soprano", "alto", "tenor", "bass")
+OF_FEW = {1: (0,), 2: (0, 3), 3: (0, 1, 3)}  # which of VOICES there are, of fewer than four
+LEAST_NOTES = 3  # of a line that is counted
+
+LARGE = 8  # semitones, and more: leaps of one class
+STEP = 2  # semitones at most; what goes farther is a leap
+INTERVALS = (
+    *("large leaps down", "fifths down", "tritones down", "fourths down", "major thirds down"),
+    *("minor thirds down", "whole steps down", "semitones down", "notes struck again"),
+    *("semitones up", "whole steps up", "minor thirds up", "major thirds up", "fourths up"),
+    *("tritones up", "fifths up", "large leaps up"),
+)
+CLASSES = (
+    *("unisons and octaves", "semitones", "whole steps", "minor thirds", "major thirds", "fourths"),
+    *("tritones", "fifths", "minor sixths", "major sixths", "minor sevenths", "major sevenths"),
+)
+ABOVE = tuple(f"{n} semitones up" for n in range(OCTAVE))
+THIRDS, SIXTHS, PERFECT = (3, 4), (8, 9), (0, 7)  # intervals in semitones, octaves aside
+FIFTH = 7
+BEATS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)  # the longest durations of classes
+
+CHORDS: dict[str, tuple[tuple[int, ...], ...]] = {  # semitones above the root; the first that fits
+    "major triads": ((0, 4, 7),),
+    "minor triads": ((0, 3, 7),),
+    "diminished triads": ((0, 3, 6),),
+    "augmented triads": ((0, 4, 8),),
+    "dominant sevenths": ((0, 4, 7, 10), (0, 4, 10)),
+    "minor sevenths": ((0, 3, 7, 10), (0, 3, 10)),
+    "half-diminished sevenths": ((0, 3, 6, 10),),
+    "diminished sevenths": ((0, 3, 6, 9),),
+    "major sevenths": ((0, 4, 7, 11), (0, 4, 11)),
+    "suspended fourths": ((0, 5, 7),),
+    "major thirds alone": ((0, 4),),
+    "minor thirds alone": ((0, 3),),
+    "fifths alone": ((0, 7),),
+    "octaves alone": ((0,),),
+}
+KINDS = (*CHORDS, "other chords")
+TRIADS, DOMINANTS, SEVENTHS = (0, 1), (0, 4), (4, 5, 6, 7, 8)  # among KINDS
+
+
+def _read_chords() -> tuple[Ints, Ints]:
+    """Return the kind and the root of each set of pitch classes above the bass, (4096,) each."""
+    kinds, roots = np.full(1 << OCTAVE, len(CHORDS)), np.zeros(1 << OCTAVE, dtype=np.int64)
+    shapes = [(kind, shape) for kind, each in enumerate(CHORDS.values()) for shape in each]
+    for kind, shape in reversed(shapes):
+        for root in reversed(range(OCTAVE)):
+            members = sum(1 << (root + step) % OCTAVE for step in shape)
+            if members & 1:  # the bass is one of them
+                kinds[members], roots[members] = kind, root
+    return kinds, roots
+
+
+CHORD_KINDS, CHORD_ROOTS = _read_chords()
+
+
+@dataclass(frozen=True)
+class Line:
+    """N notes, one after the other."""
+
+    onset: Ints
+    end: Ints
+    pitch: Ints
+    place: Numbers  # in the bar, in beats
+
+    @cached_property
+    def steps(self) -> Ints:
+        """(N - 1,) semitones from note to note."""
+        return np.diff(self.pitch)
+
+    def notes_at(self, times: Ints) -> Ints:
+        """Return the index of the note that sounds at each time; REST where none does."""
+        note = np.searchsorted(self.onset, times, side="right") - 1
+        return np.where((note >= 0) & (self.end[note] > times), note, REST)
+
+
+@dataclass(frozen=True)
+class Chords:
+    """What sounds at T times."""
+
+    sets: NDArray[np.bool_]  # (T, 12) whether each pitch class does
+    bass: Ints  # (T,) the lowest pitch
+    kind: Ints  # (T,) among KINDS
+    root: Ints  # (T,) pitch class
+
+
+class Music:
+    """A piece as its statistics read it.
+
+    Attributes:
+        lines: of VOICES; None of those that it does not have.
+        beats: (B,) the steps of the beats from the first onset to the last, dotted quarters in 6/8.
+        beat_in_bar: (B,) the number of each in its bar, from 0.
+        onsets: (S,) at which notes begin.
+        beat_steps: steps of a beat, on average.
+        tonic: of the key that fits the whole piece best.
+    """
+
+    def __init__(self, score: Score) -> None:
+        self.score, self.notes = score, pitched_notes(score)
+        notes, bars = self.notes, score.bars
+        numerator, denominator = (bars[n].astype(np.int64) for n in ("numerator", "denominator"))
+        is_compound = (numerator > 3) & (numerator % 3 == 0) & (denominator >= 8)
+        beat = 4 * score.grid.steps_per_beat // denominator * np.where(is_compound, 3, 1)
+        beat = np.maximum(beat, 1)  # (M,)
+        counts = -(-bars["length"].astype(np.int64) // beat)
+        number = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+        beats = np.repeat(score.bar_starts[:-1], counts) + number * np.repeat(beat, counts)
+        self.beat_steps = float(beat.mean()) if len(beat) else 1.0
+        self.onsets = np.unique(notes["onset"]).astype(np.int64)
+        first, last = self.onsets[[0, -1]] if len(self.onsets) else (0, -1)
+        is_heard = (beats >= first) & (beats <= last)
+        self.beats, self.beat_in_bar = beats[is_heard], number[is_heard]
+        self.bar = np.searchsorted(score.bar_starts, notes["onset"], side="right") - 1  # (N,)
+        self._place = (notes["onset"] - score.bar_starts[self.bar]) / beat[self.bar]
+        self.sounding = np.bincount(notes["pitch"] % OCTAVE, notes["duration"], OCTAVE)  # (12,)
+        self.tonic = int((KEY_PROFILES @ self.sounding).argmax()) % OCTAVE
+        self.lines = self._lines()
+
+    def _lines(self) -> list[Line | None]:
+        program, pitch = self.notes["program"], self.notes["pitch"].astype(np.int64)
+        by_height = sorted(np.unique(program).tolist(), key=lambda p: -pitch[program == p].mean())
+        if len(by_height) > len(VOICES):
+            by_height = by_height[:2] + by_height[-2:]
+        lines: list[Line | None] = [None] * len(VOICES)
+        for slot, own in zip(OF_FEW.get(len(by_height), range(4)), by_height, strict=False):
+            at = np.flatnonzero(program == own)  # sorted by onset, then by pitch
+            onset = self.notes["onset"][at].astype(np.int64)
+            at = at[np.append(onset[1:] != onset[:-1], True)]  # the highest of each onset
+            onset = self.notes["onset"][at].astype(np.int64)
+            end = onset + self.notes["duration"][at]
+            end[:-1] = np.minimum(end[:-1], onset[1:])
+            lines[slot] = Line(onset, end, pitch[at], self._place[at])
+        return lines
+
+    def pitches(self, times: Ints) -> Ints:
+        """Return (T, 4) the pitch of each voice at these times; REST where it has none."""
+        found = np.full((len(times), len(VOICES)), REST)
+        for slot, line in enumerate(self.lines):
+            if line is not None:
+                note = line.notes_at(times)
+                found[:, slot] = np.where(note == REST, REST, line.pitch[note])
+        return found
+
+    def chords_at(self, times: Ints) -> Chords:
+        """Read the chords at rising times."""
+        notes = self.notes
+        onset, pitch = notes["onset"].astype(np.int64), notes["pitch"].astype(np.int64)
+        first = np.searchsorted(times, onset)
+        count = np.searchsorted(times, onset + notes["duration"]) - first
+        at = np.arange(count.sum()) - np.repeat(count.cumsum() - count - first, count)
+        pitch = np.repeat(pitch, count)  # of each note at each of the times at which it sounds
+        sets = np.zeros((len(times), OCTAVE), dtype=bool)
+        sets[at, pitch % OCTAVE] = True
+        bass = np.full(len(times), np.iinfo(np.int64).max)
+        np.minimum.at(bass, at, pitch)
+        sets, bass = sets[sets.any(axis=1)], bass[sets.any(axis=1)]
+        above = np.take_along_axis(sets, (bass[:, None] + np.arange(OCTAVE)) % OCTAVE, axis=1)
+        members = above @ (1 << np.arange(OCTAVE))
+        return Chords(sets, bass, CHORD_KINDS[members], (bass + CHORD_ROOTS[members]) % OCTAVE)
+
+    @cached_property
+    def chords(self) -> Chords:
+        """The chords on the beats on which anything sounds."""
+        return self.chords_at(self.beats)
+
+    @cached_property
+    def off_beat_chords(self) -> Chords:
+        """Those half a beat later."""
+        return self.chords_at(self.beats + int(self.beat_steps) // 2)
+
+    @cached_property
+    def moves(self) -> Ints:
+        """(S, 4) the pitches of the voices at each onset."""
+        return self.pitches(self.onsets)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Statistics that belong together: their name, what each is, and what computes all of them."""
+
+    name: str
+    each: Sequence[str]
+    of: Callable[[Music], Numbers]
+
+
+GROUPS: list[Group] = []
+
+
+def _group(name: str, *each: str) -> Callable[[Any], Any]:
+    """Register a function of a piece: (Music) -> (len(each),)."""
+
+    def register(of: Callable[[Music], Numbers]) -> Callable[[Music], Numbers]:
+        GROUPS.append(Group(name, each, of))
+        return of
+
+    return register
+
+
+def _of_pitches(name: str, *each: str) -> Callable[[Any], Any]:
+    """Register one that is NaN where nothing has a pitch."""
+
+    def register(of: Callable[[Music], Numbers]) -> Callable[[Music], Numbers]:
+        def compute(music: Music) -> Numbers:
+            return of(music) if len(music.onsets) else np.full(len(each), np.nan)
+
+        GROUPS.append(Group(name, each, compute))
+        return of
+
+    return register
+
+
+def _of_voices(name: str, *each: str) -> Callable[[Any], Any]:
+    """Register a function of a voice: (Music, Line) -> (len(each),)."""
+
+    def register(of: Callable[[Music, Line], Numbers]) -> Callable[[Music, Line], Numbers]:
+        def compute(music: Music, slot: int) -> Numbers:
+            line = music.lines[slot]
+            if line is None or len(line.pitch) < LEAST_NOTES:
+                return np.full(len(each), np.nan)
+            return of(music, line)
+
+        for slot, voice in enumerate(VOICES):
+            GROUPS.append(Group(f"{name}, {voice}", each, partial(compute, slot=slot)))
+        return of
+
+    return register
+
+
+def _of_pairs(name: str, *each: str) -> Callable[[Any], Any]:
+    """Register a function of two voices: (Music, high slot, low slot) -> (len(each),)."""
+
+    def register(of: Callable[..., Numbers]) -> Callable[..., Numbers]:
+        for high, low in zip(*np.triu_indices(len(VOICES), 1), strict=True):
+            pair = f"{VOICES[high]} and {VOICES[low]}"
+            GROUPS.append(Group(f"{name}, {pair}", each, partial(of, high=high, low=low)))
+        return of
+
+    return register
+
+
+def _shares(numbers: NDArray[np.integer[Any]], size: int) -> Numbers:
+    """Return (size,) the share of each number from 0 on; NaN of none."""
+    if not len(numbers):
+        return np.full(size, np.nan)
+    return np.bincount(numbers, minlength=size) / len(numbers)
+
+
+def _mean(values: NDArray[Any]) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
+def _entropy(*columns: NDArray[np.integer[Any]]) -> float:
+    """Return the entropy of rows of numbers in bits; NaN of none."""
+    _, counts = np.unique(np.column_stack(columns), axis=0, return_counts=True)
+    share = counts / max(counts.sum(), 1)
+    return float(-(share * np.log2(share)).sum()) if len(share) else float("nan")
+
+
+def _classes(steps: Ints) -> Ints:
+    """Return the number of each interval among INTERVALS."""
+    return np.clip(steps, -LARGE, LARGE) + LARGE
+
+
+# Of each voice
+
+
+@_of_voices("intervals", *INTERVALS)
+def _intervals(_: Music, line: Line) -> Numbers:
+    return _shares(_classes(line.steps), len(INTERVALS))
+
+
+@_of_voices(
+    "durations",
+    *("sixteenths", "eighths", "dotted eighths", "quarters", "dotted quarters", "halves"),
+    *("dotted halves", "longer notes"),
+)
+def _durations(music: Music, line: Line) -> Numbers:
+    return _shares(np.searchsorted(BEATS, (line.end - line.onset) / music.beat_steps), 8)
+
+
+@_of_voices(
+    "places of notes in the bar",
+    *("on beat 1", "on beat 2", "on beat 3", "on beat 4 and later"),
+    *("half way from beats 1 and 3", "half way from beats 2 and 4", "elsewhere"),
+)
+def _places(_: Music, line: Line) -> Numbers:
+    beat, part = np.minimum(line.place.astype(np.int64), 3), line.place % 1
+    return _shares(np.where(part == 0, beat, np.where(part == 0.5, 4 + beat % 2, 6)), 7)
+
+
+@_of_voices(
+    "contour",
+    *("turns", "turns after leaps", "steps after leaps", "leaps after leaps, onward"),
+    *("passing notes off the beat", "neighbor notes off the beat", "passing notes on the beat"),
+    *("notes struck again on the beat", "notes off the beat that are reached by step"),
+    *("entropy of intervals, bits", "entropy of intervals after one another, bits"),
+)
+def _contour(_: Music, line: Line) -> Numbers:
+    moves, off_beat = line.steps[line.steps != 0], line.place % 1 != 0
+    turns, leaps = np.sign(moves[:-1]) != np.sign(moves[1:]), np.abs(moves) > STEP
+    come, go = line.steps[:-1], line.steps[1:]
+    by_step = (np.abs(line.steps) <= STEP) & (line.steps != 0)
+    passes = by_step[:-1] & by_step[1:] & (np.sign(come) == np.sign(go))
+    neighbors = by_step[:-1] & (come == -go)
+    figures = [
+        _mean(turns),
+        _mean(turns[leaps[:-1]]),
+        _mean(~leaps[1:][leaps[:-1]]),
+        _mean(leaps[:-1] & leaps[1:] & ~turns),
+        _mean(passes[off_beat[1:-1]]),
+        _mean(neighbors[off_beat[1:-1]]),
+        _mean(passes[~off_beat[1:-1]]),
+        _mean((line.steps == 0) & ~off_beat[1:]),
+        _mean(by_step[off_beat[1:]]),
+        _entropy(line.steps),
+        _entropy(come, go) - _entropy(go),
+    ]
+    return np.array(figures)
+
+
+@_of_voices(
+    "rhythm",
+    *("durations like the one before", "entropy of durations, bits"),
+    *("entropy of durations after one another, bits", "notes a beat", "rests between notes"),
+)
+def _rhythm(music: Music, line: Line) -> Numbers:
+    durations = line.end - line.onset
+    span = (music.onsets[-1] - music.onsets[0]) / music.beat_steps
+    figures = [
+        _mean(durations[1:] == durations[:-1]),
+        _entropy(durations),
+        _entropy(durations[:-1], durations[1:]) - _entropy(durations[1:]),
+        len(durations) / max(span, 1),
+        _mean(line.onset[1:] > line.end[:-1]),
+    ]
+    return np.array(figures)
+
+
+@_of_voices("height", "low notes", "median", "high notes", "deviation", "range")
+def _height(_: Music, line: Line) -> Numbers:
+    pitch = line.pitch
+    return np.array([*np.quantile(pitch, (0.05, 0.5, 0.95)), pitch.std(), np.ptp(pitch)])
+
+
+@_of_voices("degrees from the tonic", *ABOVE)
+def _degrees(music: Music, line: Line) -> Numbers:
+    return _shares((line.pitch - music.tonic) % OCTAVE, OCTAVE)
+
+
+# Of each pair of voices
+
+
+@_of_pairs("intervals on beats", *CLASSES)
+def _verticals(music: Music, high: int, low: int) -> Numbers:
+    pitch = music.pitches(music.beats)[:, [high, low]]
+    pitch = pitch[(pitch != REST).all(axis=1)]
+    return _shares((pitch[:, 0] - pitch[:, 1]) % OCTAVE, OCTAVE)
+
+
+@_of_pairs(
+    "motion",
+    *("in the same direction", "against each other", "in parallel thirds", "in parallel sixths"),
+    *("to fifths and octaves in the same direction", "in parallel fifths and octaves"),
+    *("leaps of both", "distance", "deviation of the distance", "crossings"),
+)
+def _motion(music: Music, high: int, low: int) -> Numbers:
+    pitch = music.moves[:, [high, low]]
+    pitch = pitch[(pitch != REST).all(axis=1)]
+    if len(pitch) < LEAST_NOTES:
+        return np.full(10, np.nan)
+    distance = pitch[:, 0] - pitch[:, 1]
+    steps = np.diff(pitch, axis=0)
+    moves = (steps != 0).any(axis=1)
+    before, after, steps = distance[:-1][moves] % OCTAVE, distance[1:][moves] % OCTAVE, steps[moves]
+    both = (steps != 0).all(axis=1)
+    alike = both & (np.sign(steps[:, 0]) == np.sign(steps[:, 1]))
+    figures = [
+        _mean(alike),
+        _mean(both & ~alike),
+        _mean(alike & np.isin(before, THIRDS) & np.isin(after, THIRDS)),
+        _mean(alike & np.isin(before, SIXTHS) & np.isin(after, SIXTHS)),
+        _mean(alike & np.isin(after, PERFECT)),
+        _mean(alike & np.isin(after, PERFECT) & (before == after)),
+        _mean((np.abs(steps) > STEP).all(axis=1)),
+        _mean(distance),
+        float(distance.std()),
+        _mean(distance < 0),
+    ]
+    return np.array(figures)
+
+
+# Of all voices: harmony
+
+
+@_of_pitches("chords on beats", *KINDS)
+def _chord_kinds(music: Music) -> Numbers:
+    return _shares(music.chords.kind, len(KINDS))
+
+
+@_of_pitches("chords on first beats", *KINDS)
+def _first_chords(music: Music) -> Numbers:
+    return _shares(music.chords_at(music.beats[music.beat_in_bar == 0]).kind, len(KINDS))
+
+
+@_of_pitches(
+    "pitch classes at once",
+    *(f"{n} {place}" for place in ("on beats", "between beats") for n in (1, 2, 3, 4, "5 or more")),
+)
+def _classes_at_once(music: Music) -> Numbers:
+    sets = (music.chords.sets, music.off_beat_chords.sets)
+    return np.concatenate([_shares(np.minimum(each.sum(axis=1), 5), 6)[1:] for each in sets])
+
+
+@_of_pitches(
+    "inversions",
+    *("triads in root position", "sixth chords", "six-four chords", "sevenths in root position"),
+    *("six-five chords", "four-three chords", "four-two chords"),
+)
+def _inversions(music: Music) -> Numbers:
+    chords = music.chords
+    above = (chords.bass - chords.root) % OCTAVE
+    thirds, fifths, sevenths = np.isin(above, THIRDS), np.isin(above, (6, 7)), above >= 9
+    triad, seventh = np.isin(chords.kind, TRIADS), np.isin(chords.kind, SEVENTHS)
+    of_triads = [_mean(each[triad]) for each in (above == 0, thirds, fifths)]
+    of_sevenths = [_mean(each[seventh]) for each in (above == 0, thirds, fifths, sevenths)]
+    return np.array(of_triads + of_sevenths)
+
+
+@_of_pitches(
+    "doublings in triads",
+    *(f"{what} {n}" for what in ("root", "third", "fifth") for n in ("once", "twice", "thrice")),
+)
+def _doublings(music: Music) -> Numbers:
+    sounding = music.pitches(music.beats)
+    pitch = sounding[(sounding != REST).any(axis=1)]
+    chords = music.chords
+    if len(pitch) != len(chords.root):  # a voice of chords, of which a line is not all
+        return np.full(9, np.nan)
+    above = np.where(pitch == REST, REST, (pitch - chords.root[:, None]) % OCTAVE)
+    above = above[np.isin(chords.kind, TRIADS)]
+    counts = [np.isin(above, each).sum(axis=1) for each in ((0,), THIRDS, (FIFTH,))]
+    return np.array([_mean(count == n) for count in counts for n in (1, 2, 3)])
+
+
+@_of_pitches("roots of chords from the tonic", *ABOVE)
+def _roots(music: Music) -> Numbers:
+    return _shares((music.chords.root - music.tonic) % OCTAVE, OCTAVE)
+
+
+@_of_pitches("steps of roots from beat to beat", *ABOVE)
+def _root_steps(music: Music) -> Numbers:
+    return _shares(np.diff(music.chords.root) % OCTAVE, OCTAVE)
+
+
+@_of_pitches("steps of the lowest note from beat to beat", *INTERVALS)
+def _bass_steps(music: Music) -> Numbers:
+    return _shares(_classes(np.diff(music.chords.bass)), len(INTERVALS))
+
+
+@_of_pitches(
+    "progressions",
+    *("roots that fall a fifth", "dominants that fall a fifth", "dominants that resolve"),
+    *("deceptive cadences", "V-I", "IV-I", "I-IV", "I-V", "IV-V", "II-V", "V-VI", "VI-II"),
+    *("VII-I", "triad to triad", "entropy of chords, bits", "entropy of steps of roots, bits"),
+    *("the same chord as a beat before", "the same root as a beat before"),
+)
+def _progressions(music: Music) -> Numbers:
+    root, kind = music.chords.root, music.chords.kind
+    same_root, same_kind = np.diff(root) == 0, np.diff(kind) == 0
+    is_new = np.append(True, ~(same_root & same_kind))[: len(root)]
+    root, kind = root[is_new], kind[is_new]
+    degree, step = (root - music.tonic) % OCTAVE, np.diff(root) % OCTAVE
+    falls, dominant = step == OCTAVE - FIFTH, np.isin(kind[:-1], DOMINANTS)
+    triad = np.isin(kind, TRIADS)
+    pairs = ((7, 0), (5, 0), (0, 5), (0, 7), (5, 7), (2, 7), (7, 9), (9, 2), (11, 0))
+    figures = [
+        _mean(falls),
+        _mean(falls & dominant),
+        _mean(falls & dominant & triad[1:]),
+        _mean(dominant & np.isin(step, (1, 2)) & triad[1:]),
+        *(_mean((degree[:-1] == one) & (degree[1:] == other)) for one, other in pairs),
+        _mean(triad[:-1] & triad[1:]),
+        _entropy(degree, kind),
+        _entropy(step),
+        _mean(same_root & same_kind),
+        _mean(same_root),
+    ]
+    return np.array(figures)
+
+
+@_of_pitches(
+    "resolutions",
+    *("thirds of major chords that rise a semitone", "sevenths that fall"),
+    *("notes held over a beat", "thirds of major chords that stay"),
+)
+def _resolutions(music: Music) -> Numbers:
+    rises, falls, held, stays = ([np.empty(0, dtype=bool)] for _ in range(4))
+    sounding = (music.pitches(music.beats) != REST).any(axis=1)
+    for line in music.lines:
+        if (
+            line is None
+            or len(line.pitch) < LEAST_NOTES
+            or sounding.sum() != len(music.chords.root)
+        ):
+            continue
+        note = line.notes_at(music.beats[sounding])
+        is_in = (note != REST) & (note < len(line.steps))
+        note, chords = note[is_in], music.chords
+        above = (line.pitch[note] - chords.root[is_in]) % OCTAVE
+        third = np.isin(chords.kind[is_in], DOMINANTS) & (above == 4)
+        seventh = (chords.kind[is_in] == 4) & (above == 10)
+        step = line.steps[note]
+        rises.append(step[third] == 1)
+        stays.append(step[third] == 0)
+        falls.append(np.isin(step[seventh], (-1, -2)))
+        held.append(line.onset[note] < music.beats[sounding][is_in])
+    return np.array([_mean(np.concatenate(each)) for each in (rises, falls, held, stays)])
+
+
+@_of_pitches(
+    "dissonances",
+    *(
+        f"{what} {place}"
+        for place in ("on beats", "between beats")
+        for what in ("semitones", "whole steps", "tritones")
+    ),
+    *("pitch classes that rise a semitone a beat", "pitch classes that fall a semitone a beat"),
+)
+def _dissonances(music: Music) -> Numbers:
+    found = []
+    for sets in (music.chords.sets, music.off_beat_chords.sets):
+        clashes = (sets & np.roll(sets, step, axis=1) for step in (1, 2, 6))
+        found += [_mean(np.any(clash, axis=1)) for clash in clashes]
+    before, new = music.chords.sets[:-1], music.chords.sets[1:] & ~music.chords.sets[:-1]
+    gone = before & ~music.chords.sets[1:]
+    found += [_mean((new & np.roll(gone, step, axis=1)).sum(axis=1)) for step in (1, -1)]
+    return np.array(found)
+
+
+@_of_pitches(
+    "keys",
+    *(f"time {n} semitones above the tonic" for n in range(OCTAVE)),
+    *("clearness", "bars in the key of the piece", "changes of key, a bar"),
+    *("entropy of keys, bits", "pitch classes a bar"),
+)
+def _keys(music: Music) -> Numbers:
+    fits = KEY_PROFILES @ music.sounding
+    best = np.sort(fits)
+    by_bar = np.zeros((len(music.score.bars), OCTAVE))
+    np.add.at(by_bar, (music.bar, music.notes["pitch"] % OCTAVE), music.notes["duration"])
+    heard = by_bar + np.vstack([by_bar[1:], by_bar[-1:]])  # of two bars
+    keys = (heard @ KEY_PROFILES.T).argmax(axis=1)
+    figures = [
+        (best[-1] - best[-2]) / max(best[-1], 1),
+        _mean(keys == fits.argmax()),
+        _mean(np.diff(keys) != 0),
+        _entropy(keys),
+        _mean((by_bar > 0).sum(axis=1)),
+    ]
+    shares = np.roll(music.sounding, -music.tonic) / music.sounding.sum()
+    return np.concatenate([shares, figures])
+
+
+# Of all voices: texture, and the whole
+
+
+@_of_pitches(
+    "texture",
+    *(f"{n} voices begin {place}" for place in ("on beats", "between beats") for n in (1, 2, 3, 4)),
+    *("voices at once", "beats with an onset", "onsets on beats"),
+)
+def _texture(music: Music) -> Numbers:
+    lines = [line for line in music.lines if line is not None]
+    count = np.sum([np.isin(music.onsets, line.onset) for line in lines], axis=0)
+    on_beat = np.isin(music.onsets, music.beats)
+    begin = [_shares(np.minimum(count[each], 4), 5)[1:] for each in (on_beat, ~on_beat)]
+    at_once = (music.moves != REST).sum(axis=1)
+    figures = [_mean(at_once), _mean(np.isin(music.beats, music.onsets)), _mean(on_beat)]
+    return np.concatenate([*begin, figures])
+
+
+@_of_pitches(
+    "spacing",
+    *("soprano and alto beyond an octave", "alto and tenor beyond an octave"),
+    *("tenor and bass beyond a twelfth", "upper voices within an octave", "unisons"),
+)
+def _spacing(music: Music) -> Numbers:
+    pitch = music.pitches(music.beats)
+    pitch = pitch[(pitch != REST).all(axis=1)]
+    gaps = -np.diff(pitch, axis=1)  # (T, 3)
+    wide = [_mean(gaps[:, n] > most) for n, most in enumerate((12, 12, 19))]
+    return np.array(
+        [*wide, _mean(np.less(pitch[:, 0] - pitch[:, 2], 12)), _mean((gaps == 0).any(axis=1))]
+    )
+
+
+@_of_pitches(
+    "ending",
+    *("on a triad", "on the tonic", "in root position", "after its dominant"),
+    *("last chord, beats", "last step of the highest voice", "last step of the lowest voice"),
+)
+def _ending(music: Music) -> Numbers:
+    chords, notes = music.chords_at(music.onsets[-2:]), music.notes
+    last = notes[notes["onset"] + notes["duration"] > music.onsets[-1]]
+    beats = ((last["onset"] + last["duration"]).min() - music.onsets[-1]) / music.beat_steps
+    outer = [line for line in music.lines if line is not None]
+    steps = [outer[n].steps[-1] if len(outer[n].steps) else np.nan for n in (0, -1)]
+    root, before = chords.root[-1], chords.root[0]
+    is_so = [
+        chords.kind[-1] in TRIADS,
+        root == music.tonic,
+        chords.bass[-1] % OCTAVE == root,
+        (before - root) % OCTAVE == FIFTH,
+    ]
+    return np.array([*is_so, beats, *steps], dtype=np.float64)
+
+
+# Of all notes, drums too
+
+MOST_BARS_APART = 16  # of bars that are compared: two phrases of eight
+RUN_NOTES = 8  # in a row, which count as repeated
+
+
+@_group(
+    "repetition",
+    *(
+        f"{what} {where}"
+        for what in ("notes", "rhythm")
+        for where in ("of the bar before", "of bars near", "of the likest bar near")
+    ),
+    "notes in runs of eight that come again",
+)
+def _repetition(music: Music) -> Numbers:
+    score, found = music.score, list[float]()
+    bar, place = score.bar_positions
+    notes = score.notes
+    for names in (("program", "pitch", "duration"), ("program", "duration")):
+        items = np.column_stack([place, *(notes[name] for name in names)])
+        common, counts = _in_common(bar, items, len(score.bars))
+        likest, alike = np.zeros(len(counts)), list[Numbers]()
+        for apart, both in enumerate(common, start=1):
+            shared = both / np.maximum(counts[: len(both)] + counts[apart:] - both, 1)
+            likest[: len(both)] = np.maximum(likest[: len(both)], shared)
+            likest[apart:] = np.maximum(likest[apart:], shared)
+            alike.append(shared)
+        found += [_mean(alike[0]), _mean(np.concatenate(alike[1:])), _mean(likest)]
+    return np.array([*found, _in_repeated_runs(music)])
+
+
+def _in_common(bar: Ints, items: NDArray[Any], bars: int) -> tuple[list[Ints], Ints]:
+    """Count the different items that two of B bars have in common, and that each has.
+
+    Of N items `bar`, (N,), holds the index of the bar, and `items`, (N, K), integers that identify
+    it. Returns for each distance d from 1 (B - d,) counts for bars and those d later, and (B,).
+    """
+    _, number = np.unique(items, axis=0, return_inverse=True)
+    size = int(number.max(initial=0)) + 1
+    key = np.unique(bar * size + number.reshape(-1))
+    common = []
+    for apart in range(1, MOST_BARS_APART + 1):
+        same = key[np.isin(key + apart * size, key, assume_unique=True)] // size
+        common.append(np.bincount(same, minlength=bars)[: max(bars - apart, 0)])
+    return common, np.bincount(key // size, minlength=bars)
+
+
+def _in_repeated_runs(music: Music) -> float:
+    """Return the share of notes in runs that occur again, in any key and voice, at another time."""
+    rows, onsets, first = list[Ints](), list[Ints](), list[int]()
+    notes = 0
+    for line in music.lines:
+        if line is not None and len(line.pitch) >= RUN_NOTES:
+            steps = np.column_stack([line.steps, np.diff(line.onset)])
+            runs = np.lib.stride_tricks.sliding_window_view(steps, RUN_NOTES - 1, axis=0)
+            rows.append(runs.reshape(len(runs), -1))
+            onsets.append(line.onset[: len(runs)])
+            first += range(notes, notes + len(runs))
+        notes += 0 if line is None else len(line.pitch)
+    if not rows:
+        return float("nan")
+    _, number = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    times = np.unique(np.column_stack([number, np.concatenate(onsets)]), axis=0)[:, 0]
+    again = np.array(first)[np.bincount(times)[number] > 1]
+    is_repeated = np.zeros(notes, dtype=bool)
+    is_repeated[(again[:, None] + np.arange(RUN_NOTES)).ravel()] = True
+    return float(is_repeated.mean())
+
+
+@_group("pace", "notes a second", "notes at once", "onsets a bar", "deviation of notes a bar")
+def _pace(music: Music) -> Numbers:
+    score = music.score
+    seconds = float(score.step_seconds(score.end_step))
+    onsets = np.unique(score.notes["onset"])
+    in_bars = np.bincount(score.bar_positions[0], minlength=len(score.bars))
+    bars = len(score.bars)
+    figures = [
+        len(score.notes) / seconds if seconds else np.nan,
+        len(score.notes) / len(onsets),
+        len(onsets) / bars,
+        float(in_bars.std()),
+    ]
+    return np.array(figures)
+
+
+NAMES = [f"{group.name}: {each}" for group in GROUPS for each in group.each]
+GROUP_OF = np.repeat(np.arange(len(GROUPS)), [len(group.each) for group in GROUPS])  # (F,)
+
+
+def statistics(score: Score) -> Numbers:
+    """Return (F,) the statistics of a piece, in the order of NAMES; NaN where not defined."""
+    if not len(score.notes):
+        return np.full(len(NAMES), np.nan)
+    music = Music(score)
+    return np.concatenate([group.of(music) for group in GROUPS])
