@@ -19,6 +19,7 @@ PAD = 0  # the id that fills places without a token
 NOT_SCORED = -100  # a target that no loss counts
 OCTAVE = 12  # semitones
 SHARED_REFERENCES = 4  # pitches that the notes of every program are counted from
+ENDS = 2  # of notes that sound, from which durations are counted
 
 
 class SideInput(NamedTuple, Generic[Array]):
@@ -40,6 +41,9 @@ class SideInput(NamedTuple, Generic[Array]):
     # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches in
     # the vocabulary, so that it is above 0; 0: it has not moved.
     moves: Array
+    # int64 (B, T, ENDS), grid steps that a note which has just begun would still last, beyond its
+    # Extends, to end with most of what sounds, and with the note before it; 0: there is none.
+    ends: Array
     time: Array  # int64 (B, T), grid steps since the first bar of the window
 
     def window(self: SideInput[Any], number: int) -> SideInput[Any]:

@@ -150,7 +150,10 @@ def load(path: str | Path | None = None) -> Model:
     if config.context_length < LEAST_CONTEXT:
         raise ModelFileError(f"{path}: its context is shorter than {LEAST_CONTEXT} tokens")
     model = Model(content.network, vocabulary, style, content.record, Path(path))
-    if any(getattr(config, name) != n for name, n in model.features.shape.items()):
+    shape = model.features.shape
+    if not config.n_durations:  # of before there was an end head
+        shape |= {"n_durations": 0, "first_duration": 0}
+    if any(getattr(config, name) != n for name, n in shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model
 

@@ -7,6 +7,8 @@ from common.interface import OCTAVE
 from common.options import Options, Positive, Range, Share
 
 REACH = 24  # semitones of the interval head; notes further away are as far as that
+NEAR = 9  # steps of the end head; ends further away are as far as that
+END_ROWS = 2 * NEAR + 3  # for each end: distances, beyond the longest duration, none
 LONGEST = 512.0  # steps, the longest period of rotary_time
 
 Size = Annotated[int, Range(1, 2**20)]
@@ -33,6 +35,7 @@ class DecoderOptions(Options):
     qk_norm: bool = True  # queries and keys are brought to a root mean square of 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
     interval_head: bool = True  # logits of notes by distance from what was heard, added to others
+    end_head: bool = True  # logits of durations by distance from where other notes end, likewise
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,6 +57,8 @@ class DataShape(Options):
     n_programs: SizeOrNone = 0  # P, programs with references in the side input (`IntervalHead`)
     n_pitches: SizeOrNone = 0  # N, pitches a program
     first_note: SizeOrNone = 0  # id of the first of these P N notes
+    n_durations: SizeOrNone = 0  # durations that one id tells (`EndHead`)
+    first_duration: SizeOrNone = 0  # id of the first of them; the one before, Extend, adds the last
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class DecoderConfig(DecoderOptions, DataShape):
         super().__post_init__()
         if self.first_note + self.n_programs * self.n_pitches > self.vocabulary_size:
             raise ValueError("the notes with logits by interval go beyond the vocabulary")
+        if self.first_duration + self.n_durations > self.vocabulary_size:
+            raise ValueError("the durations go beyond the vocabulary")
         if self.positions == "rotary_time" and not self.side_blocks:
             raise ValueError(
                 "rotary_time needs the time of each token, and there is none: try rotary"
@@ -77,6 +84,11 @@ class DecoderConfig(DecoderOptions, DataShape):
     def has_interval_head(self) -> bool:
         """Whether there is an `IntervalHead`."""
         return self.interval_head and bool(self.side_blocks) and self.n_programs > 0
+
+    @property
+    def has_end_head(self) -> bool:
+        """Whether there is an `EndHead`."""
+        return self.end_head and bool(self.side_blocks) and self.n_durations > 0
 
     @property
     def n_features(self) -> int:

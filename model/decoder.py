@@ -7,6 +7,7 @@ from common.interface import SideInput
 from model.block_dropout import BlockDropout
 from model.cache import KVCache
 from model.config import DecoderConfig
+from model.end_head import EndHead
 from model.interval_head import IntervalHead
 from model.layers import Block, make_norm
 from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
@@ -38,13 +39,13 @@ class Decoder(nn.Module):
         # post-norm blocks end in a norm of their own
         self.norm = make_norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
-        notes = (config.n_programs, config.n_pitches)
-        has_intervals = config.has_interval_head
-        self.interval_head = IntervalHead(config.n_embd, *notes) if has_intervals else None
+        shape = (config.n_embd, config.n_programs, config.n_pitches)
+        self.interval_head = IntervalHead(*shape) if config.has_interval_head else None
+        self.end_head = EndHead(config.n_embd, config.n_durations) if config.has_end_head else None
         self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
         self.apply(_initialize)
         for name, weight in self.named_parameters():
-            if name.startswith(("head.", "interval_head.")) or name.endswith(
+            if name.startswith(("head.", "interval_head.", "end_head.")) or name.endswith(
                 ("w_o.weight", "w_2.weight")
             ):
                 nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
@@ -118,6 +119,11 @@ class Decoder(nn.Module):
         if self.interval_head is not None and side is not None:
             first = self.config.first_note
             logits = self.interval_head.added(logits, first, x, side.references, side.moves)
+        if self.end_head is not None and side is not None:
+            extend = self.config.first_duration - 1
+            logits[..., extend : extend + 1 + self.config.n_durations] += self.end_head(
+                x, side.ends
+            )
         return logits
 
     def empty_cache(self, start: Tensor) -> KVCache:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.compiled import compiled, compiled_inside, compiled_inside_with_arrays
-from common.interface import PAD, SideInput
-from model.config import LONGEST, REACH, DecoderConfig
+from common.interface import ENDS, PAD, SideInput
+from model.config import END_ROWS, LONGEST, NEAR, REACH, DecoderConfig
 from model.interval_loops import Notes, add_intervals
 from model.network import Network, sub_layers
 
@@ -40,6 +40,8 @@ class Shape(NamedTuple):
     activation: int  # of ACTIVATIONS
     by_time: bool  # odd pairs turn by musical time
     notes: Notes  # of the interval head; of no program: there is none
+    n_durations: int  # of the end head
+    first_duration: int
     temperature: np.float32
 
 
@@ -64,6 +66,7 @@ class Weights(NamedTuple):
     norm: Floats  # (2, D), before the head
     head: Floats  # (V, D)
     interval: Floats  # (R, D), the interval head's table, or (0, D)
+    end: Floats  # likewise the end head's
 
 
 class Window(NamedTuple):
@@ -73,6 +76,7 @@ class Window(NamedTuple):
     bag: NDArray[np.int32]  # (B, T, K)
     references: Ints  # (B, T, 2 P + SHARED_REFERENCES)
     moves: Ints  # (B, T, P)
+    ends: Ints  # (B, T, ENDS)
     time: Ints  # (B, T)
 
 
@@ -352,14 +356,36 @@ def softmax(x: Floats) -> None:
         x[s] *= scale
 
 
+@compiled_inside
+def add_ends(shape: Shape, by_row: Floats, ends_of: Ints, logits: Floats) -> None:
+    """Add the logits of Extend and durations by distance from ends, as `EndHead` does.
+
+    Args:
+        shape: of the decoder.
+        by_row: (N, ENDS END_ROWS), what the table gives.
+        ends_of: (N, ENDS), of the side input.
+        logits: (N, V), changed in place.
+    """
+    longest, first = shape.n_durations, shape.first_duration - 1  # id of a duration, less its steps
+    for n in range(len(logits)):
+        for which in range(ENDS):
+            end, rows = ends_of[n, which], by_row[n, which * END_ROWS : (which + 1) * END_ROWS]
+            logits[n, first] += rows[END_ROWS - 2 if end > longest else END_ROWS - 1]
+            for steps in range(1, longest + 1):
+                row = END_ROWS - 1
+                if 1 <= end <= longest:
+                    row = min(max(steps - end, -NEAR), NEAR) + NEAR
+                logits[n, first + steps] += rows[row]
+
+
 @compiled
-def heads(
-    shape: Shape, head: Floats, interval: Floats, x: Floats, references: Ints, moves: Ints
-) -> Floats:
+def heads(shape: Shape, w: Weights, x: Floats, references: Ints, moves: Ints, ends: Ints) -> Floats:
     """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
-    logits = product(x, head)
+    logits = product(x, w.head)
     if shape.notes.n_programs:
-        add_intervals(shape.notes, product(x, interval), references, moves, logits)
+        add_intervals(shape.notes, product(x, w.interval), references, moves, logits)
+    if len(w.end):
+        add_ends(shape, product(x, w.end), ends, logits)
     for n in range(len(logits)):
         for v in range(logits.shape[1]):
             logits[n, v] /= shape.temperature
@@ -389,6 +415,8 @@ class Engine:
             ACTIVATIONS.index(config.activation),
             config.positions == "rotary_time",
             Notes(programs, config.n_pitches, config.first_note, REACH),
+            config.n_durations,
+            config.first_duration,
             np.float32(network.weights["temperature"]),
         )
         self.weights = gather(config, network.weights)
@@ -411,7 +439,8 @@ class Engine:
         logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
         for tokens, x in self._chunks(window, cache, np.zeros((0, 0), np.float32)):
             at = tokens[:, 0], tokens[:, 1]
-            logits[at] = self._heads(x, window.references[at], window.moves[at])
+            beside = window.references[at], window.moves[at], window.ends[at]
+            logits[at] = heads(self.shape, self.weights, x, *beside)
         return logits
 
     def explained(
@@ -436,7 +465,8 @@ class Engine:
         for tokens, x in self._chunks(window, cache, looked):
             is_last = tokens[:, 1] == T - 1
             last[tokens[is_last, 0]] = x[is_last]
-        return self._heads(last, window.references[:, -1], window.moves[:, -1])
+        beside = (array[:, -1] for array in (window.references, window.moves, window.ends))
+        return heads(self.shape, self.weights, last, *map(np.ascontiguousarray, beside))
 
     def _chunks(
         self, window: Window, cache: Cache, looked: Floats
@@ -448,11 +478,6 @@ class Engine:
             some = tokens[begin : begin + CHUNK]
             yield some, blocks(self.shape, w, cache, window, some, looked)
         cache.length[tokens[:, 0]] = tokens[:, 2] + 1
-
-    def _heads(self, x: Floats, references: Ints, moves: Ints) -> Floats:
-        """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
-        beside = np.ascontiguousarray(references), np.ascontiguousarray(moves)
-        return heads(self.shape, self.weights.head, self.weights.interval, x, *beside)
 
     def _cache(self, batch: int) -> Cache:
         """Return the cache of rows that have read nothing."""
@@ -471,7 +496,7 @@ class Engine:
             raise ValueError("a side input where the decoder has none, or none where it has one")
         if side is None:
             none = np.zeros((*ids.shape, 0), np.int64)
-            side = SideInput(none, none, none, np.zeros(ids.shape, np.int64))
+            side = SideInput(none, none, none, none, np.zeros(ids.shape, np.int64))
         bag = np.ascontiguousarray(side.bag, np.int32)
         if bag.size and not 0 <= bag.min() <= bag.max() < len(self.weights.side):
             raise ValueError("the side input has features that the decoder does not know")
@@ -509,6 +534,7 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
         norm=norm_of("norm"),
         head=find("head.weight"),
         interval=find("interval_head.table.weight", 0, D),
+        end=find("end_head.table.weight", 0, D),
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.config import DecoderConfig, interval_rows
+from common.interface import ENDS
+from model.config import END_ROWS, DecoderConfig, interval_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,8 @@ def weight_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
         shapes["positions.table"] = (config.context_length, D)
     if config.has_interval_head:
         shapes["interval_head.table.weight"] = (interval_rows(config.n_programs), D)
+    if config.has_end_head:
+        shapes["end_head.table.weight"] = (ENDS * END_ROWS, D)
     attentions, feeds = sub_layers(config)
     for name in attentions:
         shapes |= {f"{name}.layer.w_qkv.weight": (3 * D, D), f"{name}.layer.w_o.weight": (D, D)}

@@ -63,5 +63,5 @@ def joined(sides: Sequence[SideArrays]) -> SideArrays:
     """Return side inputs of the same rows one after the other, as of one window (B, T)."""
     most = max(side.bag.shape[2] for side in sides)
     bags = [np.pad(s.bag, ((0, 0), (0, 0), (0, most - s.bag.shape[2]))) for s in sides]
-    rest = zip(*(side[1:] for side in sides), strict=True)  # references, moves and time
+    rest = zip(*(side[1:] for side in sides), strict=True)  # all but the bag
     return SideInput(*(np.concatenate(arrays, axis=1) for arrays in (bags, *rest)))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from common.interface import SHARED_REFERENCES, SideInput
+from common.interface import ENDS, SHARED_REFERENCES, SideInput
 from data.tokens.features import SideFeatures
 from model.config import DecoderConfig
 from model.decoder import Decoder
@@ -49,6 +49,8 @@ def configs(draw, vocabulary_size, context_length):
         n_programs=programs,
         n_pitches=(vocabulary_size - 5) // 2 if programs else 0,
         first_note=5 if programs else 0,
+        n_durations=3 if programs else 0,
+        first_duration=vocabulary_size - 3 if programs else 0,
     )
 
 
@@ -57,10 +59,10 @@ def side_beside(config, ids):
     if not config.side_blocks:
         return None
     programs = config.n_programs
-    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs]
+    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs, ENDS]
     numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
-    bits, references, moves = numbers.split(widths, dim=-1)
-    return SideInput(torch.from_numpy(bag_of(bits)), references, moves, ids.cumsum(-1))
+    bits, *others = numbers.split(widths, dim=-1)
+    return SideInput(torch.from_numpy(bag_of(bits)), *others, ids.cumsum(-1))
 
 
 def bag_of(bits) -> np.ndarray:
@@ -75,7 +77,7 @@ def side_input(bits, time=None) -> SideInput:
     is_tensor = isinstance(bits, torch.Tensor)
     bag = torch.from_numpy(bag_of(bits)) if is_tensor else bag_of(bits)
     none = bits[..., :0]
-    return SideInput(bag, none, none, bits[..., 0] if time is None else time)
+    return SideInput(bag, none, none, none, bits[..., 0] if time is None else time)
 
 
 class Told(NamedTuple):
@@ -84,12 +86,13 @@ class Told(NamedTuple):
     bits: np.ndarray  # (B, T, S + 1)
     references: np.ndarray
     moves: np.ndarray
+    ends: np.ndarray
     time: np.ndarray
 
     @property
     def flat(self) -> np.ndarray:
         """(B, T, columns) all of it side by side, bits first."""
-        parts = (*self[:3], self.time[..., None])
+        parts = (*self[:4], self.time[..., None])
         return np.concatenate([np.asarray(part) for part in parts], axis=-1)
 
 

@@ -82,7 +82,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
             f"model.begin_with: {path} has {', '.join(differing)}: give the run the same settings"
         )
     if content.vocabulary_json == ours.to_json() and config.side_blocks == own.side_blocks:
-        decoder.load_state_dict(trained.state_dict())
+        decoder.load_state_dict(decoder.state_dict() | trained.state_dict())
         return
     theirs = _vocabulary(content)
     if not isinstance(ours, Vocabulary) or theirs is None or _is_of_few(config) != _is_of_few(own):

@@ -177,5 +177,5 @@ def take_weights(decoder: Decoder, trained: Decoder, ours: Vocabulary, theirs: V
         if name in rows:
             known = torch.from_numpy(rows[name] >= 0)
             weight[known] = learned[name][torch.from_numpy(rows[name])[known]]
-        else:
+        elif name in learned:  # a head that it lacks begins as if there were none
             weight.copy_(learned[name])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled, compiled_inside
-from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
+from common.interface import ENDS, OCTAVE, SHARED_REFERENCES, SideInput
 from data.followed_keys import follow_key
 from data.keys import KEY_PROFILES
 from data.tokens import echo
@@ -174,6 +174,7 @@ def tell(
     bag: Bag,
     references: Ints,
     moves: Ints,
+    ends: Ints,
 ) -> None:
     """Tell what stands beside the latest id of a row.
 
@@ -182,7 +183,7 @@ def tell(
         row: the row.
         bag: in which features are put.
         references: (2 P + SHARED_REFERENCES,), or () of many programs; zeros, which are set.
-        moves: (P,) likewise.
+        moves, ends: (P,), (ENDS,) likewise.
     """
     at, here, key = layout.at, heard.at[row], context.key[row]
     now, number = here.now, here.note
@@ -198,6 +199,7 @@ def tell(
         )
     if roots.tonic != NO_PITCH:
         put(bag, at.mode + here.mode)
+    find_ends(layout, heard, row, ends)
     for note in range(here.first, here.notes):
         if heard.end[row, note] > now:
             tell_sounding(layout, heard, row, note, key, roots, bag)
@@ -254,6 +256,25 @@ def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: 
         has_moved = moves[program] and references[program] and move
         moves[program] = move + layout.pitch_count if has_moved else 0
     return Roots(here.tonic, latest, lowest, lowest_before, own_lowest)
+
+
+@compiled_inside
+def find_ends(layout: Layout, heard: Heard, row: int, ends: Ints) -> None:
+    """Set where a note whose duration is to come would end with others (`SideInput`)."""
+    here, most = heard.at[row], 0
+    if here.kind != Kind.NOTE and here.kind != Kind.EXTEND:
+        return
+    latest, told = here.notes - 1, here.now + here.extends * layout.words.longest_duration
+    for note in range(here.first, latest):
+        end, together = heard.end[row, note], 0
+        if end <= told:
+            continue
+        for other in range(here.first, latest):
+            together += heard.end[row, other] == end
+        if together >= most:
+            most, ends[0] = together, end - told
+        if note == latest - 1:
+            ends[1] = end - told
 
 
 @compiled_inside
@@ -378,6 +399,7 @@ def read(
     ids: Ints,
     references: Ints,
     moves: Ints,
+    ends: Ints,
     time: Ints,
 ) -> NDArray[np.int32]:
     """Read the ids (B, T) that follow in each row, and tell what stands beside each.
@@ -399,7 +421,8 @@ def read(
             hear(layout, heard, row, ids[row, t])
             time[row, t] = heard.at[row].now
             bag.size[0] = 0
-            tell(layout, heard, context, row, bag, references[row, t], moves[row, t])
+            beside = references[row, t], moves[row, t], ends[row, t]
+            tell(layout, heard, context, row, bag, *beside)
             if n + size > len(numbers):
                 more = np.empty(2 * len(numbers), np.int32)
                 for i in range(n):
@@ -473,6 +496,8 @@ class SideFeatures:
                     over, the tonic. With more than FEW programs there are none
         moves       by program, not of more than FEW: the lowest that begins here less the lowest
                     that is over
+        ends        beside a note whose duration is to come: for how many steps it would last to end
+                    with most of what sounds, and with the note before it
         time        steps from the first bar of the window
 
     Drums have no pitch.
@@ -507,6 +532,8 @@ class SideFeatures:
             first = vocabulary.first(Kind.NOTE)
             pitches = {"n_pitches": vocabulary.pitch_count, "first_note": first}
             self.shape |= {"n_programs": programs, **pitches}
+        self.shape["n_durations"] = vocabulary.longest_duration
+        self.shape["first_duration"] = vocabulary.first(Kind.DURATION)
         self.layout = Layout(
             at=record(Blocks, **starts),
             size=self.size,
@@ -614,9 +641,10 @@ class SideFeatures:
         width = 2 * programs + SHARED_REFERENCES if programs else 0
         references = np.zeros((*ids.shape, width), dtype=np.int64)
         moves = np.zeros((*ids.shape, programs), dtype=np.int64)
+        ends = np.zeros((*ids.shape, ENDS), dtype=np.int64)
         time = np.zeros(ids.shape, dtype=np.int64)
-        bag = read(self.layout, heard, context, ids, references, moves, time)
-        return SideInput(bag, references, moves, time)
+        bag = read(self.layout, heard, context, ids, references, moves, ends, time)
+        return SideInput(bag, references, moves, ends, time)
 
     def compute(self, ids: ArrayLike, context: Context | None = None) -> SideArrays:
         """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import data.tokens.features
 import model.sampling
-from common.interface import SHARED_REFERENCES
+from common.interface import ENDS, SHARED_REFERENCES
 from data.batches.windows import TrainingWindows
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
@@ -121,6 +121,17 @@ def echo_by_definition(notes):
     return columns, notes[-1][1] + move, notes[-1][0] + after
 
 
+def ends_by_definition(vocabulary, notes, kinds, now):
+    """How long a note lasts that ends with most of what sounds, and with the note before it."""
+    last = max(place for place, kind in enumerate(kinds) if kind == Kind.NOTE)
+    told = now + (len(kinds) - 1 - last) * vocabulary.longest_duration  # its Extends
+    ends = [onset + duration for begin, _, (onset, duration, *_) in notes if begin < last]
+    left = [end - told for end in ends if end > told]
+    # of those that as many share, that of the latest note
+    most = max(enumerate(left), key=lambda each: (left.count(each[1]), each[0]), default=(0, 0))[1]
+    return most, max(ends[-1] - told, 0) if ends else 0
+
+
 def by_definition(score, vocabulary, ids):
     """(T, columns) beside a whole piece, from its decoded notes, in plain loops."""
     features = SideFeatures(vocabulary)
@@ -134,7 +145,7 @@ def by_definition(score, vocabulary, ids):
     tells = [place for place, kind in enumerate(kinds) if kind == Kind.DURATION]
     notes = list(zip(begins, tells, score.notes.tolist(), strict=True))
     numbers = SHARED_REFERENCES + 3 * programs if is_few else 0
-    rows = np.zeros((len(ids), features.size + numbers + 1), dtype=int)
+    rows = np.zeros((len(ids), features.size + numbers + ENDS + 1), dtype=int)
     bar, event, now, position = -1, -1, 0, 0
     for place, (token, kind) in enumerate(zip(ids.tolist(), kinds, strict=True)):
         if kind in (Kind.BAR, Kind.POSITION):
@@ -223,12 +234,17 @@ def by_definition(score, vocabulary, ids):
             begins = [min(its, default=None) for its in new]
             pairs = zip(each, begins, strict=True)
             moves = [0 if None in pair else pair[1] - pair[0] for pair in pairs]
-            rows[place, -programs - 1 : -1] = [m + pitches if m else 0 for m in moves]
+            of_moves = slice(-programs - ENDS - 1, -ENDS - 1)
+            rows[place, of_moves] = [m + pitches if m else 0 for m in moves]
             each += [expected.get(number) for number in range(programs)]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
             counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
-            rows[place, features.size : -programs - 1] = counted
+            rows[place, features.size : of_moves.start] = counted
+        if kind in (Kind.NOTE, Kind.EXTEND):
+            rows[place, -ENDS - 1 : -1] = ends_by_definition(
+                vocabulary, notes, kinds[: place + 1], now
+            )
         rows[place, -1] = now
     return rows
 
