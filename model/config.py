@@ -14,7 +14,7 @@ LONGEST = 512.0  # steps, the longest period of rotary_time
 Size = Annotated[int, Range(1, 2**20)]
 SizeOrNone = Annotated[int, Range(0, 2**20)]
 Dropout = Annotated[float, Range(0, 0.99)]  # of all, nothing would be left to scale up
-Positions = Literal["sinusoidal", "learned", "rotary", "rotary_time"]
+Positions = Literal["sinusoidal", "rotary", "rotary_time"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DecoderOptions(Options):
     positions: Positions = "rotary"  # added to embeddings, or (rotary) turning queries and keys
     norm: Literal["layer", "rms"] = "rms"  # LayerNorm (mean 0, variance 1, bias) or RMSNorm
     norm_position: Literal["post", "pre"] = "pre"  # after each residual sum, or before sub-layers
-    activation: Literal["relu", "gelu", "squared_relu"] = "squared_relu"  # feed-forward
+    activation: Literal["relu", "squared_relu"] = "squared_relu"  # feed-forward
     qk_norm: bool = True  # queries and keys are brought to a root mean square of 1
     bias: bool = False  # the feed-forward layer's b_1 and b_2
     interval_head: bool = True  # logits of notes by distance from what was heard, added to others

@@ -10,7 +10,7 @@ from model.config import DecoderConfig
 from model.end_head import EndHead
 from model.interval_head import IntervalHead
 from model.layers import Block, make_norm
-from model.positions import Learned, Rotary, RotaryTime, Sinusoidal
+from model.positions import Rotary, Sinusoidal
 
 SIDE_STD = 0.3  # of the features' vectors at first: smaller than ids', since some 60 are summed
 
@@ -33,7 +33,12 @@ class Decoder(nn.Module):
         if S:
             self.side = nn.EmbeddingBag(S + 1, config.n_embd, mode="sum", padding_idx=0)
             self.side_dropout = BlockDropout(config.side_blocks, config.side_dropout)
-        self.positions = _positions(config)
+        self.positions: Sinusoidal | Rotary
+        if config.positions == "sinusoidal":
+            self.positions = Sinusoidal(config.n_embd, config.context_length)
+        else:
+            by_time = config.positions == "rotary_time"
+            self.positions = Rotary(config.n_embd // config.n_head, by_time)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
         # post-norm blocks end in a norm of their own
@@ -105,10 +110,7 @@ class Decoder(nn.Module):
             x = x + self.side(bag, per_sample_weights=weight).view(x.shape)  # (B T, D) -> (B, T, D)
         rotation = None
         if isinstance(self.positions, Rotary):
-            rotation = self.positions(positions)
-        elif isinstance(self.positions, RotaryTime):
-            assert side is not None  # as the config asks for
-            rotation = self.positions(positions, side.time)
+            rotation = self.positions(positions, side and side.time)
         else:
             x = x + self.positions(positions)  # (T, D) or (B, T, D)
         return self.dropout(x), rotation
@@ -132,16 +134,6 @@ class Decoder(nn.Module):
         width = config.n_embd // config.n_head
         shape = (config.n_head, config.context_length, width, width)
         return KVCache(config.n_layer * config.n_attention, start, shape, like=self.head.weight)
-
-
-def _positions(config: DecoderConfig) -> Sinusoidal | Learned | Rotary | RotaryTime:
-    width = config.n_embd // config.n_head
-    if config.positions == "rotary":
-        return Rotary(width, config.context_length)
-    if config.positions == "rotary_time":
-        return RotaryTime(width)
-    added = Sinusoidal if config.positions == "sinusoidal" else Learned
-    return added(config.n_embd, config.context_length)
 
 
 def _initialize(module: nn.Module) -> None:

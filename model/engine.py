@@ -37,15 +37,12 @@ class Shape(NamedTuple):
     eps: np.float32  # of norms
     qk_norm: bool
     qk_eps: np.float32
-    activation: int  # of ACTIVATIONS
+    is_squared: bool  # squared ReLU
     by_time: bool  # odd pairs turn by musical time
     notes: Notes  # of the interval head; of no program: there is none
     n_durations: int  # of the end head
     first_duration: int
     temperature: np.float32
-
-
-ACTIVATIONS = ("relu", "gelu", "squared_relu")
 
 
 class Weights(NamedTuple):
@@ -245,12 +242,9 @@ def activate(shape: Shape, x: Floats, bias: Floats) -> None:
     for n in range(len(x)):
         for i in range(x.shape[1]):
             x[n, i] += bias[i]
-            if shape.activation == 1:
-                x[n, i] *= np.float32(0.5 * (1 + math.erf(x[n, i] * math.sqrt(0.5))))
-            else:
-                x[n, i] = max(x[n, i], ZERO)
-                if shape.activation == 2:
-                    x[n, i] *= x[n, i]
+            x[n, i] = max(x[n, i], ZERO)
+            if shape.is_squared:
+                x[n, i] *= x[n, i]
 
 
 @compiled_inside_with_arrays
@@ -412,7 +406,7 @@ class Engine:
             np.float32(1e-5) if config.norm == "layer" else eps,
             config.qk_norm,
             eps,
-            ACTIVATIONS.index(config.activation),
+            config.activation == "squared_relu",
             config.positions == "rotary_time",
             Notes(programs, config.n_pitches, config.first_note, REACH),
             config.n_durations,
@@ -521,7 +515,7 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
     return Weights(
         embedding=find("embedding.weight"),
         side=find("side.weight", 0, D),
-        position=find("positions.table") if config.positions == "learned" else position,
+        position=position,
         angle=angle,
         attention_norm=np.stack([norm_of(f"{name}.norm") for name in attentions]),
         qkv=np.stack([find(f"{name}.layer.w_qkv.weight") for name in attentions]),
@@ -540,17 +534,14 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
 
 def positions(config: DecoderConfig) -> tuple[Floats, NDArray[np.float64]]:
     """Return what is added at each place, (C, D) or (0, D), and pairs' angles (`Weights`)."""
-    D, width = config.n_embd, config.n_embd // config.n_head
-    none = np.zeros((0, D), np.float32), np.zeros(0)
-    if config.positions == "rotary":
-        return none[0], 10000.0 ** (-np.arange(0, width, 2) / width)
-    if config.positions == "rotary_time":
-        pair = np.arange(width // 4)
-        by_time = 2 * np.pi / (2 * (LONGEST / 2) ** (pair / max(len(pair) - 1, 1)))
-        by_turns = np.stack((10000.0 ** (-pair / len(pair)), by_time), axis=1)
-        return none[0], by_turns.ravel().astype(np.float32).astype(np.float64)
+    D, by_time = config.n_embd, config.positions == "rotary_time"
     if config.positions == "sinusoidal":
         angle = 10000.0 ** (-np.arange(0, D, 2) / D) * np.arange(config.context_length)[:, None]
         angle = angle.astype(np.float32)
-        return np.stack((np.sin(angle), np.cos(angle)), axis=2).reshape(-1, D), none[1]
-    return none
+        return np.stack((np.sin(angle), np.cos(angle)), axis=2).reshape(-1, D), np.zeros(0)
+    pair = np.arange(D // config.n_head // (4 if by_time else 2))
+    angle = 10000.0 ** (-pair / len(pair))
+    if by_time:
+        of_time = 2 * np.pi / (2 * (LONGEST / 2) ** (pair / max(len(pair) - 1, 1)))
+        angle = np.stack((angle, of_time), axis=1).ravel()
+    return np.zeros((0, D), np.float32), angle.astype(np.float32).astype(np.float64)

@@ -18,7 +18,6 @@ def squared_relu(x: Tensor) -> Tensor:
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
-    "gelu": functional.gelu,
     "squared_relu": squared_relu,
 }
 
@@ -26,8 +25,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """W_2 f(W_1 x + b_1) + b_2, four times as wide inside (Vaswani et al. 2017, equation 2).
 
-    f is relu, gelu (Hendrycks & Gimpel 2016) or squared relu; the b are there where the config asks
-    for them.
+    f is relu or squared relu; the b are there where the config asks for them.
 
     Args:
         config: of the decoder.

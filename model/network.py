@@ -45,8 +45,6 @@ def weight_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
     shapes["head.weight"] = (V, D)
     if config.n_features:
         shapes["side.weight"] = (config.n_features + 1, D)
-    if config.positions == "learned":
-        shapes["positions.table"] = (config.context_length, D)
     if config.has_interval_head:
         shapes["interval_head.table.weight"] = (interval_rows(config.n_programs), D)
     if config.has_end_head:

@@ -103,7 +103,7 @@ def layer():
 
 
 def test_heads_are_attention_side_by_side(layer):
-    rotation = Rotary(4, 8)(torch.zeros(5, dtype=torch.long))  # all at position 0: no turning
+    rotation = Rotary(4)(torch.zeros(5, dtype=torch.long))  # all at position 0: no turning
     x = torch.randn(2, 5, 16)
     w_query, w_key, w_value = layer.w_qkv.weight.split(16)
     heads = []
@@ -119,7 +119,7 @@ def test_heads_are_attention_side_by_side(layer):
 
 
 def test_cache_column_by_column_equals_all_at_once(layer):
-    rotary = Rotary(4, 8)
+    rotary = Rotary(4)
     x = torch.randn(3, 7, 16)
     whole = layer(x, rotary(torch.arange(7)))
     cache = KVCache(1, torch.zeros(3, dtype=torch.long), (4, 8, 4, 4), like=x)

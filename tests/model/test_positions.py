@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.cpu import rotate_in_place
-from model.positions import Learned, Rotary, Sinusoidal, rotate
+from model.positions import Rotary, Sinusoidal, rotate
 
 
 def test_sinusoidal_is_the_formula_of_the_paper():
@@ -17,18 +17,8 @@ def test_sinusoidal_is_the_formula_of_the_paper():
     torch.testing.assert_close(waves, torch.tensor(expected))
 
 
-def test_learned_gives_one_trainable_vector_a_position():
-    learned = Learned(n_embd=6, context_length=5)
-    vectors = learned(torch.tensor([[4, 0], [0, 4]]))
-    assert vectors.shape == (2, 2, 6)
-    assert torch.equal(vectors[0, 0], vectors[1, 1])
-    assert not torch.equal(vectors[0, 0], vectors[0, 1])
-    vectors.sum().backward()
-    assert learned.table.grad is not None
-
-
 def test_rotary_turns_a_pair_by_its_angle():
-    rotation = Rotary(head_width=2, context_length=4)(torch.tensor([0, 2]))
+    rotation = Rotary(2)(torch.tensor([0, 2]))
     x = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).view(1, 1, 2, 2)
     expected = torch.tensor([[1.0, 0.0], [math.cos(2), math.sin(2)]]).view(1, 1, 2, 2)
     torch.testing.assert_close(rotate(x, rotation), expected)
@@ -36,7 +26,7 @@ def test_rotary_turns_a_pair_by_its_angle():
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 20))
 def test_rotary_products_depend_on_distance_alone(p, q, shift):
-    rotary = Rotary(head_width=8, context_length=64)
+    rotary = Rotary(8)
     generator = torch.Generator().manual_seed(p)
     query, key = torch.randn(2, 1, 1, 1, 8, generator=generator)
 
@@ -48,7 +38,7 @@ def test_rotary_products_depend_on_distance_alone(p, q, shift):
 
 
 def test_rotary_counts_each_row_for_itself():
-    rotary = Rotary(head_width=4, context_length=8)
+    rotary = Rotary(4)
     x = torch.randn(2, 3, 2, 4)  # (B, H, T, d)
     rows = rotate(x, rotary(torch.tensor([[0, 1], [5, 6]])))
     torch.testing.assert_close(rows[1:], rotate(x[1:], rotary(torch.tensor([5, 6]))))
@@ -56,18 +46,20 @@ def test_rotary_counts_each_row_for_itself():
 
 def test_rotary_keeps_the_dtype():
     x = torch.randn(1, 1, 2, 4, dtype=torch.bfloat16)
-    assert rotate(x, Rotary(4, 8)(torch.arange(2))).dtype == torch.bfloat16
+    assert rotate(x, Rotary(4)(torch.arange(2))).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("positions", [Rotary, Sinusoidal])
-def test_odd_widths_are_refused(positions):
-    with pytest.raises(ValueError, match="must be even, not 5"):
-        positions(5, 8)
+@pytest.mark.parametrize(
+    ("width", "by_time", "kind"), [(5, False, "even"), (6, True, "a multiple")]
+)
+def test_other_widths_are_refused(width, by_time, kind):
+    with pytest.raises(ValueError, match=f"must be {kind}.*not {width}"):
+        Rotary(width, by_time)
 
 
 @pytest.mark.parametrize("positions", [torch.arange(3), torch.tensor([[0, 1, 2], [5, 6, 7]])])
 def test_a_turn_in_place_is_the_plain_one_and_its_derivative_is_true(positions):
-    rotation = Rotary(4, 8)(positions)
+    rotation = Rotary(4)(positions)
     x = torch.randn(2, 2, 3, 4, dtype=torch.double, requires_grad=True)  # (B, H, T, d)
     torch.testing.assert_close(rotate_in_place(x, rotation), rotate(x, rotation))
     torch.testing.assert_close(rotate_in_place(x.detach(), rotation), rotate(x, rotation))
