@@ -35,7 +35,8 @@ from data.corpus.advice import try_options
 from data.corpus.corpus import cores
 from data.corpus.duplicates import LEAST_RUNS, find_works, sketches
 from data.corpus.survey import Survey, translation
-from data.midi.io import midi_bytes, parse_events, read_midi
+from data.files.read import read_score
+from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import MidiError, score_from_events
 from data.midi.repair import track_bytes, walk
 from data.score import SECONDS, Grid, Part, Score
@@ -56,7 +57,7 @@ def what_becomes_of(content: bytes, path: Path, grid: Grid) -> str:
     """READ or SILENT, the reason why the file is left out, or BROKEN and what is."""
     path.write_bytes(content)
     try:
-        score, _ = read_midi(path, grid)
+        score, _ = read_score(path, grid)
     except MidiError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return f"{BROKEN}a reason of several lines" if "\n" in reason else reason

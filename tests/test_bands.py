@@ -9,8 +9,9 @@ import pytest
 import evaluate
 import generate
 import train
+from data.files.read import read_score
 from data.instrument_names import instrument_name
-from data.midi.io import read_midi, to_pretty_midi
+from data.midi.io import to_pretty_midi
 from data.score import DRUMS, MOST_PARTS, UNNAMED
 from tests.models import untrained_on
 
@@ -67,11 +68,11 @@ def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatc
         assert programs == {program for _, program, _ in BANDS[band]}
     (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=2)))
     generate.write_piece(piece, "written")
-    assert read_midi("written.mid", grid)[0] == piece.score
+    assert read_score("written.mid", grid)[0] == piece.score
     names = {track.name for track in pretty_midi.PrettyMIDI("written.mid").instruments}
     assert names <= {instrument_name(program, grid) for program in programs}
     # a song goes on, and its first voice is kept where others are written
-    whole = read_midi("songs/0.mid", grid)[0]
+    whole = read_score("songs/0.mid", grid)[0]
     longer = generate.continue_midi(model, to_pretty_midi(whole), generate.Length(bars=1))
     assert len(longer.get_downbeats()) >= len(whole.bars)
     if len(programs) > 1:

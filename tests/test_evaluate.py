@@ -10,7 +10,8 @@ import torch
 
 import evaluate
 import generate
-from data.midi.io import read_midi, write_midi
+from data.files.read import read_score
+from data.midi.io import write_midi
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from evaluation import command, samples
@@ -176,7 +177,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     assert capsys.readouterr().out == ""
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     maps, labels, layers = drawn.pop()
-    ids = encode(read_midi(tune, GRID)[0], model.vocabulary)[: len(labels)]
+    ids = encode(read_score(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
     side = model.side(ids[None]).map(torch.from_numpy)

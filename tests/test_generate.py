@@ -13,7 +13,8 @@ from PIL import Image
 import generate
 from common.typed_json import to_json
 from data.canonical import canonical
-from data.midi.io import read_midi, write_midi
+from data.files.read import read_score
+from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS
 from data.style import Style
 from generation import defaults
@@ -52,7 +53,7 @@ def test_the_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
     code, said, _ = run(capsys, "-c", checkpoint, *seed, "-n", 3, "-o", out)
     assert code == 0
     assert "piece.mid" in said
-    score = read_midi(out.with_suffix(".mid"), GRID)[0]
+    score = read_score(out.with_suffix(".mid"), GRID)[0]
     assert score.notes[score.notes["onset"] < 48][["onset", "pitch"]].tolist() == [
         *((0, 60), (12, 64), (24, 67), (36, 72))
     ]
@@ -99,7 +100,7 @@ def test_what_is_asked_for_is_written(checkpoint, tmp_path, capsys):
     code, said, _ = run(capsys, "-c", checkpoint, *seed, *asked, *more, "-o", out)
     assert code == 0
     assert "about what was given" not in said
-    score = read_midi(out.with_suffix(".mid"), GRID)[0]
+    score = read_score(out.with_suffix(".mid"), GRID)[0]
     new = score.notes[4:]
     assert len(new) == 12
     assert set((new["pitch"] % 12).tolist()) <= {7, 9, 11, 0, 2, 4, 6}
@@ -113,7 +114,7 @@ def test_the_seed_can_be_left_out(checkpoint, tmp_path, capsys):
     run(capsys, *options, tmp_path / "with")
     code, said, _ = run(capsys, *options, tmp_path / "without", "--no-seed-in-output")
     assert code == 0
-    whole, new = (read_midi(tmp_path / f"{name}.mid", GRID)[0] for name in ("with", "without"))
+    whole, new = (read_score(tmp_path / f"{name}.mid", GRID)[0] for name in ("with", "without"))
     assert whole.notes["pitch"][:4].tolist() == [60, 64, 67, 72]
     assert whole.notes["pitch"][4:].tolist() == new.notes["pitch"].tolist()
     assert f"{len(new.bars)} bars, {len(new.notes)} notes" in said
@@ -171,13 +172,13 @@ def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
     options = ("-c", checkpoint, "--voice", voice, "-o", tmp_path / "piece", "--harmonize")
     code, _, errors = run(capsys, *options, tmp_path / "tune.mid")
     assert (code, errors) == (0, "")
-    harmony = read_midi(tmp_path / "piece.mid", GRID)[0].notes
+    harmony = read_score(tmp_path / "piece.mid", GRID)[0].notes
     mine = harmony["program"] == 39 + voice
     assert harmony[mine][["onset", "pitch"]].tolist() == score.notes[["onset", "pitch"]].tolist()
     assert not mine.all()
     code, _, errors = run(capsys, *options, "--seed-notes", "C4 D4:2")  # the text in its place
     assert (code, errors) == (0, "")
-    harmony = read_midi(tmp_path / "piece.mid", GRID)[0].notes
+    harmony = read_score(tmp_path / "piece.mid", GRID)[0].notes
     mine = harmony["program"] == 39 + voice
     assert harmony[mine][["onset", "pitch"]].tolist() == [(0, 60), (12, 62)]
 
@@ -202,7 +203,7 @@ def test_silent_programs_are_told_and_pieces_in_which_all_play_are_preferred(
     for seed in range(12):
         code, said, _ = run(capsys, *asked, "--seed", seed)
         assert code == 0
-        playing = set(read_midi(tmp_path / "piece.mid", GRID)[0].notes["program"].tolist())
+        playing = set(read_score(tmp_path / "piece.mid", GRID)[0].notes["program"].tolist())
         told = re.search(r"require: ([0-9 and]+) is silent in piece.mid; --best-of", said)
         missing = {40, 41, 42, 43} - playing
         assert {int(n) for n in told[1].split(" and ")} == missing if missing else told is None
@@ -282,7 +283,7 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
     score = canonical(notes, np.array([(4, 4, 48)] * 4, BAR), [80] * 4, GRID)[0]
     write_midi(score, "ode.mid")
     generate.main(["-c", str(checkpoint), *recipe.split()])
-    its, rewritten = score.notes, read_midi("rewritten.mid", GRID)[0].notes
+    its, rewritten = score.notes, read_score("rewritten.mid", GRID)[0].notes
     assert np.array_equal(its[its["program"] == 40], rewritten[rewritten["program"] == 40])
     assert not np.array_equal(its, rewritten)
 
@@ -462,7 +463,7 @@ def test_a_model_of_performances_writes_seconds(tmp_path, capsys, seed):
     out = tmp_path / "piece"
     code, _, errors = run(capsys, "-c", model, *seed, "-n", 4, "-o", out, "--temperature", 0.8)
     assert (code, errors) == (0, "")
-    score = read_midi(out.with_suffix(".mid"), SECONDS)[0]
+    score = read_score(out.with_suffix(".mid"), SECONDS)[0]
     begun = score.notes[["onset", "pitch"]].tolist()
     if "--seed-notes" in seed:
         assert begun[:4] == [(0, 60), (50, 64), (100, 67), (150, 72)]

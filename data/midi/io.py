@@ -27,34 +27,6 @@ MAX_NOTES = 300_000  # of a file
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
 
 
-def read_midi(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
-    """Read the Score in a MIDI file, and count what bringing it to the grid changed.
-
-    Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
-    note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
-    again, or say no note where it does not), a missing end of a track, garbage after the last;
-    the patterns of type 2 sound together. A data byte over 127 is read as 127, and counted. What a
-    Score rests on must be right, or nothing after it could be trusted: one tempo or time signature
-    that cannot be, and the file is refused.
-
-    Raises:
-        FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
-    """
-    return score_from_events(read_events(path), grid, f"{path}: ")
-
-
-def read_events(path: str | Path) -> Events:
-    """Read what a MIDI file says.
-
-    Raises:
-        FileNotFoundError: no such file.
-        OSError: it cannot be read.
-        MidiError: the file is not MIDI, or broken, or too large to be read in seconds: larger
-            than MAX_FILE_BYTES, or of more than MAX_NOTES. (One without notes is an empty Score.)
-    """
-    return parse_events(content_of(path), str(path))
-
-
 def content_of(path: str | Path) -> bytes:
     """Return the bytes of a music file.
 
@@ -77,8 +49,16 @@ def content_of(path: str | Path) -> bytes:
 def parse_events(content: bytes, path: str) -> Events:
     """Read what the bytes of a MIDI file say; `path` names it in messages.
 
+    Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
+    note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
+    again, or say no note where it does not), a missing end of a track, garbage after the last;
+    the patterns of type 2 sound together. A data byte over 127 is read as 127, and counted. What a
+    Score rests on must be right, or nothing after it could be trusted: one tempo or time signature
+    that cannot be, and the file is refused.
+
     Raises:
-        MidiError: as `read_events`.
+        MidiError: they are no MIDI, or broken, or of more than MAX_NOTES, which would take more
+            than seconds. (A file without notes is an empty Score.)
     """
     if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
@@ -132,10 +112,9 @@ def _reason(message: str) -> str:
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:
     """Return the Score that a pretty_midi object holds, and what the grid changed.
 
-    It is the one that `read_midi` reads in the same file, but where pretty_midi itself heard
-    something else: where a pitch begins again while it sounds, it lets one note-off end all of
-    them, which `read_midi` takes as the end of the first; and it takes time signatures from the
-    first track alone.
+    It is the one that is read in the same file (`data/files/read.py`), but where pretty_midi itself
+    heard something else: where a pitch begins again while it sounds, it lets one note-off end all
+    of them, not the first; and it takes time signatures from the first track alone.
     """
     times, bpm = midi.get_tempo_changes()
     beats = np.concatenate([[0.0], np.cumsum(np.diff(times) * bpm[:-1] / 60)])
@@ -183,7 +162,7 @@ def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
 
 
 def write_midi(score: Score, path: str | Path) -> None:
-    """Write the Score as a MIDI file; `read_midi` on the same grid gives it back unchanged."""
+    """Write the Score as a MIDI file; `read_score` on the same grid gives it back unchanged."""
     with write_atomically(path) as beside:
         beside.write_bytes(midi_bytes(score))
 

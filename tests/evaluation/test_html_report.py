@@ -19,7 +19,8 @@ from PIL import Image
 
 import evaluate
 from data.corpus.corpus import Corpus, CorpusError
-from data.midi.io import read_midi, write_midi
+from data.files.read import read_score
+from data.midi.io import write_midi
 from evaluation import tables
 from evaluation.html_report import MAX_SECONDS, TEMPLATES, write_report
 from evaluation.summary import summarize_model
@@ -198,12 +199,12 @@ def test_every_piece_can_be_heard_followed_and_taken_away(judged):
         seconds.append(len(samples) / rate)
     files = [each for each, _ in page.all("a") if "download" in each]
     assert len(seconds) == len(files) == 4 + 3 + 1
-    long, short = (read_midi(folder / name, GRID)[0] for name in ("long.mid", HOSTILE))
+    long, short = (read_score(folder / name, GRID)[0] for name in ("long.mid", HOSTILE))
     most = MAX_SECONDS / len(seconds)
     assert most - 3 < seconds[2] < most + 3 < float(long.step_seconds(long.end_step))
     assert seconds[1] == pytest.approx(float(short.step_seconds(short.end_step)) + 1.5, abs=0.5)
     (folder / "taken.mid").write_bytes(content(files[2]["href"], "audio/midi"))
-    assert read_midi(folder / "taken.mid", GRID)[0] == long
+    assert read_score(folder / "taken.mid", GRID)[0] == long
     assert files[2]["download"] == "long.mid"
     players = [each for each, _ in page.all("article")]
     systems = json.loads(players[2]["data-systems"])

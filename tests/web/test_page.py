@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from data.midi.io import midi_bytes, read_midi
+from data.files.read import read_score
+from data.midi.io import midi_bytes
 from data.score import DRUMS
 from generation.writing import Writing
 from tests.folders import tune as a_tune
@@ -214,7 +215,7 @@ def test_a_person_plays_and_the_shipped_model_answers_in_four_voices(tab, tmp_pa
         tab.click(f"[data-file={kind}]")
         says(tab, "is in your downloads")
     browser.until(lambda: len([*tmp_path.glob("etude.[mw]*")]) == 3)
-    score = read_midi(tmp_path / "etude.mid", GRID)[0]
+    score = read_score(tmp_path / "etude.mid", GRID)[0]
     taken = {*map(tuple, score.notes[["onset", "program", "pitch"]].tolist())}
     assert taken == rewritten >= outside
 

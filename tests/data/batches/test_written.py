@@ -11,7 +11,8 @@ from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.corpus.corpus import CorpusError
 from data.corpus.options import CorpusOptions
-from data.midi.io import read_midi, write_midi
+from data.files.read import read_score
+from data.midi.io import write_midi
 from data.tokens.tokenizer import decode
 from tests.folders import tune, write_tunes
 from tests.models import untrained_on
@@ -42,7 +43,7 @@ def test_written_pieces_are_in_training_windows_alone():
     for number in range(len(own)):
         assert np.array_equal(learned.piece(number), own.piece(number))
     for number, path in enumerate(("more/a.mid", "more/deeper/b.mid"), start=len(own)):
-        score, _ = read_midi(path, data.vocabulary.grid)
+        score, _ = read_score(path, data.vocabulary.grid)
         assert np.array_equal(decode(learned.piece(number), data.vocabulary).notes, score.notes)
     drawn = {window.split(" from bar ")[0] for step in range(20) for window in data.describe(step)}
     assert drawn == {*learned.names}
@@ -91,8 +92,8 @@ def test_a_model_writes_pieces_like_those_that_it_learned(folder, monkeypatch, c
     monkeypatch.setattr("sys.argv", words)
     benchmark.main()
     grid = CorpusOptions().time_grid
-    real = [read_midi(path, grid)[0] for path in (folder / "tunes").iterdir()]
-    pieces = [read_midi(folder / f"new/one/000{n}.mid", grid)[0] for n in range(3)]
+    real = [read_score(path, grid)[0] for path in (folder / "tunes").iterdir()]
+    pieces = [read_score(folder / f"new/one/000{n}.mid", grid)[0] for n in range(3)]
     lengths = {len(score.bars) for score in real}
     assert {len(score.bars) for score in pieces} <= lengths
     pitches = np.concatenate([s.notes["pitch"][s.notes["program"] < 128] for s in pieces])

@@ -20,8 +20,9 @@ from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.duplicates import fingerprints
 from data.corpus.report import Copy, LeftOut, report_text
+from data.files.read import read_score
 from data.midi.instruments import Instruments
-from data.midi.io import read_midi, write_midi
+from data.midi.io import write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, UNNAMED, Grid, Part, Score
 from data.tokens.tokenizer import decode
@@ -58,7 +59,7 @@ def test_every_piece_comes_back_from_the_arrays(folder, tmp_path):
         split = corpus.split(name)
         assert split.tokens.dtype == np.uint16
         for index in range(len(split)):
-            score, _ = read_midi(folder / split.names[index], GRID)
+            score, _ = read_score(folder / split.names[index], GRID)
             assert decode(split.piece(index), corpus.vocabulary) == score
             assert split.note_counts[index] == len(score.notes)
             seen.append(split.names[index])
@@ -188,7 +189,7 @@ def test_the_split_follows_content_and_not_names(folder, tmp_path):
     def dealt(source):
         corpus = open_corpus(source, tmp_path / "out", progress=False)
         return {
-            split: [fingerprint(read_midi(source / name, GRID)[0]) for name in members]
+            split: [fingerprint(read_score(source / name, GRID)[0]) for name in members]
             for split, members in names(corpus).items()
         }
 
@@ -462,7 +463,7 @@ def test_tracks_become_parts_that_every_piece_is_read_with(tmp_path):
     assert corpus.vocabulary.programs == (0, 1, 2, DRUMS, UNNAMED, UNNAMED + 40)
     for split in map(corpus.split, SPLITS):
         for index in range(len(split)):
-            score, changes = read_midi(tmp_path / "songs" / split.names[index], grid)
+            score, changes = read_score(tmp_path / "songs" / split.names[index], grid)
             assert decode(split.piece(index), corpus.vocabulary) == score
             assert (changes.merged, changes.cut) == (0, 0)
     assert "instruments   " in corpus.full_report()

@@ -8,7 +8,7 @@ import pytest
 from data.corpus import folk
 from data.corpus.corpus import SPLITS
 from data.corpus.embedded import LeftOutError
-from data.midi.io import read_midi
+from data.files.read import read_score
 from data.score import Grid, Score
 
 
@@ -104,6 +104,6 @@ def test_build_writes_each_tune_to_its_split_and_says_what_it_left_out(tmp_path)
         "the same as another, note for note": ["a again"],
     }
     assert json.loads((tmp_path / "midi" / "folk.json").read_text())["kept"] == report.kept
-    score, _ = read_midi(tmp_path / "midi" / f"{report.kept[0]}.mid", Grid())
+    score, _ = read_score(tmp_path / "midi" / f"{report.kept[0]}.mid", Grid())
     assert score == tune("GABc|")
     assert folk.build(tmp_path / "midi", progress=False) == report

@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks import fuzz
 from common.worker_pool import Failed, guarded
-from data.midi.io import MAX_FILE_BYTES, read_midi
+from data.files.read import read_score
+from data.midi.io import MAX_FILE_BYTES
 from data.midi.quantize import MidiError
 from data.midi.repair import repaired
 from data.tokens.tokenizer import encode
@@ -63,7 +64,7 @@ def read(tmp_path):
     def read(content):
         path = tmp_path / "odd.mid"
         path.write_bytes(content)
-        return read_midi(path, GRID)[0]
+        return read_score(path, GRID)[0]
 
     return read
 
@@ -136,7 +137,7 @@ def test_data_bytes_over_127_are_read_as_players_do_and_counted(tmp_path, reason
     path = tmp_path / "loud.mid"
     high = on(200) + off(200) + on(60, velocity=255) + off(60)
     path.write_bytes(midi(track(b"\0\xc0\x85", high), track(NOTES)))
-    score, changes = read_midi(path, GRID)
+    score, changes = read_score(path, GRID)
     told = score.notes[["onset", "pitch", "velocity", "program"]].tolist()
     assert told[1::2] == [(0, 127, 80, 127), (12, 60, 127, 127)]  # between those of NOTES
     assert changes.clipped_bytes == 4
@@ -168,7 +169,7 @@ def test_what_did_harm_once_is_refused(reason):
 
 
 def token_count(path):
-    score = read_midi(path, GRID)[0]
+    score = read_score(path, GRID)[0]
     return len(encode(score, vocabulary_for(score)))
 
 
@@ -277,7 +278,7 @@ def test_noise_is_refused_by_size_or_by_its_beginning(reason):
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.mid")
     with pytest.raises(MidiError, match="not a regular file"):
-        read_midi(tmp_path / "pipe.mid", GRID)
+        read_score(tmp_path / "pipe.mid", GRID)
 
 
 def test_hundreds_of_mutants_do_no_harm(tmp_path):

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.files.read import read_events
 from data.midi.bars import barred_anew, is_barred_wrongly
 from data.midi.events import Events
-from data.midi.io import midi_bytes, parse_events, read_events
+from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from data.score import SECONDS, Grid
 from tests.folders import NOTTINGHAM, tune

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.files.read import read_events
 from data.midi.events import Events
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs, fold
-from data.midi.io import read_events
 from data.score import DRUMS
 
 PROGRAMS = (0, 7, 24, 47, 48, DRUMS)

@@ -6,9 +6,10 @@ import numpy as np
 import pretty_midi
 import pytest
 
+from data.files.read import read_score
 from data.midi import io as midi_io
 from data.midi.events import Events
-from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi, write_midi
+from data.midi.io import from_pretty_midi, midi_bytes, to_pretty_midi, write_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.score import DRUMS
 from tests.music import GRID, random_score
@@ -89,7 +90,8 @@ def test_both_readers_fold_the_pedal_alike(tmp_path):
         path = tmp_path / f"{index}.mid"
         midi.write(str(path))
         assert (
-            read_midi(path, GRID)[0] == from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), GRID)[0]
+            read_score(path, GRID)[0]
+            == from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), GRID)[0]
         )
 
 
@@ -107,17 +109,17 @@ def test_a_broken_file_is_told_in_words_for_people(tmp_path, track, words):
     head = b"MThd\x00\x00\x00\x06\x00\x00\x00\x01\x00\x60MTrk"
     (tmp_path / "odd.mid").write_bytes(head + len(content).to_bytes(4, "big") + content)
     with pytest.raises(MidiError, match=rf"odd\.mid: broken MIDI file \(.*{words}.*\)$"):
-        read_midi(tmp_path / "odd.mid", GRID)
+        read_score(tmp_path / "odd.mid", GRID)
 
 
 def test_what_would_take_too_long_to_read_is_refused(tmp_path, monkeypatch):
     score = random_score(np.random.default_rng(3))
     write_midi(score, tmp_path / "many.mid")
     monkeypatch.setattr(midi_io, "MAX_NOTES", len(score.notes))
-    assert len(read_midi(tmp_path / "many.mid", GRID)[0].notes) == len(score.notes)
+    assert len(read_score(tmp_path / "many.mid", GRID)[0].notes) == len(score.notes)
     monkeypatch.setattr(midi_io, "MAX_NOTES", len(score.notes) - 1)
     with pytest.raises(MidiError, match=r"many\.mid: .* notes are too many"):
-        read_midi(tmp_path / "many.mid", GRID)
+        read_score(tmp_path / "many.mid", GRID)
 
 
 def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
@@ -128,7 +130,7 @@ def test_every_truncation_is_refused_or_loses_whole_tracks(tmp_path):
     for size in range(len(content)):
         path.write_bytes(content[:size])
         try:
-            programs = read_midi(path, GRID)[0].notes["program"].tolist()
+            programs = read_score(path, GRID)[0].notes["program"].tolist()
         except MidiError:
             refused += 1
         else:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.files.read import read_score
 from data.midi.events import Events
-from data.midi.io import from_pretty_midi, midi_bytes, read_midi, to_pretty_midi
+from data.midi.io import from_pretty_midi, midi_bytes, to_pretty_midi
 from data.midi.quantize import (
     MidiError,
     batch_from_events,
@@ -50,7 +51,7 @@ def midi_file(path, *, notes=(), meters=(), tempi=(), ticks_per_beat=TICKS):
 
 def read_both(path, grid=GRID):
     """The Score of a file, the same by either reader."""
-    score, _ = read_midi(path, grid)
+    score, _ = read_score(path, grid)
     assert from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), grid)[0] == score
     return score
 
@@ -61,7 +62,7 @@ def test_swung_eighths_and_triplets_land_on_the_grid_exactly(tmp_path):
     score = read_both(midi_file(tmp_path / "swing.mid", notes=swing))
     assert (score.notes["onset"] % 12).tolist() == [0, 8] * 8
     triplets = [(third * 160, third * 160 + 160, 60) for third in range(24)]
-    score, losses = read_midi(midi_file(tmp_path / "triplets.mid", notes=triplets), GRID)
+    score, losses = read_score(midi_file(tmp_path / "triplets.mid", notes=triplets), GRID)
     assert score.notes[["onset", "duration"]].tolist() == [(4 * n, 4) for n in range(24)]
     assert (losses.moved, losses.error_steps) == (0, 0)
 
@@ -159,7 +160,7 @@ def test_hundreds_of_scores_survive_a_file(tmp_path, grid):
     for _ in range(300):
         score = random_score(rng, grid)
         path.write_bytes(midi_bytes(score))  # as `write_midi`, which waits for the disk
-        assert read_midi(path, grid)[0] == score
+        assert read_score(path, grid)[0] == score
 
 
 @given(scores(*BOTH))
