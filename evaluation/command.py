@@ -36,7 +36,7 @@ from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.sequences import measure_sequences
-from evaluation.summary import MAX_NOTES, summarize_model
+from evaluation.summary import summarize_model
 from generation import sequences
 from generation.model import Model, OfIdsError, corpus_of, load
 from model.attention_maps import attention_maps, attention_names
@@ -47,6 +47,7 @@ from rendering.piano_roll import draw_surprise
 from rendering.png import write_png
 
 ATTENTION_TOKENS = 64  # in a picture
+MAX_NOTES = 10  # listed as the most surprising
 
 
 def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:

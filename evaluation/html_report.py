@@ -11,7 +11,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_atomically
@@ -19,17 +18,15 @@ from common.text import printable
 from data.midi.io import midi_bytes
 from data.score import Score
 from evaluation import tables
-from evaluation.originality import Originality
 from evaluation.summary import Example, Examples, ModelSummary
 from rendering.audio import has_sound, mu_law_wav
 from rendering.notation import engrave, has_notation, to_musicxml
-from rendering.piano_roll import draw_piano_roll, draw_surprise
+from rendering.piano_roll import draw_piano_roll
 from rendering.png import png_bytes
 
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_SECONDS = 300  # of sound on the page: at 22 kB a second it stays below 10 MB
 RANKS = ("the likeliest", "the one in the middle", "the least likely")
-_MAX_RUNS = 8  # listed as found in training
 
 
 def environment() -> Environment:
@@ -54,9 +51,7 @@ def write_report(
 
     `checkpoint` is the path of the model's file, `command` what made the page, as one types it.
     """
-    originality, its = summary.originality, summary.surprise
-    listed = [(note.note, note.label) for note in its.most]
-    surprise = draw_surprise(examples.held_out.score, np.array(its.nats), listed)
+    originality = summary.originality
     template = environment().get_template("report.html")
     text = template.render(
         summary=summary,
@@ -73,9 +68,6 @@ def write_report(
                 f"held out, {originality.held_out.pieces:,}": originality.held_out,
             }
         ),
-        runs=_longest_runs(originality),
-        surprise_picture=_data_uri(png_bytes(surprise.svg), "image/png"),
-        surprise_table=tables.surprise_table(its.most),
         command=command,
     )
     with write_atomically(path) as temporary:
@@ -167,13 +159,6 @@ def _engraved(example: Example, heard: Score) -> str:
         if beside.is_file() and (text := beside.read_text("utf-8", "replace")).startswith("<svg"):
             return text
     return engrave(to_musicxml(heard))
-
-
-def _longest_runs(originality: Originality) -> list[str]:
-    """Return the longest of all shared runs, and where they are, in words."""
-    found = [(run, piece.name) for piece in originality.pieces for run in piece.longest_runs]
-    found.sort(key=lambda each: -each[0].notes)
-    return [printable(f"{name}: {run}") for run, name in found[:_MAX_RUNS]]
 
 
 def _data_uri(content: bytes, kind: str) -> str:

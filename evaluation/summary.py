@@ -15,12 +15,9 @@ from data.tokens.tokenizer import decode
 from evaluation.likelihood import (
     Baseline,
     EvaluationSet,
-    NoteSurprise,
     PieceLikelihood,
     SetLikelihood,
     measure_likelihood,
-    most_surprising,
-    note_nats,
 )
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
@@ -33,7 +30,6 @@ from generation.model import Model
 from model.record import TrainingRecord
 
 MAX_FILES = 4  # of the given files that are shown
-MAX_NOTES = 10  # listed as the most surprising
 
 
 @dataclass(frozen=True)
@@ -66,16 +62,6 @@ class GivenFiles:
 
 
 @dataclass(frozen=True)
-class PieceSurprise:
-    """The surprise of each note of a piece of a split, and the most surprising notes."""
-
-    file: str
-    split: str
-    nats: list[float]
-    most: list[NoteSurprise]
-
-
-@dataclass(frozen=True)
 class ModelSummary:
     """All figures of a model."""
 
@@ -90,7 +76,6 @@ class ModelSummary:
     originality: Originality
     written: SetLikelihood
     given: GivenFiles | None  # None where there were none
-    surprise: PieceSurprise  # of one held-out piece
 
 
 def summarize_model(
@@ -123,7 +108,7 @@ def summarize_model(
     written_examples = [
         Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
     ]
-    held_out, surprise = _judge_median(model, splits[-1], likelihood[-1])
+    held_out = _median(model, splits[-1], likelihood[-1])
     summary = ModelSummary(
         model.network.parameter_count,
         asdict(model.network.config),
@@ -136,23 +121,16 @@ def summarize_model(
         originality,
         written,
         given,
-        surprise,
     )
     return summary, Examples(given_examples, written_examples, held_out)
 
 
-def _judge_median(
-    model: Model, split: EvaluationSet, likelihood: SetLikelihood
-) -> tuple[Example, PieceSurprise]:
-    """Measure the surprise of each note of a split's median piece."""
+def _median(model: Model, split: EvaluationSet, likelihood: SetLikelihood) -> Example:
+    """Return a split's median piece."""
     ranks = _ranks(likelihood.files)
-    median = ranks[len(ranks) // 2]
-    ids, file = split.split.piece(median), likelihood.files[median]
-    score = decode(ids, model.vocabulary)
-    nats = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
-    most = most_surprising(score, nats, MAX_NOTES)
-    surprise = PieceSurprise(file.name, split.name, nats.sum(axis=1).tolist(), most)
-    return Example(file.name, score, file), surprise
+    at = ranks[len(ranks) // 2]
+    score = decode(split.split.piece(at), model.vocabulary)
+    return Example(likelihood.files[at].name, score, likelihood.files[at])
 
 
 def _judge_files(
