@@ -74,8 +74,8 @@ def misjudged(content: bytes, grid: Grid) -> str | None:
     events = parse_events(content, "once more")
     if not len(events.notes):
         return None
-    trial = try_options("it", events, grid)
-    if not np.all(np.isfinite([trial.beat_ms, *sum(trial.errors, ())])):
+    trial = try_options(events, grid)
+    if not np.all(np.isfinite(sum(trial.errors, ()))):
         return f"options that were tried say {trial}"
     both = sketches([events, events])
     works = find_works(both, [b"one", b"other"])

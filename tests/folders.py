@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from data.canonical import GridChanges, canonical
-from data.corpus.advice import Trial
 from data.corpus.corpus import Corpus
 from data.corpus.report import Copy, CorpusReport, LeftOut
 from data.corpus.store import SplitCounts
@@ -80,10 +79,6 @@ def report_of(corpus: Corpus) -> CorpusReport:
     music["grid_changes"] = GridChanges(**music["grid_changes"])
     parts = {
         "grid": Grid(**grid | {"parts": tuple(Part(**part) for part in grid["parts"])}),
-        "trials": [
-            Trial(**trial | {"tracks": tuple(Part(**part) for part in trial["tracks"])})
-            for trial in data["trials"]
-        ],
         "chosen": data["chosen"] and Chosen(**data["chosen"]),
         "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
         "music": MusicCounts(**music),

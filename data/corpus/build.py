@@ -25,7 +25,6 @@ from common.text import printable
 from common.worker_pool import Failed, guarded_batches
 from data.arrays import offsets
 from data.canonical import GridChanges, ScoreBatch
-from data.corpus.advice import Trial, try_options
 from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
 from data.corpus.notation import notation_as_midi
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
@@ -33,7 +32,7 @@ from data.corpus.reader import MusicFolder, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, MOST_IDS, Split, SplitWriter
 from data.corpus.survey import Survey, translation
-from data.corpus.trials import Reading, reading_of, some_of
+from data.corpus.trials import Reading, reading_of
 from data.files.read import SUFFIXES
 from data.midi.instruments import Instruments
 from data.tokens.batch_tokenizer import encode_batch
@@ -80,7 +79,6 @@ class FilesRead:
 
     pieces: list[Piece]
     ids: NDArray[np.uint16]  # of the pieces, of the widest vocabulary, end to end
-    trials: list[Trial]  # what other options would make of some of them
     left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
 
@@ -145,7 +143,6 @@ class _Pass:
         self.splits_given = any(file.split("/")[0] in SPLITS for file in source.files)
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
-        self.trials: list[Trial] = []
         self.pieces: list[Piece] = []  # that are used
         self.survey = Survey(self.grid)
         if self.survey.wide.size > MOST_IDS:
@@ -166,7 +163,6 @@ class _Pass:
             wide=self.survey.wide,
             instruments=self.reading.instruments,
             begins_with_notes=not self.source.is_embedded,
-            tried=frozenset(some_of(files)),
         )
         hides = None if progress else True  # None: where there is no terminal
         with tqdm(total=len(files), desc="reading", unit="file", disable=hides, leave=False) as bar:
@@ -177,8 +173,6 @@ class _Pass:
                     continue
                 self.left_out += [LeftOut(name, reason) for name, reason in found.left_out]
                 is_used = np.array([self._is_used(piece) for piece in found.pieces], dtype=bool)
-                used = {p.name for p, used in zip(found.pieces, is_used, strict=True) if used}
-                self.trials += [trial for trial in found.trials if trial.name in used]
                 ids = found.ids[np.repeat(is_used, [piece.tokens for piece in found.pieces])]
                 self.survey.add(ids)
                 yield ids
@@ -248,7 +242,6 @@ class _Pass:
             vocabulary_size=vocabulary.size,
             splits={split: writer.counts() for split, writer in writers.items()},
             music=self.survey.counts(),
-            trials=self.trials,
             chosen=self.reading.chosen,
             copies=self.copies,
             works=works,
@@ -265,9 +258,8 @@ def read_and_encode(
     wide: Vocabulary,
     instruments: Instruments,
     begins_with_notes: bool,
-    tried: frozenset[str],
 ) -> FilesRead:
-    """Read music files by their names in a folder; try other options on those of `tried`.
+    """Read music files by their names in a folder.
 
     Bars before the first note are left out where it says so, or models would begin with silence.
     """
@@ -288,9 +280,7 @@ def read_and_encode(
         *(lowest_pitches(read.scores).tolist(), read.grid_changes, read.unkept_notes),
     )
     pieces = [Piece(*row) for row in zip(*columns, strict=True)]
-    events = zip(read.names, read.events, strict=True)
-    trials = [try_options(name, each, wide.grid) for name, each in events if name in tried]
-    return FilesRead(pieces, ids.astype(np.uint16), trials, read.left_out)
+    return FilesRead(pieces, ids.astype(np.uint16), read.left_out)
 
 
 def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:

@@ -101,7 +101,7 @@ def read_trials(
         with suppress(MidiError, OSError):
             events = fold(read_events(folder.file(name)), instruments)
             if len(events.notes):
-                found.append(try_options(name, events, grid))
+                found.append(try_options(events, grid))
     return found
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pretty_midi
 
 from common.text import printable
-from data.corpus.advice import Trial, bars_advice, grid_advice, parts_advice
 from data.corpus.options import SPLITS
 from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
@@ -48,7 +47,6 @@ class CorpusReport:
     vocabulary_size: int
     splits: dict[str, SplitCounts]
     music: MusicCounts
-    trials: list[Trial]  # what some files say about the options
     chosen: Chosen | None  # options that the files decided
     copies: list[Copy]  # those found, in any key
     works: list[list[str]]  # the files of each work that several are of
@@ -102,8 +100,6 @@ def _music_lines(report: CorpusReport) -> list[str]:
     if report.grid.has_meter:
         lines["meters"] = _few([f"{meter} {count:,} bars" for meter, count in music.meters.items()])
         lines["tempo"] = [_tempo_line(music.tempos)]
-    lines["bars"] = bars_advice(report.trials, report.grid)
-    lines["parts"] = parts_advice(report.trials, report.grid)
     lines["chosen"] = [_chosen_line(report.chosen)] if report.chosen else []
     lines["grid"] = _grid_lines(report)
     return [
@@ -146,7 +142,6 @@ def _grid_lines(report: CorpusReport) -> list[str]:
         f"the mean of all onsets is {changes.error_steps / notes:.2g} steps",
         f"{changes.merged:,} notes merged with another, {changes.cut:,} cut short",
         *(f"{count:,} {what}" for count, what in mends if count),
-        *grid_advice(report.trials, report.grid),
     ]
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import symusic
 
-from data.corpus.advice import STEPS, bars_advice, grid_advice, parts_advice, try_options
+from data.corpus.advice import STEPS, advised_grid, try_options
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.corpus.options import OPEN
 from data.corpus.trials import Chosen
 from data.midi.events import Events
-from data.score import Grid, Part
+from data.score import Grid
 from tests.folders import report_of
 from tests.music import GRID
 
@@ -28,7 +28,7 @@ def events_at(ticks, meters=((0, 4, 4),), program=0, names=("",), ticks_per_beat
 
 
 def tried(*pieces, grid=GRID):
-    return [try_options(f"{number}.mid", events, grid) for number, events in enumerate(pieces)]
+    return [try_options(events, grid) for events in pieces]
 
 
 def fewest(trial, is_anew=False):
@@ -61,36 +61,21 @@ def test_onsets_drawn_by_chance_keep_to_no_steps():
     pieces = tried(*(events_at(rng.integers(0, 100_000, size=200)) for _ in range(100)))
     assert {fewest(trial) for trial in pieces} == {None}
     assert np.mean([trial.errors[0] for trial in pieces]) == pytest.approx(0.25, abs=0.01)
-    assert grid_advice(pieces, GRID)[-1].endswith("--grid seconds is advised")
+    assert advised_grid(pieces) == {"grid": "seconds", "time_signature": None}
 
 
-def test_the_advice_names_the_grid_that_fits_and_its_error_in_ms():
-    even = events_at(np.arange(64) * 120)
+def test_the_grid_is_one_that_half_of_the_files_keep_to():
+    even, fine, late = (
+        events_at(ticks)
+        for ticks in (np.arange(64) * 120, np.arange(200) * 60, np.arange(64) * 120 + 52)
+    )
     strange = events_at(np.random.default_rng(0).integers(0, 9999, size=99))
-    told = grid_advice(tried(even, even, strange), GRID)
-    assert told[0].startswith("on 12 and 24 steps a beat, onsets of the middle file are off by 0.0")
-    assert told[-1] == "12 steps a beat are advised; off these steps are 1 of them (2.mid)"
-    fine = events_at(np.arange(200) * 60)
-    assert grid_advice(tried(fine, fine), GRID)[-1] == "--steps-per-beat 24 is advised"
-    late = events_at(np.arange(64) * 120 + 52)
-    told = grid_advice(tried(late, late), GRID)
-    assert told[0].endswith("(notes at random: 10.4 and 5.2); on a grid of seconds by 2.5")
-    assert "off by 12.5 and 8.3 ms" in told[0]  # 52 ticks are 54 ms, 41.7 a step
-    assert told[1] == "with --time-signature 4/4, which finds beats again, by 0.0 and 0.0 ms"
-    assert told[2] == "12 steps a beat and --time-signature 4/4 are advised"
-    barred = tried(late, late, grid=Grid(meter=(4, 4)))
-    assert grid_advice(barred, Grid(meter=(4, 4)))[1:] == ["12 steps a beat are advised"]
-
-
-def test_the_page_names_the_parts_and_counts_the_tracks_that_are_none():
-    parts = Grid(parts=(Part("right", 0),))
-    two_hands = events_at(np.arange(64) * 120, names=("right", "left"))
-    told = parts_advice(tried(*[two_hands] * 3, grid=parts), parts)
-    assert told == [
-        "names that many files have: right",
-        "3 tracks have no such name: they play as their program",
-    ]
-    assert parts_advice(tried(two_hands), GRID) == []
+    beats = {"grid": "beats", "steps_per_beat": 12}
+    assert advised_grid(tried(even, even, strange)) == beats
+    assert advised_grid(tried(even, strange, strange))["grid"] == "seconds"
+    assert advised_grid(tried(fine, fine)) == beats | {"steps_per_beat": 24}
+    assert advised_grid(tried(late, late)) == beats | {"time_signature": "4/4"}
+    assert advised_grid(tried(late, late, grid=Grid(meter=(4, 4)))) == beats
 
 
 def write_band(folder, names, programs=lambda number: (0, 0), count=12):
@@ -176,13 +161,3 @@ def test_the_grid_is_that_to_which_notes_keep(tmp_path):
     assert grid(grid="beats").kind == "beats"
     assert grid(steps_per_beat=24) == Grid(24)
     assert grid(time_signature="3/4") == Grid(meter=(3, 4))
-
-
-def test_the_page_says_which_time_signatures_cannot_be_true():
-    good, short = events_at([0, 480]), events_at([0, 480], meters=((0, 1, 4),))
-    assert bars_advice(tried(*[good] * 9), GRID) == []
-    told = bars_advice(tried(good, short), GRID)
-    assert told[0].startswith("1 of 2 files have no time signature, one of shorter bars than 4/4")
-    anew = Grid(meter=(4, 4))
-    told = bars_advice(tried(good, short, grid=anew), anew)
-    assert told == ["1 of 2 files barred anew in 4/4, by where notes fall"]
