@@ -12,11 +12,9 @@ import evaluate
 import generate
 from data.files.read import read_score
 from data.midi.io import write_midi
-from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from evaluation import command, samples
 from evaluation.command import ATTENTION_TOKENS
-from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import corpus_of
 from model.attention_maps import attention_maps
 from model.decoding import decoder_of
@@ -24,7 +22,7 @@ from model.serialization import load_model_file, save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import QUARTET, untrained, untrained_on
-from tests.music import GRID, masks_one_by_one, piece
+from tests.music import GRID, piece
 
 
 @pytest.fixture
@@ -107,22 +105,6 @@ def test_what_stands_in_training_is_told_with_where(checkpoint, capsys):
         ["originality", "-c", str(checkpoint), "moved.mid", names[0].join(("tunes/", ""))]
     )
     assert "all 2 pieces" in capsys.readouterr().out
-
-
-def test_the_model_is_scored_exactly_where_a_piece_fits_the_context(checkpoint):
-    model = generate.load(checkpoint)
-    corpus = corpus_of(model, None, "datasets")
-    split = corpus.split("valid")
-    figures = measure_likelihood(model, {}, EvaluationSet.of_split(corpus, "valid"))
-    assert figures.notes == split.note_counts.sum()
-    piece = min((split.piece(i) for i in range(len(split))), key=len)
-    masks = torch.from_numpy(masks_one_by_one(Grammar(model.vocabulary), piece))
-    ids = torch.from_numpy(piece)[None, :64]
-    side = model.side(ids.numpy()).map(torch.from_numpy)
-    logits = decoder_of(model.network)(ids, side=side)[0].masked_fill(~masks[:64], -torch.inf)
-    first = torch.nn.functional.cross_entropy(logits[:63], ids[0, 1:], reduction="none")
-    total = figures.nats_per_note["model"].value * figures.notes
-    assert 0 < first.sum() < total
 
 
 def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
@@ -222,12 +204,6 @@ def test_what_cannot_be_judged_is_said_in_one_line(checkpoint, capsys, command, 
     assert words in line
 
 
-def test_options_may_stand_before_the_command(checkpoint, capsys):
-    with pytest.raises(SystemExit):
-        evaluate.main(["--checkpoint", str(checkpoint), "likelihood", "none.mid"])
-    assert "none.mid: no such file" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -301,15 +277,3 @@ def test_what_cannot_be_measured_is_said_in_one_line(checkpoint, capsys):
     Path("written.json").write_text("before")
     assert "nowhere" in refused(capsys, "--json", "written.json", "--path", "nowhere")
     assert Path("written.json").read_text() == "before"
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--json", "a.txt"], "the name of a .json file is needed"),
-        (["--count", "0"], "must be a whole number from 1 up"),
-        (["--seed", "-1"], "must be a whole number from 0"),
-    ],
-)
-def test_options_that_say_nothing_are_told_so(capsys, options, words):
-    assert words in refused(capsys, *options)

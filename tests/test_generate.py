@@ -154,18 +154,6 @@ def test_parts_are_asked_for_and_told_by_their_names(tmp_path, capsys):
     assert "the model has no voice X: it has MELODY, BRIDGE" in errors
 
 
-def test_of_a_piece_without_its_seed_nothing_is_drawn_as_given(checkpoint, tmp_path, capsys):
-    tune(tmp_path / "tune.mid")
-    out = ("--no-seed-in-output", "-o", tmp_path / "piece")
-    asked = ("--rewrite", tmp_path / "tune.mid", "--bars-to-rewrite", "3-4")
-    code, said, _ = run(capsys, "-c", checkpoint, *asked, *out)
-    assert code == 0
-    assert "2 bars" in said
-    ground = np.array([0xF5, 0xEC, 0xD3])
-    picture = np.asarray(Image.open(tmp_path / "piece.png").convert("RGB"))
-    assert not (picture == ground).all(axis=2).any()
-
-
 @pytest.mark.parametrize("voice", [1, 3])
 def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
     score = tune(tmp_path / "tune.mid", program=0)
@@ -288,13 +276,6 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
     assert not np.array_equal(its, rewritten)
 
 
-@pytest.mark.parametrize("file", [[], ["a.mid"]])
-def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
-    code, _, said = run(capsys, "--harmonize", *file, "--seed-midi", "a.mid")
-    assert code == 2
-    assert said.rstrip().endswith("--harmonize FILE takes the file itself: leave out --seed-midi")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -313,21 +294,15 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--seed-midi", "a.mid", "--seed-notes", "C4"], ["--seed-midi", "--seed-notes"]),
         (["--seed-notes", "C4:2 E4:1", "--seconds", "0.2"], ["last bar", "more than 0.2"]),
         (["--temperature", "-1"], ["temperature", "-1"]),
-        (["--temperature", "hot"], ["temperature", "hot"]),
         (["--top-p", "2"], ["top-p"]),
         (["--bars", "0"], ["bars", "0"]),
-        (["--bars", "-3"], ["bars", "-3"]),
         (["--num-samples", "0"], ["num-samples"]),
         (["--out", "/dev/null/piece"], ["/dev/null is not a folder"]),
         (["--out", "/proc/piece"], ["/proc/piece.mid: cannot be written"]),
-        (["--out", "/dev/null/"], ["/dev/null is not a folder"]),
         (["--bars", "1000000000"], ["bars", "above 0 and below 1048576"]),
         (["--out", ""], ["--out", "name"]),
         (["--seed", "-1"], ["seed"]),
-        (["--seed", "9" * 30], ["seed"]),
-        (["--tempreature", "1"], ["--tempreature"]),
         (["--bars", "2", "--notes", "3"], ["--notes", "--bars"]),
-        (["--seconds", "0"], ["seconds", "0"]),
         (["--seconds", "nan"], ["seconds", "nan"]),
         (["--from-bar", "3"], ["--from-bar", "--seed-midi"]),
         (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
@@ -336,22 +311,17 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--bars-to-rewrite", "2"], ["--bars-to-rewrite", "--rewrite"]),
         (["--rewrite", "a.mid", "--bars-to-rewrite", "8-5"], ["--bars-to-rewrite", "8-5"]),
         (["--rewrite", ""], ["--rewrite", "name of a file"]),
-        (["--seed-midi", ""], ["--seed-midi", "name of a file"]),
         (["--rewrite", "a.mid", "--alone"], ["--alone", "--rewrite"]),
-        (["--harmonize", "--seed-notes", "C4", "--alone"], ["--alone", "--harmonize"]),
         (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all 4 voices"]),
         (["--harmonize", "--seed-notes", "C4", "--voices", "1", "3"], ["1 voice", "no voice 3"]),
         (["--alone"], ["--alone", "--seed-notes"]),
         (["--rewrite", "a.mid", "--bars-to-rewrite", "b"], ["--bars-to-rewrite", "5-8"]),
         (["--rewrite", "a.mid", "--bars", "2"], ["--bars", "--rewrite"]),
         (["--rewrite", "a.mid", "--seed-notes", "C4"], ["--rewrite", "--seed-notes"]),
-        (["--rewrite", "a.mid", "--harmonize", "a.mid"], ["--rewrite", "--harmonize"]),
-        (["--rewrite", "none.mid"], ["none.mid", "no such file"]),
         (["--harmonize"], ["--harmonize", "--seed-notes"]),
         (["--harmonize", "a.mid", "--seed-notes", "C4"], ["--harmonize", "one melody"]),
         (["--harmonize", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
         (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "--harmonize"]),
-        (["--harmonize", "none.mid"], ["none.mid", "no such file"]),
         (["--harmonize", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
         (["--harmonize", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
         (["--key", "H minor"], ["H minor"]),
@@ -366,7 +336,6 @@ def test_harmonizing_a_file_needs_no_seed_and_a_typed_tune_stays(capsys, file):
         (["--best-of", "1" + "0" * 20], ["--best-of", "the largest is"]),
         (["--num-samples", "4", "--best-of", "3"], ["--best-of", "4"]),
         (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
-        (["--programs", "9" * 5000], ["no program"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
         (["--top-k", "9" * 5000], ["--top-k", "5000 characters"]),
     ],

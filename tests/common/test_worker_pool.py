@@ -42,30 +42,10 @@ def mishap(number):
     return 2 * number
 
 
-def die_once(item):
-    """Dies at its first try at the odd numbers."""
-    folder, number = item
-    try:
-        (folder / str(number)).touch(exist_ok=False)
-    except FileExistsError:
-        return number
-    if number % 2:
-        crash()
-    return number
-
-
-def whose(_):
-    return os.getpid()
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_results_come_in_order_of_the_items(workers):
     assert list(guarded(double, range(500), workers)) == [(i, 2 * i) for i in range(500)]
     assert list(guarded(double, [], workers)) == []
-
-
-def test_the_work_is_done_elsewhere():
-    assert os.getpid() not in dict(guarded(whose, range(3))).values()
 
 
 @pytest.mark.parametrize(
@@ -91,11 +71,6 @@ def test_a_mishap_costs_one_item(method, workers, items, monkeypatch):
     }
     assert reasons == {item: expected[item] for item in items if item in expected}
     assert all(result == 2 * item for item, result in results if item not in reasons)
-
-
-def test_an_item_gets_a_second_try(tmp_path):
-    items = [(tmp_path, number) for number in range(20)]
-    assert list(guarded(die_once, items, 2)) == [(item, item[1]) for item in items]
 
 
 def mishap_with_all(items):

@@ -3,7 +3,6 @@
 import itertools
 import math
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from model.sampling import (
     choose,
     sample,
 )
-from model.steps import right_aligned
 from model.temperature import allowed_alone, keep_min_p, keep_top_k, keep_top_p
 from tests.tensors import opinionated, side_input
 
@@ -150,66 +148,13 @@ def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k,
     assert allowed[ids[choose(few, sampling, np.array([u]))[0]]]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"temperature": -1}, {"temperature": math.nan}, {"top_k": 0}, {"top_p": 0}]
-)
-def test_values_out_of_range_are_refused_by_name(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        SamplingOptions(**wrong)
-
-
 # Reading
-
-
-def test_cached_logits_are_the_uncached_ones_step_by_step(decoder):
-    steps = PlainSteps(decoder)
-    rows = [prompt.tolist() for prompt in PROMPTS]
-    logits, cache = steps.read(right_aligned(PROMPTS))
-    for step in range(C - max(map(len, PROMPTS)) + 1):
-        for row, alone in zip(logits, rows, strict=True):
-            expected = decoder(torch.tensor([alone]))[0, -1]
-            torch.testing.assert_close(torch.from_numpy(row), expected)
-        if cache.length < C:
-            column = np.array([3 + step % 6, 4, 5])
-            logits, cache = steps.read(column[:, None], cache=cache)
-            rows = [[*row, int(i)] for row, i in zip(rows, column, strict=True)]
-    assert cache.length == C
-    with pytest.raises(ValueError, match="too many"):
-        steps.read(np.array([[3], [3], [3]]), cache=cache)
 
 
 def test_a_decoder_in_training_is_refused():
     decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4))
     with pytest.raises(ValueError, match="training mode"):
         PlainSteps(decoder)
-
-
-def told(decoder, ids):
-    """A side input beside (B, T) ids, for decoders that have one: several columns at a time."""
-    if decoder.side is None:
-        return None
-    bits = (ids[..., None] >> np.arange(decoder.config.n_features)) % 2
-    return side_input(bits.astype(np.int16))
-
-
-def test_the_side_input_is_read_beside_each_token_with_the_cache_as_without():
-    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
-    plain = opinionated(config, seed=3, std=0.3)
-    ids = torch.tensor([[5, 6, 7, 8]])
-    side = told(plain, ids.numpy())
-    whole = plain(ids, side=side.map(torch.from_numpy))[0]
-    cache, steps = None, PlainSteps(plain)
-    for begin, end in ((0, 2), (2, 3), (3, 4)):
-        beside = side.map(itemgetter((slice(None), slice(begin, end))))
-        logits, cache = steps.read(ids[:, begin:end].numpy(), beside, cache)
-        torch.testing.assert_close(torch.from_numpy(logits[0]), whole[end - 1])
-    other = side.map(lambda its: torch.from_numpy(its.copy()))
-    other.bag[0, 1] = 0
-    changed = plain(ids, side=other)[0]
-    torch.testing.assert_close(
-        changed[:1], whole[:1]
-    )  # what stands beside an id is seen from it on
-    assert not torch.isclose(changed[1:], whole[1:]).all(dim=1).any()
 
 
 @pytest.mark.parametrize(("has", "given"), [(3, None), (0, 3)])
@@ -333,18 +278,6 @@ def test_where_there_is_no_choice_the_decoder_is_asked_only_if_there_is_one_late
     assert asked == [(2, 1), (2, 5)]  # the five at once, and nothing after the last choice
 
 
-def test_every_sample_is_grammatical_and_ends(decoder):
-    # CountGrammar.advance asserts that each id was allowed, also at temperature 5
-    steps = run(
-        decoder, [np.array([START])] * 50, CountGrammar(1, 30), SamplingOptions(5), max_tokens=None
-    )
-    for row in steps.T:
-        end = row.tolist().index(END)
-        assert 1 <= end <= 30
-        assert not row[end + 1 :].any()  # Pad
-    assert END in steps[-1]  # it stops when the last row ends, not later
-
-
 @given(st.integers(0, 1000))
 @settings(max_examples=15, deadline=None)
 def test_a_row_that_ends_changes_no_other(decoder, seed):
@@ -386,22 +319,6 @@ def test_frequencies_are_the_models(decoder):
     expected = (logits / 0.8).softmax(-1).numpy()
     seen = np.bincount(steps[0], minlength=V) / 4000
     assert np.abs(seen - expected).max() < 4 * math.sqrt(0.25 / 4000)
-
-
-def test_it_yields_as_it_goes(decoder):
-    grammar = CountGrammar(10**6, 10**6)
-    generator = np.random.default_rng(0)
-    state = grammar.start(1)
-    grammar.advance(state, np.array([START]))
-    endless = sample(
-        PlainSteps(decoder),
-        [np.array([START])],
-        grammar,
-        state,
-        generator=generator,
-        rebase=a_few,
-    )
-    assert len(list(itertools.islice(endless, 5 * C))) == 5 * C
 
 
 @pytest.mark.parametrize("prompts", [[], [PROMPTS[0], np.array([], dtype=int)]])

@@ -24,7 +24,7 @@ from model.serialization import (
     load_model_file,
     save_model_file,
 )
-from tests.tensors import configs, side_input
+from tests.tensors import configs
 
 RECORD = TrainingRecord(step=3, valid_nats_per_note=1.25, data={"path": "Präludien"})
 CONFIG = DecoderConfig(7, n_layer=1, n_head=2, n_embd=8, context_length=16, dropout=0.1)
@@ -64,23 +64,6 @@ def test_equal_models_make_equal_files(tmp_path, content):
         save_model_file(path, content)
         files.add(path.read_bytes())
     assert len(files) == 1
-
-
-def test_saving_replaces_the_whole_file_and_leaves_nothing_beside(model_file, content):
-    save_model_file(model_file, replace(content, vocabulary_json="other"))
-    assert load_model_file(model_file).vocabulary_json == "other"
-    assert [path.name for path in model_file.parent.iterdir()] == [model_file.name]
-
-
-def test_a_failed_save_leaves_the_old_file(model_file, content, monkeypatch):
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        save_model_file(model_file, replace(content, vocabulary_json="other"))
-    assert load_model_file(model_file).vocabulary_json == content.vocabulary_json
-    assert [path.name for path in model_file.parent.iterdir()] == [model_file.name]
 
 
 def refused(path) -> str:
@@ -195,18 +178,6 @@ def test_files_of_before_are_refused_with_the_command_that_makes_one_anew(
     message = refused(with_header(tmp_path / "model.safetensors", decoder, version=version))
     assert f"version '{version}'" in message
     assert "python train.py fit --config configs/bach.yaml" in message
-
-
-def test_a_decoder_with_a_side_input_comes_back(tmp_path):
-    torch.manual_seed(0)
-    decoder = Decoder(replace(CONFIG, side_blocks=(1, 2))).eval()
-    save_model_file(tmp_path / "told.safetensors", ModelFile(network_of(decoder), "{}", "{}"))
-    loaded = decoder_of(load_model_file(tmp_path / "told.safetensors").network)
-    assert loaded.config == decoder.config
-    ids, side = torch.tensor([[1, 2]]), side_input(torch.tensor([[[True, False, True]] * 2]))
-    torch.nn.init.normal_(decoder.head.weight)
-    loaded.head.weight.data[:] = decoder.head.weight
-    torch.testing.assert_close(loaded(ids, side=side), decoder(ids, side=side))
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,6 @@ def sung(score: Score, program: int, end: int) -> list[tuple[int, int, int]]:
     return [(int(n["onset"]), int(n["duration"]), int(n["pitch"])) for n in notes]
 
 
-def test_there_are_433_entries_and_410_pieces_of_different_names():
-    entries = bach.entries()
-    assert len(entries) == 433
-    pieces = [path for path in entries if path.suffix not in bach.NOT_READ]
-    assert len(pieces) == len({path.stem for path in pieces}) == 410
-
-
 def test_upbeat_and_three_four_time(chorale):
     score = chorale("bwv269")
     assert score.bars[:3].tolist() == [(3, 4, 12), (3, 4, 36), (3, 4, 36)]
@@ -62,29 +55,6 @@ def test_a_repeat_sign_parts_a_bar_and_a_line_of_print_does_not(chorale):
     # Measures 7 and 7a stand on both sides of a repeat sign; 14 and 14a on two lines of print.
     lengths = chorale("bwv269").bars["length"].tolist()
     assert lengths == [12, *[36] * 6, 24, 12, *[36] * 13, 24]
-
-
-def test_tied_notes_are_one_note(chorale):
-    assert sung(chorale("bwv277"), ALTO, 84) == [  # B4 over the bar line at step 60
-        (0, 12, 65),
-        (12, 6, 65),
-        (18, 12, 64),
-        (30, 6, 68),
-        (36, 12, 69),
-        (48, 18, 71),
-        (66, 12, 69),
-        (78, 6, 68),
-    ]
-
-
-def test_a_unison_of_two_voices_stays_two_notes(chorale):
-    opening = chorale("bwv66.6").notes[:4].tolist()  # tenor and bass both on A3
-    assert opening == [
-        (0, 6, 73, 80, SOPRANO),
-        (0, 12, 64, 80, ALTO),
-        (0, 6, 57, 80, TENOR),
-        (0, 6, 57, 80, BASS),
-    ]
 
 
 def test_instruments_are_left_out_and_the_meter_changes(chorale):
@@ -157,11 +127,6 @@ def test_a_tie_that_leads_nowhere_is_two_notes():
     made = bach.chorale_score(score, Grid())
     assert sung(made, BASS, 99) == [(0, 24, 60), (24, 72, 60)]
     assert sung(made, TENOR, 99) == [(0, 24, 60), (24, 24, 62), (48, 48, 60)]
-
-
-def test_times_off_the_grid_go_to_the_nearest_step():
-    score = bach.chorale_score(piece([1 / 8, 3 + 7 / 8]), Grid())
-    assert sung(score, ALTO, 99) == [(0, 2, 60), (2, 46, 60)]
 
 
 @pytest.mark.parametrize("what", ["a chord", "two voices"])

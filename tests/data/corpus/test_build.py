@@ -160,25 +160,6 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
     assert Corpus.open(corpus.folder) == corpus
 
 
-@pytest.mark.parametrize("most", [0, 100, 1000])
-def test_a_limit_on_files_is_told_by_the_command(folder, tmp_path, most):
-    script = f"""
-import resource, sys
-from data.corpus.__main__ import main
-resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
-sys.argv[0] = "corpus"
-main()
-"""
-    out = tmp_path / "out"
-    command = [sys.executable, "-c", script, folder, "--datasets", out]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith("corpus: ")
-    assert done.stderr.endswith("the corpus cannot be written (File too large)\n")
-    assert done.stderr.count("\n") == 1
-    assert list(out.iterdir()) == []
-
-
 @pytest.mark.parametrize("chunk", [1, 5])
 def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk):
     one = open_corpus(folder, tmp_path / "one", progress=False, workers=1)

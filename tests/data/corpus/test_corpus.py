@@ -24,7 +24,7 @@ from data.files.read import read_score
 from data.midi.instruments import Instruments
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, UNNAMED, Grid, Part, Score
+from data.score import BAR, DRUMS, UNNAMED, Grid, Part, Score
 from data.tokens.tokenizer import decode
 from tests.folders import report_of, transposed, tune, write_tunes
 from tests.music import GRID, piece, random_score, scores
@@ -165,39 +165,6 @@ def test_another_note_makes_another_fingerprint(score, data):
         return  # the only note that has a key
     changed = Score(notes, score.bars, score.tempo_bpm, GRID)
     assert fingerprint(changed) != fingerprint(score)
-
-
-def test_drums_have_no_key():
-    notes = np.array([(0, 1, 36, 80, DRUMS), (12, 1, 60, 80, 0)], dtype=NOTE)
-    score = Score(notes, tune(0).bars, tune(0).tempo_bpm, GRID)
-    other = Score(notes.copy(), score.bars, score.tempo_bpm, GRID)
-    other.notes["pitch"][0] = 38
-    assert fingerprint(score) != fingerprint(other)
-
-
-def test_copies_never_cross_splits(folder, tmp_path):
-    for number in range(12):
-        copy = transposed(tune(number, bars=3 + number % 7), number - 6)
-        write_midi(copy, folder / f"copy{number}.mid")
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    numbers = [int(Path(n).stem[4:]) for split in SPLITS for n in corpus.split(split).names]
-    assert sorted(numbers) == list(range(12))
-    assert len(report_of(corpus).copies) == 12
-
-
-def test_the_split_follows_content_and_not_names(folder, tmp_path):
-    def dealt(source):
-        corpus = open_corpus(source, tmp_path / "out", progress=False)
-        return {
-            split: [fingerprint(read_score(source / name, GRID)[0]) for name in members]
-            for split, members in names(corpus).items()
-        }
-
-    renamed = tmp_path / "renamed"
-    renamed.mkdir()
-    for number, file in enumerate(sorted(folder.iterdir(), reverse=True)):
-        (renamed / f"{number}.mid").write_bytes(file.read_bytes())
-    assert dealt(folder) == dealt(renamed)
 
 
 def test_a_file_that_changes_while_it_is_read_spoils_nothing(folder, tmp_path, monkeypatch):
