@@ -34,21 +34,6 @@ def test_the_grid_comes_back_however_often_its_pitches_are_struck(grid, strike):
     assert np.array_equal(chorales.grid_of(chorales.score_of(grid, strike)), grid)
 
 
-@given(grids(), st.integers(1, 16))
-def test_no_note_goes_on_where_all_are_struck_again(grid, strike):
-    notes = chorales.score_of(grid, strike).notes
-    last = notes["onset"] + notes["duration"] - 1
-    assert np.array_equal(notes["onset"] // strike, last // strike)
-
-
-@given(grids())
-def test_held_notes_are_as_long_as_their_pitch_goes_on(grid):
-    notes = chorales.score_of(grid, 0).notes
-    changes = [np.flatnonzero(np.diff(voice, prepend=-2) != 0) for voice in grid.T]
-    counts = [(voice[at] != chorales.REST).sum() for voice, at in zip(grid.T, changes, strict=True)]
-    assert len(notes) == sum(counts)
-
-
 @pytest.fixture
 def source(tmp_path, monkeypatch):
     """A file like that of the literature, in an empty folder."""

@@ -1,6 +1,5 @@
 """A mistake on a command line is one line, with exit code 2; so is Ctrl-C, with 130."""
 
-import gc
 import os
 import signal
 import subprocess
@@ -14,12 +13,10 @@ from common.cli import (
     Parser,
     check_file,
     ended_by_ctrl_c,
-    explained,
     fail,
     file_name,
     number,
     positive_integer,
-    quick_imports,
     random_seed,
     say,
     with_command_first,
@@ -84,20 +81,6 @@ def test_what_no_option_takes_is_told_with_what_may_be_meant(words, meant, capsy
     assert meant in line
 
 
-@pytest.mark.parametrize(
-    ("stray", "hint"),
-    [
-        ("tset --run x", "; is test meant?"),
-        ("fit", "; name one"),  # once more: a word that is known does not explain itself
-        ("--rnu x", "; is --run meant?"),
-        ("--tests", ""),  # a command is no option
-    ],
-)
-def test_a_word_is_told_with_the_command_or_option_that_it_resembles(stray, hint):
-    message = f"unrecognized arguments: {stray}"
-    assert explained(message, ["fit", "test", "--run"], "name one") == f"{message}{hint}"
-
-
 def test_a_command_may_stand_after_options():
     commands = ("fit", "test")
     words = ["--config", "a.yaml", "test", "--run=fit"]
@@ -137,14 +120,6 @@ def test_no_garbage_is_looked_for_among_what_a_command_imports():
     words[-1] += "print(gc.isenabled(), gc.get_freeze_count() > 1000)"
     ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "0", "True", "True"]
-
-
-def test_a_program_that_has_torch_keeps_its_garbage(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", sys)
-    before = gc.get_freeze_count()
-    with quick_imports():
-        assert gc.isenabled()
-    assert gc.get_freeze_count() == before
 
 
 def test_ctrl_c_ends_work_in_one_line_when_it_is_tidied_up(monkeypatch, capsys):

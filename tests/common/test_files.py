@@ -81,24 +81,6 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"a", "moved"}
 
 
-def test_what_cannot_take_its_place_leaves_the_old_folder(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    path.mkdir()
-    (path / "old").touch()
-    replace = type(path).replace
-
-    def full(source, target):
-        if target == path and not source.name.startswith(".old"):
-            raise OSError(28, "No space left on device")
-        return replace(source, target)
-
-    monkeypatch.setattr(type(path), "replace", full)
-    with pytest.raises(OSError, match="No space left"), replace_folder(path) as temporary:
-        (temporary / "new").touch()
-    assert [file.name for file in path.iterdir()] == ["old"]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("write", [write_atomically, replace_folder])
 def test_a_full_disk_is_told_with_what_was_written(tmp_path, write):
     path = tmp_path / "a.mid"

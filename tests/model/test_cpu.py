@@ -7,11 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch.nn import functional
 
 from model.attention import causal_mask
 from model.config import DecoderConfig
-from model.cpu import PIECES, FastDropout, FastRMSNorm, fast_squared_relu, speed_up
+from model.cpu import PIECES, FastDropout, speed_up
 from tests.tensors import configs, opinionated, side_beside
 
 V, C = 13, 16
@@ -126,32 +125,3 @@ def test_dropout_takes_numbers_that_do_not_lie_in_order():
     assert torch.equal(y[y != 0], 2 * x[y != 0])
     y.sum().backward()
     assert torch.equal(x.grad != 0, y != 0)
-
-
-@pytest.mark.parametrize("gain", [False, True])
-def test_rms_norm_is_torchs(gain):
-    torch.manual_seed(0)
-    ours, theirs = (
-        FastRMSNorm(6, elementwise_affine=gain),
-        torch.nn.RMSNorm(6, elementwise_affine=gain),
-    )
-    for layer in (ours, theirs):
-        for weight in layer.parameters():
-            weight.data = torch.arange(1.0, 7)
-    x = torch.randn(4, 5, 6)
-    x[0, 0] = 0  # eps alone keeps it finite
-    results = []
-    for layer in (ours, theirs):
-        inputs = [x.clone().requires_grad_(), *layer.parameters()]
-        y = layer(inputs[0])
-        results.append([y, *torch.autograd.grad((y**3).sum(), inputs)])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-def test_squared_relu_is_relu_squared():
-    x = torch.linspace(-2, 2, 9, requires_grad=True)
-    y = fast_squared_relu(x)
-    assert torch.equal(y, functional.relu(x).square())
-    (slope,) = torch.autograd.grad(y.sum(), x)
-    assert torch.equal(slope, 2 * functional.relu(x))

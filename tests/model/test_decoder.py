@@ -59,31 +59,6 @@ def test_a_later_token_changes_no_earlier_logit(variant, place, token):
     assert token == ids[0, place] or not torch.allclose(before[:, place], after[:, place])
 
 
-def test_rows_of_a_batch_do_not_meet():
-    decoder = make()
-    ids = torch.randint(V, (4, C))
-    alone = torch.cat([decoder(row[None]) for row in ids])
-    torch.testing.assert_close(decoder(ids), alone)
-
-
-@every_variant
-def test_order_matters(variant):
-    decoder = make(**variant)
-    one, other = decoder(torch.tensor([[1, 2, 3, 4]])), decoder(torch.tensor([[2, 1, 3, 4]]))
-    assert not torch.allclose(one[:, -1], other[:, -1])
-
-
-@every_variant
-@given(portions=st.lists(st.integers(1, 5), min_size=1, max_size=5))
-@settings(max_examples=10, deadline=None)
-def test_with_a_cache_in_any_portions_the_logits_are_the_same(variant, portions):
-    decoder = make(**variant)
-    ids = torch.randint(V, (2, min(sum(portions), C)), generator=torch.Generator().manual_seed(1))
-    cache = decoder.empty_cache(torch.zeros(2, dtype=torch.long))
-    parts = [decoder(part, cache) for part in ids.split(portions[0], dim=1)]
-    torch.testing.assert_close(torch.cat(parts, dim=1), decoder(ids))
-
-
 @every_variant
 def test_left_padding_in_the_cache_leaves_each_row_as_if_alone(variant):
     decoder = make(**variant)
@@ -134,18 +109,6 @@ def test_empty_places_are_left_out_wholly(variant, lengths):
     of_each = gradients(torch.cat(alone).logsumexp(-1).sum())
     for name, gradient in of_batch.items():
         torch.testing.assert_close(gradient, of_each[name], rtol=1e-3, atol=1e-4, msg=name)
-
-
-def test_what_stands_in_an_empty_place_counts_for_nothing():
-    decoder = make()
-    ids = torch.randint(1, V, (1, 8))
-    is_token = torch.ones(1, 8, dtype=torch.bool)
-    is_token[0, 3] = False
-    mask = causal_mask(8, 8) & padding_mask(is_token)
-    other = ids.clone()
-    other[0, 3] = ids[0, 3] % (V - 1) + 1
-    before, after = decoder(ids, mask=mask)[is_token], decoder(other, mask=mask)[is_token]
-    assert torch.equal(before, after)
 
 
 @every_variant

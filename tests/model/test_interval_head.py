@@ -60,15 +60,6 @@ def test_every_note_counts_from_every_reference(head):
         np.testing.assert_allclose(logits[place], expected, atol=1e-5)
 
 
-def test_in_another_key_they_are_the_same(head):
-    references = torch.tensor([[[20, 22, 24, 0, 24, 20, 17, 3]]])
-    moves = torch.tensor([[[0, N + 2]]])  # by how much, in whichever key
-    moved = torch.where(references > 0, references + 5, 0)
-    x = torch.randn(1, 1, D)
-    old, new = (head(x, r, moves).view(P, N) for r in (references, moved))
-    torch.testing.assert_close(new[:, 5:], old[:, :-5])
-
-
 def test_the_decoder_adds_them_to_the_notes_alone():
     torch.manual_seed(0)
     shape = SideFeatures(QUARTET).shape
@@ -89,17 +80,3 @@ def test_the_decoder_adds_them_to_the_notes_alone():
     changed = (full != plain).flatten(0, 1).any(dim=0).numpy()
     assert changed[notes].all()
     assert changed.sum() == QUARTET.counts[Kind.NOTE]
-
-
-def test_without_them_the_references_are_not_read():
-    torch.manual_seed(0)
-    features = SideFeatures(QUARTET)
-    small = {"n_layer": 1, "n_head": 2, "n_embd": 16, "context_length": 8}
-    config = DecoderConfig(QUARTET.size, **small, interval_head=False, **features.shape)
-    decoder = Decoder(config).eval()
-    decoder.head.weight.data.normal_()
-    ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    side = features.compute(ids.numpy()).map(torch.from_numpy)
-    told = side._replace(references=torch.full_like(side.references, 7))
-    assert decoder.interval_head is None
-    torch.testing.assert_close(decoder(ids, side=told), decoder(ids, side=side))

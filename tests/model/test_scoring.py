@@ -130,19 +130,6 @@ def test_the_probabilities_of_all_pieces_add_up_to_one(decoder, most):
     assert sum(math.exp(-piece.sum()) for piece in nats) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_token_without_a_choice_costs_nothing(decoder):
-    piece, allowed = draw(12, 0)
-    allowed[3] = np.arange(V) == piece[4]
-    assert token_nats(PlainSteps(decoder), [piece], [allowed], rebase=last_half(C))[0][3] == 0
-
-
-def test_an_untrained_model_pays_the_log_of_the_choices():
-    blank = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=8, context_length=C)).eval()
-    piece, allowed = draw(30, 1)
-    nats = token_nats(PlainSteps(blank), [piece], [allowed], rebase=last_half(C))[0]
-    np.testing.assert_allclose(nats, np.log(allowed.sum(axis=1)), rtol=1e-5, atol=1e-6)
-
-
 def test_errors_say_what_is_wrong(decoder):
     piece, allowed = draw(20, 0)
 
@@ -183,8 +170,3 @@ def test_hits_by_kind_of_hand_made_logits():
     targets, kind_of = np.array([0, 2, 1, 1, 3]), np.array([2, 0, 0, 2])
     hits = hits_by_kind(logits.argmax(-1) == targets, kind_of[targets], n_kinds=4)
     assert hits.tolist() == [[2, 0, 1, 0], [3, 0, 2, 0]]
-
-
-def test_nothing_has_no_hits():
-    nothing = np.zeros(0, dtype=np.int64)
-    assert hits_by_kind(nothing == 1, nothing, 3).tolist() == [[0] * 3] * 2

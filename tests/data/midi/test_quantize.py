@@ -169,14 +169,6 @@ def test_scores_survive_pretty_midi(score):
     assert from_pretty_midi(to_pretty_midi(score), score.grid)[0] == score
 
 
-@given(scores(SECONDS))
-@settings(max_examples=30)
-def test_a_file_sounds_when_the_performance_does(score):
-    instruments = to_pretty_midi(score).instruments
-    onsets = [note.start for instrument in instruments for note in instrument.notes]
-    assert sorted(onsets) == pytest.approx((score.notes["onset"] / 100).tolist(), abs=1e-6)
-
-
 def random_events(rng):
     """Events with chords, repeats, changes of meter and tempo at any tick; some without notes,
     and some that no music has."""
