@@ -204,6 +204,12 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         help='such as "D minor", Bb or "F# major"; minor includes its raised\nsixth and seventh',
     )
     group.add_argument(
+        "--chords",
+        metavar="TEXT",
+        help='that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come again\n'
+        "(default length: until they are over)",
+    )
+    group.add_argument(
         "--pitch-range",
         nargs=2,
         type=_note,
@@ -458,12 +464,13 @@ def _length(options: argparse.Namespace) -> Length | None:
     if options.harmonize is not None or options.rewrite is not None:
         return None
     length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
-    return DEFAULT_LENGTH if length == Length() else length
+    return DEFAULT_LENGTH if length == Length() and options.chords is None else length
 
 
 def _constraints(options: argparse.Namespace) -> Constraints:
     return Constraints(
         key=options.key,
+        chords=options.chords,
         pitch_range=options.pitch_range and tuple(options.pitch_range),
         programs=options.programs and tuple(options.programs),
         max_polyphony=options.max_polyphony,

@@ -8,6 +8,7 @@ enough that a way to the end that is asked for is always left: there are no dead
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from data.tokens.windows import read_windows
+from generation.chord_plan import NO_CHORDS, ChordPlan, key_of
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens
@@ -28,6 +30,15 @@ from generation.seeds import Seed, no_seed
 
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
 KEY_GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Say what is wrong with chords as all that cannot be is said."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConstraintError(str(error)) from None
 
 
 class ConstrainedGrammar:
@@ -72,8 +83,10 @@ class ConstrainedGrammar:
             seed = seed.at_tempo(vocabulary.tempos[tempo])
         self._meter = meter
         self.given = GivenTokens(seed, vocabulary)
+        self._plan = self._plan_chords(constraints)
         self._given_notes = self.features.gathered([self.given.notes])
-        self._key = constraints.parsed_key or self.given.key
+        own_key = key_of(self._plan.placed) if self._plan else None
+        self._key = constraints.parsed_key or own_key or self.given.key
         is_open = self.given.notes.is_open
         is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
         goes_on = self.length.bars != self.given.bars
@@ -94,9 +107,35 @@ class ConstrainedGrammar:
             is_playable=is_playable,
             given=self.given.tables,
             parts=parts_of(self.given, is_playable, constraints.ranges or {}),
+            chords=NO_CHORDS,
         )
         if self.given.bars:
             self._check_given(constraints.time_signature)
+        if self._plan:
+            asked = self._rules.asked
+            is_strict, most = bool(asked.is_strict), int(asked.most_sounding)
+            with _refused():
+                chords = self._plan.tables(
+                    *(self.given, is_playable, self._rules.parts.is_within, is_strict, most),
+                    is_patient=not (is_strict or asked.is_timed) and most == NEVER,
+                )
+            self._rules = self._rules._replace(chords=chords)
+
+    def _plan_chords(self, constraints: Constraints) -> ChordPlan | None:
+        """Return where the chords that are asked for stand; new bars then have one meter."""
+        track, vocabulary, bars = constraints.chord_track, self.vocabulary, self.length.bars
+        if track is None:
+            return None
+        if not vocabulary.grid.has_meter:
+            raise ConstraintError("the model counts seconds, not bars: it has no chords to ask for")
+        if self.length.notes:
+            raise ConstraintError("chords go by bars: ask for --bars, not for --notes")
+        if self._meter is None and bars != self.given.bars:
+            known, usual = vocabulary.meters, self.meter or vocabulary.grid.default_meter
+            self._meter = known.index(usual) if usual in known else 0
+        with _refused():
+            meter = self.meter or vocabulary.grid.default_meter
+            return ChordPlan.of(track, self.given, bars, meter)
 
     def _who_plays(self, constraints: Constraints) -> NDArray[np.bool_]:
         """Return (P,) the programs that may play new notes: of many, those that have begun or join.
@@ -197,6 +236,11 @@ class ConstrainedGrammar:
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.length.bars == given.bars:
             final_position = int(given.notes.onset.max()) - given.last_bar_start
+        if self._plan and self.length.bars:  # the last chord is one of these
+            last = self._plan.placed[-1].begin - self._plan.last_bar_start
+            final_position = np.where(
+                np.less(final_position, 0), -1, np.maximum(final_position, last)
+            )
         keys = [self._key] * batch if self._key or not keys else keys
         at = at_start(self.vocabulary, batch, Row)
         at["limit"], at["final_position"] = limit_of_given(self.length, given), final_position
@@ -211,6 +255,7 @@ class ConstrainedGrammar:
             latest=np.full((batch, LATEST, len(self.vocabulary.programs)), -1),
             free_at=np.where(is_playable, none, NEVER),
             note_ends=none,
+            new_ends=none.copy(),
             sounding=np.tile(given.sounding, (batch, 1)),
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))

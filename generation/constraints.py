@@ -19,6 +19,7 @@ from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
+from generation.chord_track import ChordTrack
 
 if TYPE_CHECKING:
     from data.style import Style
@@ -54,6 +55,8 @@ class Constraints:
         pitches: the pitches of each program, but for one that is not in it, or has none of those
             that are asked for.
         time_signature: numerator and denominator of every new bar, each a whole one.
+        chords: chords that hold, such as "Am | F C/E | G" (see generation/chord_track.py). New bars
+            are then of one time signature, and whole.
 
     Raises:
         ConstraintError: a value that no vocabulary can meet.
@@ -65,6 +68,7 @@ class Constraints:
     max_polyphony: int | None = None
     tempo_bpm: float | None = None
     time_signature: tuple[int, int] | None = None
+    chords: str | None = None
     counterpoint: str | None = None
     rests: str | None = None
     regular_bars: bool | None = None
@@ -72,7 +76,7 @@ class Constraints:
     pitches: dict[int, tuple[int, ...]] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        _ = self.parsed_key
+        _ = self.parsed_key, self.chord_track
         if self.pitch_range is not None:
             low, high = map(_pitch, self.pitch_range)
             if low > high:
@@ -97,6 +101,18 @@ class Constraints:
         """
         try:
             return None if self.key is None else parse_key(self.key)
+        except ValueError as error:
+            raise ConstraintError(str(error)) from None
+
+    @cached_property
+    def chord_track(self) -> ChordTrack | None:
+        """The chords that are asked for.
+
+        Raises:
+            ConstraintError: they cannot be read.
+        """
+        try:
+            return None if self.chords is None else ChordTrack.parse(self.chords)
         except ValueError as error:
             raise ConstraintError(str(error)) from None
 

@@ -27,41 +27,18 @@ from fractions import Fraction
 import numpy as np
 
 from data.canonical import canonical
+from data.chords import ALTERATIONS, CHORDS, STEPS, Chord, parse_chord, plain
 from data.score import BAR, NOTE, Grid, Score
 
 MAX_QUARTERS = 4096  # a longer voice is refused as a mistake
 _SHOWN = 8  # letters at most that a message repeats
 
-_STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
-_ALTERATIONS = {"#": 1, "x": 2, "b": -1}
-# The notes of a chord, in semitones above its root.
-_CHORDS = {
-    "": (0, 4, 7),
-    "m": (0, 3, 7),
-    "dim": (0, 3, 6),
-    "aug": (0, 4, 8),
-    "sus2": (0, 2, 7),
-    "sus4": (0, 5, 7),
-    "7": (0, 4, 7, 10),
-    "maj7": (0, 4, 7, 11),
-    "m7": (0, 3, 7, 10),
-    "m7b5": (0, 3, 6, 10),
-    "dim7": (0, 3, 6, 9),
-}
-# Other ways to write some of them.
-_ALIASES = {
-    **{"maj": "", "min": "m", "-": "m", "°": "dim", "+": "aug", "sus": "sus4", "M7": "maj7"},
-    **{"min7": "m7", "-7": "m7", "ø": "m7b5", "-7b5": "m7b5", "°7": "dim7"},
-}
+# Kinds of chords that read as notes here: C6 is the note.
+_NOTE_LIKE = ("6", "9")
 _LOWEST_BASS = 41  # F2
 _LOWEST_UPPER = 57  # A3; with it neighboring chords lie close to each other
 
-_PLAIN_HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"))
-_PLAIN_ACCIDENTALS = str.maketrans({"♯": "#", "♭": "b", "♮": "", "𝄪": "##", "𝄫": "bb"})
-_LETTER = "([A-G])(##|bb|[#bx]|)"
 _NAME = re.compile(r"([A-Ga-g])(##|bb|[#bx]|)(-1|[0-9])|([0-9]{1,4})")
-_KINDS = "|".join(map(re.escape, (*_CHORDS, *_ALIASES)))
-_SYMBOL = re.compile(rf"{_LETTER}({_KINDS})(?:/{_LETTER})?")
 _LENGTH = re.compile(
     r"(?:(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
     r"|(?P<decimal>[0-9]{1,4}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}))(?P<dots>\.{0,2})"
@@ -73,7 +50,7 @@ _WORDS = re.compile(rf"({_WORD})-?")
 _TOKEN = re.compile(rf"(\[[^\[\]]*\][^\s,|:\[-]*|{_WORD})(?::(-?[^\s,|-]*))?-?|:\S*")
 _FORMS = (
     "write notes as C4, F#3, Bb5 or 60, chords as [C4 E4 G4], Am or C/E "
-    f"({' '.join(kind for kind in _CHORDS if kind)}), rests as R, "
+    f"({' '.join(kind for kind in CHORDS if kind not in ('', *_NOTE_LIKE))}), rests as R, "
     "lengths as C4:2, C4:.5 or C4:1/3, voices as C5 / C3"
 )
 
@@ -140,13 +117,12 @@ def ambiguous_chords(text: str) -> list[str]:
     Letters beside a chord of a kind, such as Am F C, are plainly chords.
     """
     names = [token[1] or "" for tokens in _voices(text) for token in tokens]
-    symbols = (_SYMBOL.fullmatch(name.translate(_PLAIN_ACCIDENTALS)) for name in names)
-    chords = [symbol for symbol in symbols if symbol]
-    if not chords or any(symbol[3] or symbol[4] for symbol in chords):
+    chords = [name for name in names if _symbol(name)]
+    if not chords or any(len(name.rstrip("#bx")) > 1 for name in chords):
         return []
     more = " ..." if len(chords) > _SHOWN else ""
-    letters = " ".join(symbol[0] for symbol in chords[:_SHOWN]) + more
-    notes = " ".join(f"{symbol[0]}4" for symbol in chords[:_SHOWN]) + more
+    letters = " ".join(chords[:_SHOWN]) + more
+    notes = " ".join(f"{name}4" for name in chords[:_SHOWN]) + more
     count = "a chord" if len(chords) == 1 else f"{len(chords)} chords"
     return [f"{letters} was read as {count} (for notes give octaves: {notes})"]
 
@@ -158,7 +134,7 @@ def _step(quarters: Fraction, steps_per_quarter: Fraction) -> int:
 
 def _voices(text: str) -> list[list[re.Match[str]]]:
     """Return the tokens of each voice, by `_TOKEN`; an empty line is no voice."""
-    parts = re.split(r"[\r\n]+|(?<!\S)/(?!\S)", text.translate(_PLAIN_HYPHENS))
+    parts = re.split(r"[\r\n]+|(?<!\S)/(?!\S)", plain(text))
     voices = [list(_TOKEN.finditer(part)) for part in parts]
     return [tokens for tokens in voices if tokens]
 
@@ -174,7 +150,7 @@ def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
             where = f"{_quoted(token[0])} (symbol {count} of the seed)"
             pitches = _pitches(token[1] or token[0], where)
             if token[2] is not None:
-                length = _length(token[2], where)
+                length = parse_length(token[2], where)
             if not _step(length, steps_per_quarter):
                 raise SeedError(
                     f"{where} is too short: the grid has {float(steps_per_quarter):g} "
@@ -198,20 +174,23 @@ def _pitches(name: str, where: str) -> list[int]:
         raise SeedError(f"a length inside the bracket in {where}: write [C4 E4 G4]:2")
     if name[0] + name[-1] == "[]" and (inside := _WORDS.findall(name[1:-1])):
         return sorted((_note(n, f"{_quoted(n)} in {where}") for n in inside), reverse=True)
-    if symbol := _SYMBOL.fullmatch(name.translate(_PLAIN_ACCIDENTALS)):
-        return _chord(symbol)
+    if chord := _symbol(name):
+        return _voiced(chord)
     return [_note(name, where)]
 
 
-def _chord(symbol: re.Match[str]) -> list[int]:
+def _symbol(name: str) -> Chord | None:
+    """Return the chord that a name stands for; None: it is a note or a rest."""
+    chord = parse_chord(name)
+    return None if chord is None or chord.kind in _NOTE_LIKE else chord
+
+
+def _voiced(chord: Chord) -> list[int]:
     """Return the pitches of a chord, from the top down: three notes and a bass.
 
     Of a chord of four notes the bass takes its own, or the fifth's place.
     """
-    letter, accidental, kind, bass_letter, bass_accidental = symbol.groups()
-    root = _STEPS[letter] + _alteration(accidental)
-    bass = _STEPS[bass_letter] + _alteration(bass_accidental) if bass_letter else root
-    intervals = list(_CHORDS[_ALIASES.get(kind, kind)])
+    root, bass, intervals = chord.root, chord.bass, list(CHORDS[chord.kind])
     if len(intervals) > 3:
         over_root = (bass - root) % 12
         intervals.remove(over_root if over_root in intervals else intervals[2])
@@ -220,25 +199,25 @@ def _chord(symbol: re.Match[str]) -> list[int]:
 
 
 def _note(name: str, where: str) -> int:
-    match = _NAME.fullmatch(name.translate(_PLAIN_ACCIDENTALS))
+    match = _NAME.fullmatch(name)
     if not match:
         raise SeedError(f"cannot read {where}: {_FORMS}")
     letter, accidental, octave, number = match.groups()
     if number:
         pitch = int(number)
     else:
-        pitch = 12 * (int(octave) + 1) + _STEPS[letter.upper()] + _alteration(accidental)
+        pitch = 12 * (int(octave) + 1) + STEPS[letter.upper()] + ALTERATIONS[accidental]
     if not 0 <= pitch <= 127:
         raise SeedError(f"{where} is out of range: notes go from C-1 to G9, which are 0 to 127")
     return pitch
 
 
-def _alteration(accidental: str) -> int:
-    return sum(_ALTERATIONS[sign] for sign in accidental)
+def parse_length(written: str, where: str) -> Fraction:
+    """Return a length in quarter notes, dots included.
 
-
-def _length(written: str, where: str) -> Fraction:
-    """Return a length in quarter notes, dots included."""
+    Raises:
+        SeedError: it is none; `where` says whose it is.
+    """
     match = _LENGTH.fullmatch(written)
     if not match or (match["bottom"] and int(match["bottom"]) == 0):
         raise SeedError(

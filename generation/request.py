@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from data.score import Score
 from data.tokens.vocabulary import Vocabulary
+from generation.chord_plan import bars_with
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH
@@ -26,6 +27,7 @@ class Request:
         seed: notes that every piece keeps, and where new ones may begin (generation/seeds.py);
             None: the model begins.
         length: of what is written after the seed; None: the piece ends with the seed's bars.
+            `Length()` is where the model ends it, or where chords that are asked for are over.
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters; None: the model's own (`Model.sampling`).
         samples: how many pieces.
@@ -67,6 +69,8 @@ class Request:
         if self.length is None:
             return Length(bars=len(seed.score.bars))
         bars, seconds = self.length.bars, self.length.seconds
+        if self.constraints.chord_track and self.length == Length():
+            return Length(bars=bars_with(self.constraints.chord_track, seed))
         if bars is not None:
             bars += len(seed.score.bars)
         if seconds is not None:

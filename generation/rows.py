@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from data.tokens.cursor import Cursors, Ints
 from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
+from generation.chord_plan import Chords
 from generation.given import GivenTables
 from generation.length import Asked
 
@@ -28,6 +29,7 @@ class Rows(NamedTuple):
     latest: Ints  # (B, LATEST, P)
     free_at: Ints  # (B, N) when each note may start again; NEVER: the model may not play it
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
+    new_ends: Ints  # (B, N) likewise of new notes alone
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
 
 
@@ -54,6 +56,7 @@ class Rules(NamedTuple):
     is_playable: NDArray[np.bool_]  # (N,) which notes the model may play
     given: GivenTables
     parts: Parts
+    chords: Chords
 
 
 @dataclass

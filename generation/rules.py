@@ -16,6 +16,7 @@ from common.interface import OCTAVE
 from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
+from generation.chords import REACH, hold_until, keep_to_chords
 from generation.counterpoint import (
     end_bar,
     find_triad,
@@ -26,7 +27,7 @@ from generation.counterpoint import (
 )
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
-from generation.masks import any_of, forbid, keep_or_yield
+from generation.masks import any_of, forbid, keep_or_yield, sounding_at
 from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Rows, Rules
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
@@ -92,12 +93,13 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
 
     First comes the grammar, which nothing can add to, but for given notes that others would close
     off. Then what must hold: lengths, polyphony, the deadline. Then the given notes, of which bars
-    are as they are whatever is asked for. Last come rules of style, of which each yields where it
-    would leave nothing: the later one, the more it has to say.
+    are as they are whatever is asked for; then chords, to which they are added. Last come rules of
+    style, of which each yields where it would leave nothing: the later one, the more it has to say.
     """
     asked, given, words = rules.asked, rules.given, rules.words
     first, size, is_open = words.firsts, masks.shape[1], given.is_open
-    scratch = np.empty((3, size), np.bool_)
+    scratch, reach = np.empty((3, size), np.bool_), np.empty((REACH, is_open.shape[1]), np.int64)
+    has_chords = len(rules.chords.place) > 0
     for row in range(len(masks)):
         here, mask = rows.at[row], masks[row]
         free_at, ends, sounding = rows.free_at[row], rows.note_ends[row], rows.sounding[row]
@@ -115,6 +117,9 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
         earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
         if is_in_note:
             deadline = note_deadline(asked, given, here, earliest, free_at, ends, sounding)
+            if has_chords:
+                most = (LONGEST_NOTE + 1) * words.longest_duration
+                deadline = hold_until(rules, rows, row, deadline, most, reach)
             end_in_time(first, here.extends, words.longest_duration, deadline - here.now, mask)
         elif asked.most_sounding < NEVER:
             keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
@@ -129,6 +134,8 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
             keep_to_region(first, here.bar_start, is_open, free_at, mask)
         if due >= 0 or here.bar_start < asked.reach:
             keep_given(words, asked.given_end, is_open, due, here, mask)
+        if has_chords and not is_in_note:
+            keep_to_chords(rules, rows, row, due, mask, reach)
 
         keep_style(rules, here, rows.latest[row], ends, scratch, mask)
         leave_end_alone(first, here, mask)
@@ -156,6 +163,7 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
             latest[ONSET, program] = now
             latest[END, program] = end
         if not is_given:  # what is given sounds already
+            rows.new_ends[row, note] = end
             for step in range(now, min(end, rows.sounding.shape[1])):
                 rows.sounding[row, step] += 1
 
@@ -176,17 +184,6 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
         forbid(mask, first[Kind.LENGTH], first[Kind.TEMPO])
         forbid(mask, first[Kind.BAR], first[Kind.BAR] + asked.meter)
         forbid(mask, first[Kind.BAR] + asked.meter + 1, first[Kind.LENGTH])
-
-
-@compiled_inside
-def sounding_at(step: int, ends: Ints, sounding: Ints) -> int:
-    """Count the notes that sound at a step, not before the latest."""
-    if step < len(sounding):
-        return int(sounding[step])
-    number = 0
-    for end in ends:
-        number += end > step
-    return number
 
 
 @compiled_inside

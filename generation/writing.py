@@ -134,8 +134,8 @@ class Writing:
     def _draw_forms(self, rows: _Rows, first: int, forms: dict[int, Form]) -> None:
         """Draw the forms of pieces from nothing whose second bar begins."""
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
-        if not bars or self._grammar.given.bars:
-            return
+        if not bars or self._grammar.given.bars or self._request.constraints.chords:
+            return  # with chords what comes again is what they say
         begun = (state.at["kind"] == Kind.BAR) & (state.at["bar_count"] == 2)
         for row in np.flatnonzero(begun).tolist():
             meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]

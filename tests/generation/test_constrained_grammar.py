@@ -125,9 +125,9 @@ def some(rng, value, chance=0.35):
     return value if rng.random() < chance else None
 
 
-def a_case(seed):
+def a_case(seed, vocabularies=VOCABULARIES):
     rng = np.random.default_rng(seed)
-    vocabulary = VOCABULARIES[rng.integers(len(VOCABULARIES))]
+    vocabulary = vocabularies[rng.integers(len(vocabularies))]
     grid = vocabulary.grid
     low, high = sorted(rng.integers(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1, 2))
     constraints = Constraints(

@@ -1,0 +1,250 @@
+"""Where the chords that are asked for stand in a piece, and who can play them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.keys import Key, melody_key
+from data.score import BAR, DRUMS, NOTE
+from data.tokens.cursor import Ints
+from generation.chord_track import ChordTrack, Placed, beat_steps, place_chords
+from generation.given import GivenTokens
+from generation.seeds import Seed
+
+# What is wanted of a chord, a bit each.
+BASS, ROOT, THIRD = 1, 2, 4
+
+
+def key_of(placed: Sequence[Placed]) -> Key | None:
+    """Return the key that chords are in, by how long the notes of each sound; None: none."""
+    rows = [
+        (each.begin, each.end - each.begin, pitch_class, 1, 0)
+        for each in placed
+        if each.chord
+        for pitch_class in reversed(each.chord.classes)  # the last is the last chord's root
+    ]
+    return melody_key(np.array(rows, NOTE)) if rows else None
+
+
+class Chords(NamedTuple):
+    """Where the chords of a piece stand, as loops read it: S steps, C places at which one begins.
+
+    Times are in grid steps. After the last step come the last `cycle` of them again and again.
+    """
+
+    place: Ints  # (S,) number of the place in force at each step; -1: there is no chord
+    since: Ints  # (S,) steps since it began
+    is_beat: NDArray[np.bool_]  # (S,) whether a beat begins
+    cycle: int
+    classes: Ints  # (C,) a bit for each pitch class of the chord
+    bass: Ints  # (C,) pitch class
+    root: Ints  # (C,)
+    third: Ints  # (C,)
+    wanted: Ints  # (C,) bits of what is wanted
+    patience: Ints  # (C,) steps until its root and third sound at the latest
+    given: Ints  # (C,) a bit for each pitch class of the given notes that sound until then
+    is_free: NDArray[np.bool_]  # (C, N) which notes may begin with it, for all that is given
+    lowest_pitch: int  # of the vocabulary
+
+
+def first_bar(seed: Seed) -> int:
+    """Return the index of the first bar in which something new may begin."""
+    begins = seed.score.bar_starts
+    return int(np.searchsorted(begins, seed.first_open_step, side="right")) - 1
+
+
+def bars_with(track: ChordTrack, seed: Seed) -> int:
+    """Return how many bars a piece has that ends with its chords, or with the seed."""
+    bars, first = seed.score.bars, first_bar(seed)
+    has_upbeat = first == 0 and seed.score.has_upbeat
+    upbeat = has_upbeat and track.upbeat(int(bars[0]["length"]), seed.score.grid) == 0
+    return max(len(bars), first + len(track.bars) + upbeat)
+
+
+@dataclass(frozen=True)
+class ChordPlan:
+    """Chords in the bars of a piece that is to be written.
+
+    Attributes:
+        placed: the chords, in order, from the first bar in which something new may begin.
+        bars: (M,) of BAR, those bars; where no end is asked for, until all have come again.
+        begin: the step at which they begin.
+        cycle: steps after which all come again at the end; 0: the piece ends with the bars.
+    """
+
+    placed: tuple[Placed, ...]
+    bars: NDArray[np.void]
+    begin: int
+    cycle: int
+
+    @property
+    def last_bar_start(self) -> int:
+        """The step at which the last bar begins."""
+        return self.begin + int(self.bars["length"][:-1].sum())
+
+    @classmethod
+    def of(
+        cls, track: ChordTrack, given: GivenTokens, bars: int | None, meter: tuple[int, int]
+    ) -> ChordPlan:
+        """Return where the chords of a track stand in a piece.
+
+        Args:
+            track: the chords.
+            given: what is given.
+            bars: of the piece; None: its end is not known.
+            meter: of new bars, which are whole.
+
+        Raises:
+            ValueError: they do not fill a bar, or there are more than the piece has bars.
+        """
+        score, grid = given.seed.score, given.vocabulary.grid
+        starts, whole, count = score.bar_starts, grid.bar_steps(*meter), len(track.bars)
+        first = first_bar(given.seed)
+        new = 2 * count - (given.end - given.reach) // whole if bars is None else bars - given.bars
+        rows = [*score.bars[first:].tolist(), *[(*meter, whole)] * new]
+        placed = place_chords(track, np.array(rows, BAR), grid)
+        most = max((each.bar for each in placed), default=-1) + 1
+        if most < count and bars is not None:
+            raise ValueError(
+                f"there are {count} bars of chords, and {most} bars to write: ask for more bars, "
+                "or give fewer chords"
+            )
+        begin = int(starts[first])
+        return cls(
+            tuple(
+                Placed(begin + each.begin, begin + each.end, each.chord, each.bar)
+                for each in placed
+            ),
+            np.array(rows, BAR),
+            begin,
+            0 if bars is not None else (most - int(most > 1 and placed[0].bar > 0)) * whole,
+        )
+
+    def tables(
+        self,
+        given: GivenTokens,
+        is_playable: NDArray[np.bool_],
+        is_within: NDArray[np.bool_],
+        is_strict: bool,
+        most: int,
+        is_patient: bool,
+    ) -> Chords:
+        """Return the chords as loops read them.
+
+        Args:
+            given: what is given.
+            is_playable: (N,) the notes that the model may play.
+            is_within: (N,) whether each lies in the range of its program.
+            is_strict: whether a program plays a note at a time.
+            most: notes that may sound at once.
+            is_patient: whether a chord may be complete only half a beat after it begins.
+
+        Raises:
+            ValueError: a chord that no notes can make.
+        """
+        grid, size = given.vocabulary.grid, self.begin + int(self.bars["length"].sum())
+        place, since = np.full(size, -1), np.zeros(size, dtype=np.int64)
+        is_beat, at = np.zeros(size, dtype=bool), self.begin
+        for number, (*meter, steps) in enumerate(self.bars.tolist()):
+            beat = beat_steps(meter[0], meter[1], grid)
+            upbeat = steps % beat if number == 0 and steps < grid.bar_steps(*meter) else 0
+            is_beat[at + upbeat : at + steps : beat] = True
+            at += steps
+        here = [each for each in self.placed if each.chord]
+        for number, each in enumerate(here):
+            place[each.begin : each.end] = number
+            since[each.begin : each.end] = np.arange(each.end - each.begin)
+        closed = np.flatnonzero(given.seed.is_closed[:size])
+        place[closed] = -1
+        voices = [
+            _Voices.of(each, given, is_playable, is_within, is_strict, most, is_patient)
+            for each in here
+        ]
+        chords = [each.chord for each in here if each.chord]
+        return Chords(
+            *(place, since, is_beat, self.cycle),
+            classes=np.array([_bits(chord.classes) for chord in chords], dtype=np.int64),
+            bass=np.array([chord.bass for chord in chords], dtype=np.int64),
+            root=np.array([chord.root for chord in chords], dtype=np.int64),
+            third=np.array([chord.third for chord in chords], dtype=np.int64),
+            wanted=np.array([each.wanted for each in voices], dtype=np.int64),
+            patience=np.array([each.patience for each in voices], dtype=np.int64),
+            given=np.array([each.classes for each in voices], dtype=np.int64),
+            is_free=np.array([each.is_free for each in voices], bool).reshape(-1, len(is_playable)),
+            lowest_pitch=given.vocabulary.lowest_pitch,
+        )
+
+
+class _Voices(NamedTuple):
+    """Who can play a chord where it begins."""
+
+    is_free: NDArray[np.bool_]  # (N,)
+    wanted: int
+    patience: int
+    classes: int  # of given notes, a bit each
+
+    @classmethod
+    def of(
+        cls,
+        placed: Placed,
+        given: GivenTokens,
+        is_playable: NDArray[np.bool_],
+        is_within: NDArray[np.bool_],
+        is_strict: bool,
+        most: int,
+        is_patient: bool,
+    ) -> _Voices:
+        """Return who can play a chord; the arguments are those of `ChordPlan.tables`."""
+        vocabulary, chord, begin = given.vocabulary, placed.chord, placed.begin
+        assert chord
+        programs, count = np.array(vocabulary.programs), vocabulary.pitch_count
+        half_beat = vocabulary.grid.steps_per_beat // 2
+        patience = half_beat if is_patient and placed.end - begin > half_beat else 0
+        notes = given.seed.score.notes
+        ends = notes["onset"].astype(np.int64) + notes["duration"]
+        sounds = (notes["onset"] <= begin) & (ends > begin)
+        is_pitched = notes["program"] != DRUMS
+        heard = (notes["onset"] <= begin + patience) & (ends > begin) & is_pitched
+        is_free = is_playable & np.repeat((programs != DRUMS) & given.notes.may_begin(begin), count)
+        is_free[given.notes.note[sounds]] = False
+        if is_strict:
+            is_free &= ~np.repeat(np.isin(programs, notes["program"][sounds]), count)
+        pitch = np.tile(np.arange(count) + vocabulary.lowest_pitch, len(programs))
+        played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
+        of_program = is_free.reshape(len(programs), count)
+        free = np.flatnonzero(of_program.any(axis=1))
+        is_alone = most < 2 or (is_strict and len(free) < 2 and not (sounds & is_pitched).any())
+        wanted = 0 if is_alone else ROOT | THIRD
+        if len(free) and not is_alone:  # who goes lowest plays the bass
+            usual = pitch[is_free & is_within] if (is_free & is_within).any() else pitch[is_free]
+            kept = np.setdiff1d(notes["program"][heard], programs[free])
+            theirs = notes["pitch"][np.isin(notes["program"], kept)]
+            wanted |= BASS * bool(usual.min() <= theirs.min(initial=127))
+        classes = _bits(np.unique(notes["pitch"][heard] % 12).tolist())
+        needed = {BASS: chord.bass, ROOT: chord.root, THIRD: chord.third}
+        lacking = [n for bit, n in needed.items() if wanted & bit and not played[n]]
+        lacking = [n for n in lacking if len(free) and not (classes >> n & 1)]
+        if lacking or (len(free) and not played[list(chord.classes)].any()):
+            raise ValueError(
+                f"in bar {placed.bar + 1} of the chords {chord.name} cannot be played: no note of "
+                "it is left to the model; ask for a wider range or no key, or change the chord"
+            )
+        return cls(is_free, wanted, patience, classes)
+
+
+def _bits(classes: Sequence[int]) -> int:
+    """Return a bit for each pitch class."""
+    return sum(1 << pitch_class for pitch_class in {*classes})
+
+
+_NONE = np.empty(0, np.int64)
+NO_CHORDS = Chords(
+    *(_NONE, _NONE, np.empty(0, bool), 0),
+    *(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE),
+    *(np.empty((0, 0), bool), 0),
+)
