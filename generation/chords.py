@@ -264,7 +264,7 @@ def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, rea
             forbid(mask, first[Kind.END], first[Kind.LENGTH])
         for token in range(first[Kind.POSITION], first[Kind.NOTE]):
             step = here.bar_start + token - first[Kind.POSITION]
-            if mask[token] and token != due and not has_note_at(rules, rows, row, step):
+            if mask[token] and token != due and not has_note_at(rules, rows, row, step, reach):
                 mask[token] = False
     if not has_position or place < 0:
         return
@@ -324,18 +324,24 @@ def latest_step(rules: Rules, rows: Rows, row: int, reach: Ints) -> int:
 
 
 @compiled_inside
-def has_note_at(rules: Rules, rows: Rows, row: int, step: int) -> bool:
-    """Return whether some note of the chord may begin at a step, if it has to be of it."""
+def has_note_at(rules: Rules, rows: Rows, row: int, step: int, reach: Ints) -> bool:
+    """Return whether some note may begin at a step, if it has to be of a chord, and leave it so."""
     chords, pitch_count = rules.chords, rules.asked.pitch_count
     at = at_step(chords, step)
-    place = chords.place[at]
-    if place < 0 or not (chords.since[at] == 0 or chords.is_beat[at]):
+    place, is_new = chords.place[at], chords.since[at] == 0
+    if place < 0 or not (is_new or chords.is_beat[at]):
         return True
+    wanted = chords.wanted[place] if is_new else 0
+    heard = hear_chord(rules, rows, row, place, step, step, -1, -1, reach)
+    best = rank(can_be_had(rules, place, heard, reach, wanted, -1))
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for note in range(len(rules.is_playable)):
         program, pitch = note // pitch_count, note % pitch_count
-        fits = not rules.parts.is_pitched[program]
-        fits |= has_class(chords, chords.classes[place], pitch)
-        if fits and is_open[program] and rows.free_at[row, note] <= step:
+        if not is_open[program] or rows.free_at[row, note] > step:
+            continue
+        is_pitched = rules.parts.is_pitched[program]
+        fits = not is_pitched or has_class(chords, chords.classes[place], pitch)
+        more = with_note(rules, heard, note, False)
+        if fits and rank(can_be_had(rules, place, more, reach, wanted, note)) >= best:
             return True
     return False
