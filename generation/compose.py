@@ -265,5 +265,5 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     written = [midi, wav, picture] if has_sound() else [midi, picture]
     if has_notation(piece.score.grid):
         notation = parse_key(key) if key else None
-        written += write_notation(piece.score, stem, notation, piece.is_given)
+        written += write_notation(piece.score, stem, notation, piece.is_given, piece.chords)
     return written

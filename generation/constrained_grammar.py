@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.chords import Chord
 from data.keys import Key, key_number
 from data.tokens.cursor import at_start, record
 from data.tokens.features import SideArrays, SideFeatures
@@ -191,6 +192,12 @@ class ConstrainedGrammar:
             last_chance=NEVER,
         )
         return asked
+
+    @property
+    def chords(self) -> tuple[tuple[int, Chord], ...]:
+        """The chords that are asked for, each with the step at which it begins."""
+        placed = self._plan.placed if self._plan else ()
+        return tuple((each.begin, each.chord) for each in placed if each.chord)
 
     @property
     def meter(self) -> tuple[int, int] | None:

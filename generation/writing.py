@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.canonical import canonical
+from data.chords import Chord
 from data.forms import Form
 from data.score import Score
 from data.tokens.tokenizer import decode
@@ -45,12 +46,14 @@ class Piece:
         given: what was given, all of which is in it.
         nats_per_note: how unlikely the model finds the new notes, in nats per note; nan before
             `rank_by_likelihood`.
+        chords: those that were asked for, each with the step at which it begins.
     """
 
     ids: NDArray[np.int64]
     score: Score
     given: GivenTokens
     nats_per_note: float = float("nan")
+    chords: tuple[tuple[int, Chord], ...] = ()
 
     @property
     def is_given(self) -> NDArray[np.bool_]:
@@ -243,7 +246,9 @@ class _Rows:
         pieces = []
         for row in np.stack(self._columns, axis=1):  # (B, T)
             ids = self._grammar.whole(np.concatenate([self._grammar.given.prompt, row]))
-            pieces.append(Piece(ids, decode(ids, self._grammar.vocabulary), self._grammar.given))
+            score = decode(ids, self._grammar.vocabulary)
+            chords = self._grammar.chords
+            pieces.append(Piece(ids, score, self._grammar.given, chords=chords))
         return pieces
 
 

@@ -5,6 +5,7 @@ for a song of 100 bars.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from common.files import write_atomically
 from common.verovio_toolkit import load_notation
+from data.chords import Chord
 from data.instrument_names import sound_name
-from data.keys import Key, key_signature
+from data.keys import Key, key_signature, spell_pitch
 from data.score import DRUMS, Grid, Score
 from rendering.measures import Event, Measures
 from rendering.note_values import steps_per_quarter
@@ -42,6 +44,12 @@ _DRUM_PLACES = {
     **{53: "F5", 54: "E5", 55: "A5", 56: "E5", 57: "A5", 59: "F5"},
 }
 _OTHER_DRUM = "B4"
+_HARMONIES = {  # MusicXML's names of kinds of chords
+    **{"": "major", "m": "minor", "dim": "diminished", "aug": "augmented", "7": "dominant"},
+    **{"sus2": "suspended-second", "sus4": "suspended-fourth", "maj7": "major-seventh"},
+    **{"m7": "minor-seventh", "m7b5": "half-diminished", "dim7": "diminished-seventh"},
+    **{"6": "major-sixth", "m6": "minor-sixth", "9": "dominant-ninth"},
+}
 _CROSSES = {37, 42, 44, 46, 49, 51, 52, 53, 55, 57, 59}
 _PAGE_WIDTH, _PAGE_HEIGHT = 2100, 2970  # verovio's units
 _ENGRAVING = {  # verovio's options; one high page would take it five times as long
@@ -64,6 +72,7 @@ def to_musicxml(
     key: Key | None = None,
     is_given: NDArray[np.bool_] | None = None,
     exact: bool = False,
+    chords: Sequence[tuple[int, Chord]] = (),
 ) -> str:
     """Return a Score as MusicXML 4.0, at concert pitch.
 
@@ -77,11 +86,13 @@ def to_musicxml(
         key: of the signature and the spelling; None: that of `notated_key`.
         is_given: whether each note, (N,), was given; the others are colored, if any was.
         exact: whether played music keeps its times, however hard to read.
+        chords: whose symbols stand above it, each with the step at which it begins.
 
     Raises:
         ValueError: it has no notation: on a grid of seconds, or of beats that no note values fit.
     """
-    return _HEAD + ElementTree.tostring(_Writer(score, key, is_given, exact).root, "unicode") + "\n"
+    root = _Writer(score, key, is_given, exact, chords).root
+    return f"{_HEAD}{ElementTree.tostring(root, 'unicode')}\n"
 
 
 def engrave(musicxml: str) -> str:
@@ -115,15 +126,19 @@ def write_notation(
     stem: Path,
     key: Key | None = None,
     is_given: NDArray[np.bool_] | None = None,
+    chords: Sequence[tuple[int, Chord]] = (),
 ) -> list[Path]:
     """Write `stem`.musicxml and `stem`.svg, each whole or not at all, and return their paths.
 
     The arguments are those of `to_musicxml`; notes that were not given are colored in the picture.
     """
     paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
-    plain = to_musicxml(score, key)
+    plain = to_musicxml(score, key, chords=chords)
     is_colored = is_given is not None and bool(is_given.any())
-    picture = engrave(to_musicxml(score, key, is_given) if is_colored else plain)
+    picture = plain
+    if is_colored:
+        picture = to_musicxml(score, key, is_given, chords=chords)
+    picture = engrave(picture)
     for path, text in zip(paths, (plain, picture), strict=True):
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -155,11 +170,14 @@ class _Writer:
         key: Key | None,
         is_given: NDArray[np.bool_] | None,
         exact: bool,
+        chords: Sequence[tuple[int, Chord]],
     ) -> None:
         self._grid, self._program = score.grid, score.notes["program"].tolist()
         self._pitch = score.notes["pitch"].tolist()
         self._tempo_bpm = score.tempo_bpm.tolist()
         self._measures = Measures(score, key, exact)
+        scale = self._measures.quarter // score.grid.steps_per_beat
+        self._chords = [(step * scale, chord) for step, chord in chords]
         self._is_new = np.zeros(len(score.notes), dtype=bool)
         if is_given is not None and is_given.any():
             self._is_new = ~is_given
@@ -206,6 +224,7 @@ class _Writer:
             self._add_attributes(measure, part, number)
             if name == "P1":
                 self._add_tempo(measure, number)
+                self._add_chords(measure, number)
             voices = [
                 (staff, voice, events, len(its[number]) > 1)
                 for staff, its in enumerate(staves)
@@ -264,6 +283,28 @@ class _Writer:
             SubElement(metronome, "beat-unit-dot")
         _add(metronome, "per-minute", round(bpm / 1.5) if is_dotted else bpm)
         SubElement(direction, "sound", tempo=str(bpm))
+
+    def _add_chords(self, measure: Element, number: int) -> None:
+        """Add the symbols of the chords that begin in a bar."""
+        bars = self._measures.bars
+        begin = sum(bar.length for bar in bars[:number])
+        for step, chord in self._chords:
+            if begin <= step < begin + bars[number].length:
+                element = SubElement(measure, "harmony")
+                self._add_class(element, "root", chord.root)
+                kind = SubElement(element, "kind", text=chord.kind)
+                kind.text = _HARMONIES[chord.kind]
+                if chord.bass != chord.root:
+                    self._add_class(element, "bass", chord.bass)
+                _add(element, "offset", step - begin)
+
+    def _add_class(self, harmony: Element, tag: str, pitch_class: int) -> None:
+        """Add the name of a pitch class."""
+        letter, sharps, _ = spell_pitch(pitch_class, self._measures.key)
+        element = SubElement(harmony, tag)
+        _add(element, f"{tag}-step", letter)
+        if sharps:
+            _add(element, f"{tag}-alter", sharps)
 
     def _add_note(self, measure: Element, event: Event, note: int | None, place: "_Place") -> None:
         """Add a note, or with None a rest, in the order that MusicXML asks for."""
