@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.web import browser
+from tests.web import browser, duet
 
 TUNE = "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"
 SETTINGS = {"bars": 8, "temperature": 0.75}
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="of each way to write")
     parser.add_argument("--clients", type=int, default=100, help="at once")
     parser.add_argument("--malformed", type=int, default=10_000, help="messages")
+    parser.add_argument("--answers", type=int, default=100, help="in a duet")
     options = parser.parse_args()
     words = [sys.executable, "play.py", "--port", "0", "--no-browser"]
     words += ["--checkpoint", options.checkpoint] if options.checkpoint else []
@@ -49,6 +50,7 @@ def main() -> None:
         asyncio.run(measure(address, psutil.Process(server.pid), options))
         if browser.CHROMIUM:
             print(f"click to sound, in Chromium: {heard_after(address, options.rounds)}")
+            print(f"duet, in Chromium: {answers(address, options.answers)}")
     finally:
         server.terminate()
         server.wait()
@@ -189,6 +191,33 @@ def heard_after(address: str, rounds: int) -> str:
             tab.click("#play")
             tab.click("#undo")
     return f"{statistics.median(times):.0f} ms ({min(times):.0f} to {max(times):.0f})"
+
+
+def answers(address: str, count: int) -> str:
+    """Return how many answers of a duet begin on the beat after a pause of a beat.
+
+    Phrases of four quarters are played on a MIDI keyboard that is not there, each note up to 20 ms
+    early or late: the first at 112 a minute, the others in the tempo that the page felt.
+    """
+    rng, beat, answered, off = random.Random(0), 60_000 / 112, 0.0, []
+    with browser.chromium() as tab:
+        tab.open(f"http://{address}/")
+        tab.until("globalThis.etude?.isReady")
+        duet.connect(tab)
+        duet.begin(tab, "beat")
+        for number in range(count):
+            uneven = [0, *(rng.uniform(-20, 20) for _ in range(3))]
+            pitches = [rng.choice((67, 69, 71, 72, 74, 76)) for _ in range(4)]
+            began, answered = duet.play(tab, pitches, beat, answered + 4 * beat, uneven)
+            off.append(answered - began - 5 * beat)  # four notes and the beat that is silent
+            if number == 0:
+                tempo = tab.ask("etude.piece().tempo[0][0]")
+                beat = 60_000 / tempo
+    away = sorted(map(abs, off))
+    return (
+        f"{sum(each < 50 for each in away)} of {count} answers on the beat that follows, within 50 "
+        f"ms; median {statistics.median(away):.0f} ms away, {tempo} a minute for 112"
+    )
 
 
 if __name__ == "__main__":

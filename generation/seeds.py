@@ -94,6 +94,20 @@ def continued_at_once(score: Score, vocabulary: Vocabulary, changes: Sequence[st
     return Seed(score, _closed(vocabulary, end_step), tuple(changes))
 
 
+def continued_with(
+    score: Score, vocabulary: Vocabulary, step: int, changes: Sequence[str] = ()
+) -> Seed:
+    """Return a seed with which the model goes on at a step after its last note, held until then.
+
+    A model that hardly rests begins a note at that step.
+    """
+    notes = score.notes.copy()
+    ends = notes["onset"].astype(np.int64) + notes["duration"]
+    notes["duration"][ends == ends.max()] += max(0, step - int(ends.max()))
+    held = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
+    return Seed(held, _closed(vocabulary, step), tuple(changes))
+
+
 def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
     """Return a region (P, S) in which nothing new begins before a step."""
     return np.zeros((len(vocabulary.programs), end_step), dtype=bool)

@@ -25,6 +25,7 @@ MOST_BYTES = 512 * 2**10  # of a message
 MOST_NOTES = 4096  # of a piece
 MOST_BARS = 512  # of a piece
 MOST_NEW_BARS = 32
+MOST_PAUSE = 64  # beats between a piece's last bar and what goes on with it
 MOST_VARIATIONS = 4
 MOST_TEXT = 4096  # characters of seed text
 
@@ -68,6 +69,8 @@ class WriteRequest:
         settings: of the page.
         variations: how many pieces to write.
         random_seed: the same number writes the same pieces.
+        opens: for `continue` the step with which it goes on, the last notes being held until then;
+            0: where they end.
         bars: for `rewrite` the index of the first bar, and of the one after the last.
         programs: for `rewrite` whose notes; none: everyone's.
         instead: for `instead` the pitch and program of the other note.
@@ -81,6 +84,7 @@ class WriteRequest:
     settings: Settings
     variations: int
     random_seed: int
+    opens: int = 0
     bars: tuple[int, int] = (0, 0)
     programs: tuple[int, ...] = ()
     instead: tuple[int, ...] = ()
@@ -244,12 +248,20 @@ def write_request(message: Json) -> WriteRequest:
         settings=settings_of(message),
         variations=_integer(message, "variations", 1, MOST_VARIATIONS),
         random_seed=_integer(message, "random_seed", 0, 2**53),
+        opens=_opens(message, piece) if how == "continue" else 0,
         bars=(bars[0], bars[1]) if how == "rewrite" else (0, 0),
         programs=_integers(message, "programs", MOST_PROGRAM),
         instead=instead if how == "instead" else (),
         note=note_number(message, piece) if how == "instead" else 0,
         written=_written(message) if how == "instead" else None,
     )
+
+
+def _opens(message: Json, piece: PagePiece) -> int:
+    """Return the step with which a piece is to go on."""
+    score = piece.score
+    most = int(score.bar_starts[-1]) + MOST_PAUSE * score.grid.steps_per_beat
+    return _integer({"opens": 0} | message, "opens", 0, most)
 
 
 def _written(message: Json) -> WriteRequest | None:

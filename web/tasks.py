@@ -31,6 +31,7 @@ from generation.request import Request
 from generation.seeds import (
     Seed,
     continued_at_once,
+    continued_with,
     no_seed,
     rewritten,
     seed_from_notes,
@@ -73,8 +74,10 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             ],
             "meters": [list(meter) for meter in vocabulary.meters],
             "tempo": usual_tempo(vocabulary),
-            "has_one_tempo": len(vocabulary.tempos) == 1,
+            "tempi": [vocabulary.tempos[0], vocabulary.tempos[-1]],
             "pitches": [vocabulary.lowest_pitch, vocabulary.highest_pitch],
+            "rests": not model.style.hardly_rests,
+            "has_loudness": len(vocabulary.velocities) > 1,
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
             **counts_of(grid),
             "voices": model.voices,
@@ -253,6 +256,8 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
         seed = rewritten(score, vocabulary, range(first, end), programs)
         return dataclasses.replace(seed, changes=tuple(changes)), None
     seed = continued_at_once(score, vocabulary, changes)
+    if request.opens > seed.end_step:
+        seed = continued_with(score, vocabulary, request.opens, changes)
     if request.how == "accompany":
         seed = accompany(model, seed)
     return seed, Length(bars=request.settings.bars)

@@ -20,7 +20,7 @@ from generation.writing import Writing
 from tests.folders import tune as a_tune
 from tests.models import BAND, QUARTET, untrained
 from tests.music import GRID
-from tests.web import browser
+from tests.web import browser, duet
 from web.models import Models
 from web.server import make_app
 from web.tasks import TASKS
@@ -845,9 +845,9 @@ def test_a_midi_keyboard_brings_notes_in(tab):
         "navigator.requestMIDIAccess = async () => globalThis.midi ="
         " { inputs: new Map([[1, {}]]) }; 0"
     )
-    tab.click("#midi-in")
+    tab.click("#midi")
     says(tab, "1 MIDI keyboard connected")
-    hear = "midi.inputs.get({}).onmidimessage({{ data: {} }})".format
+    hear = "midi.inputs.get({}).onmidimessage({{ data: {}, timeStamp: 0 }})".format
     for message in ([0x90, 62, 90], [0xF8], [0x80, 62, 0]):
         tab.ask(hear(1, message))
     tab.ask("midi.inputs.set(2, {}); midi.onstatechange()")  # another is plugged in
@@ -855,6 +855,36 @@ def test_a_midi_keyboard_brings_notes_in(tab):
         tab.ask(hear(2, message))
     assert notes(tab) == {(0, 40, 62), (12, 40, 65)}
     assert tab.ask("document.querySelectorAll('.key.on').length") == 0
+
+
+def test_in_a_duet_the_model_answers_on_a_beat_until_one_plays_again(tab):
+    tab.choose("#model", "bach")
+    tab.until("etude.isReady")
+    duet.connect(tab)
+    duet.begin(tab, "beat")
+    began, answered = duet.play(tab, [72, 74, 76, 77], 60_000 / 112)
+    tempo = tab.ask("etude.piece().tempo[0][0]")
+    assert tempo == pytest.approx(112, abs=6)  # as one played
+    beat = 60_000 / tempo
+    beats = (answered - began) / beat
+    assert beats == pytest.approx(max(5, round(beats)), abs=0.15)  # later where all is slow
+    own = notes(tab, "n[5]")
+    assert [pitch for _, _, pitch in sorted(own)] == [72, 74, 76, 77]
+    says(tab, "The model answers")
+    whole = notes(tab)
+    _, again = duet.play(tab, [79, 77], beat, answered + 4 * beat)
+    beats = (again - answered) / beat
+    assert beats == pytest.approx(round(beats), abs=0.15)
+    there = tab.ask("etude.session.states.map(s => s.label)")
+    assert there[:3] == ["duet", "continue", "duet"]
+    assert len(notes(tab, "n[5]")) == 6
+    assert own < notes(tab, "n[5]")
+    tab.click("#duet")
+    tab.until("document.getElementById('play').getAttribute('aria-label') == 'Play'")
+    assert tab.ask(duet.HANGING) == 0
+    while tab.ask("etude.session.at") > 1:
+        tab.click("#undo")
+    assert notes(tab) == whole  # the first answer, to its end
 
 
 def test_notes_are_recorded_in_time_after_a_bar_of_clicks(tab):

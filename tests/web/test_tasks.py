@@ -258,3 +258,16 @@ def test_a_piece_of_the_page_is_canonical(tune):
     piece = piece_of({"piece": tune | {"notes": notes}})
     assert len(piece.score.notes) == 4
     assert np.all(piece.is_own)
+
+
+def test_an_answer_begins_with_a_beat_and_the_last_note_is_held_until_then(do, tune):
+    told = do("write", how="continue", piece=tune, opens=72)
+    begun = next(each for each in told if "begun" in each)
+    assert begun["opens"] == 72
+    assert begun["begun"]["notes"][-1][:2] == [36, 36]
+    (done,) = [each["done"] for each in told if "done" in each]
+    for piece in done:
+        assert min(onset for onset, *_, is_given in piece["notes"] if not is_given) >= 72
+    for opens in (-1, 1.5, "72", 2**20):
+        with pytest.raises(MessageError, match="opens"):
+            do("write", how="continue", piece=tune, opens=opens)

@@ -5,6 +5,7 @@ import "./cards.js";
 import "./editor.js";
 import "./keys.js";
 import "./legend.js";
+import "./ports.js";
 import "./score.js";
 import { restore } from "./keep.js";
 import { listModels, loaded } from "./models.js";

@@ -2,7 +2,8 @@
 import { byId, field, say, setOff } from "./dom.js";
 import { edit, nameOf, on, page, sound, startedPiece } from "./page.js";
 import * as edits from "./edit.js";
-import { isRecording } from "./entry.js";
+import { isDuet } from "./duet.js";
+import { recorder } from "./recording.js";
 import { barStarts, keyOf, noteName, where } from "./piece.js";
 import { words } from "./roll.js";
 import { redraw, roll, sayBars, selectBars, selectNothing, tapBar } from "./stage.js";
@@ -33,7 +34,7 @@ let copied = [];
 
 const grid = () => field("grid").value;
 const isDrawing = () => byId("draw").getAttribute("aria-pressed") === "true";
-const canEdit = () => Boolean(page.plays) && !page.writing && !isRecording();
+const canEdit = () => Boolean(page.plays) && !page.writing && !recorder.isOn && !isDuet();
 /** @returns {[low: number, high: number]} */
 const range = () => page.plays?.pitches ?? [0, 127];
 

@@ -1,33 +1,19 @@
-// Notes in: by keys step by step or in time, as text, as a file, as an example.
+// Notes in: by keys, as text, as a file, as an example.
 import { all, byId, field, make, reason, say, setHidden } from "./dom.js";
-import {
-  change,
-  current,
-  model,
-  newTune,
-  on,
-  ownNote,
-  ownVoice,
-  page,
-  session,
-  settings,
-  sound,
-  startedPiece,
-  tell,
-} from "./page.js";
+import { change, model, newTune, on, ownNote, ownVoice, page, session, settings } from "./page.js";
+import { sound, startedPiece, tell } from "./page.js";
+import * as duet from "./duet.js";
 import { added } from "./edit.js";
 import { Piano } from "./piano.js";
-import { barStarts, clockOf, lastEnd, noteName, withNotes, withRoom } from "./piece.js";
-import { Recorder } from "./record.js";
+import { lastEnd, noteName } from "./piece.js";
+import { recorder, toggleRecord } from "./recording.js";
 import { post } from "./server.js";
 import { server } from "./connection.js";
-import { redraw, roll } from "./stage.js";
-import { playInstead, player, showAt } from "./transport.js";
+import { roll } from "./stage.js";
 import { write } from "./writing.js";
 
 /**
  * @import { Piece } from "./piece.js"
- * @import { Played, Recording } from "./record.js"
  * @import { Told } from "./server.js"
  */
 
@@ -40,50 +26,47 @@ const EXAMPLES = [
   ["Two voices", "C5:2 B4:1 C5 D5:2 E5 / C4:2 G3 B3 C4"],
 ];
 
-const piano = new Piano(byId("piano"), press, release);
-const recorder = new Recorder(sound, addRecorded);
+export const piano = new Piano(byId("piano"), press, release);
 /** @type {Map<number, () => void>} what ends the sound of each pitch that is held */
 const sounding = new Map();
 const stepped = { held: 0, onset: 0, rest: 0 }; // the chord that is being put in
-
-export const isRecording = () => recorder.isOn;
-
-/**
- * @param {Played[]} notes
- * @param {string} label
- */
-function addNotes(notes, label) {
-  const last = notes.at(-1);
-  if (!page.plays || !last) return;
-  page.cursor = 0;
-  change(added(startedPiece(), notes.map(ownNote)).piece, label);
-  roll.keepInView(last[0]);
-}
 
 const mode = () => [...all("[name=mode]")].find((radio) => radio.checked)?.value;
 const stepOfLength = (/** @type {Piece} */ piece) =>
   Math.max(1, Math.round(Number(field("length").value) * piece.steps));
 
-/** @param {number} pitch */
-function press(pitch) {
+/**
+ * @param {number} pitch
+ * @param {number} velocity 0: nothing tells how loud
+ * @param {number} ago seconds
+ */
+function press(pitch, velocity, ago) {
   sound.wake();
   sounding.get(pitch)?.();
-  if (page.plays) sounding.set(pitch, sound.note(ownVoice(), pitch, 90));
-  if (mode() === "record") recorder.press(pitch);
+  if (page.plays) sounding.set(pitch, sound.note(ownVoice(), pitch, velocity || 90));
+  if (mode() === "record") recorder.press(pitch, velocity, ago);
+  if (mode() === "duet") duet.press(pitch, velocity, ago);
   if (mode() !== "step" || !page.plays || page.writing) return;
   const piece = startedPiece();
   if (stepped.held === 0) stepped.onset = Math.max(lastEnd(piece), stepped.rest);
   stepped.held += 1;
   stepped.rest = 0;
-  addNotes([[stepped.onset, stepOfLength(piece), pitch]], noteName(pitch));
+  page.cursor = 0;
+  const note = ownNote([stepped.onset, stepOfLength(piece), pitch, velocity]);
+  change(added(piece, [note]).piece, noteName(pitch));
+  roll.keepInView(stepped.onset);
 }
 
-/** @param {number} pitch */
-function release(pitch) {
+/**
+ * @param {number} pitch
+ * @param {number} ago seconds
+ */
+function release(pitch, ago) {
   sounding.get(pitch)?.();
   sounding.delete(pitch);
   stepped.held = Math.max(0, stepped.held - 1);
-  recorder.release(pitch);
+  if (mode() === "record") recorder.release(pitch, ago);
+  duet.release(pitch, ago);
 }
 
 function rest() {
@@ -97,74 +80,6 @@ function deleteLast() {
   const last = piece?.notes.at(-1);
   if (!piece || !last || page.writing) return;
   change({ ...piece, notes: piece.notes.filter((note) => note[0] < last[0]) }, "deleted");
-}
-
-// --- in time
-
-/**
- * The bar that one records from: that of the cursor, or the first after all notes.
- * @param {Piece} piece
- */
-function recordedBar(piece) {
-  const starts = barStarts(piece);
-  const end = lastEnd(piece);
-  if (page.cursor < end) return starts.findLastIndex((start) => start <= page.cursor);
-  const free = starts.findIndex((start) => start >= end);
-  return free < 0 ? piece.bars.length : free;
-}
-
-/** The piece that one plays to, without an end. */
-function playedTo() {
-  const { recording } = recorder;
-  if (!recording) return null;
-  const { piece, clock } = recording;
-  const rest = { loop: null, beats: [], silent: roll.silent }; // the recorder clicks
-  return { piece, clock, isComplete: false, frontier: Infinity, ...rest };
-}
-
-/** Shows what there is with what is being recorded, up to the bar that it is in. */
-function drawRecorded() {
-  const { recording } = recorder;
-  if (!recording) return;
-  const piece = withRoom(recording.piece, recorder.stepOf(recording) + 1);
-  redraw(withNotes(piece, [...piece.notes, ...recorder.played(recording).map(ownNote)]));
-}
-
-/**
- * @param {Played[]} notes
- * @param {Recording} recording
- */
-function addRecorded(notes, recording) {
-  player.stop();
-  const before = lastEnd(recording.piece);
-  addNotes(notes, "recording");
-  const piece = current();
-  if (notes.length && piece) {
-    // what goes on after the end is gone on with; what was played over the music is listened to
-    const isOver = lastEnd(piece) <= before;
-    page.cursor = isOver ? recording.at : lastEnd(piece);
-    say(`Recorded ${notes.length} notes. Undo takes them away.`);
-  } else {
-    redraw();
-    say("Nothing was played.");
-  }
-  showAt(page.cursor);
-}
-
-export function toggleRecord() {
-  if (recorder.isOn) recorder.stop();
-  else if (page.plays && !page.writing) {
-    player.stop();
-    const piece = startedPiece();
-    const from = { piece, clock: clockOf(piece), bar: recordedBar(piece) };
-    const { at, begin } = recorder.start(from, () =>
-      say("Recording. Press Stop when you are done."),
-    );
-    player.play(at, begin);
-    say("One bar of clicks, then play.");
-  }
-  byId("record").textContent = recorder.isOn ? "Stop" : "Record";
-  byId("record").setAttribute("aria-pressed", String(recorder.isOn));
 }
 
 // --- all at once
@@ -216,10 +131,8 @@ async function openFile(file) {
 
 // --- wires
 
-playInstead(playedTo);
-setInterval(drawRecorded, 50);
 on("settle", () => {
-  if (recorder.isOn) toggleRecord();
+  if (recorder.isOn && !duet.isDuet()) toggleRecord();
 });
 for (const [name, text] of EXAMPLES) {
   const button = make("button", { type: "button", textContent: name });
@@ -237,14 +150,13 @@ field("file").addEventListener("change", () => {
 byId("hear-one").addEventListener("click", hearOne);
 byId("lower").addEventListener("click", () => piano.scroll(-1));
 byId("higher").addEventListener("click", () => piano.scroll(1));
-byId("record").addEventListener("click", toggleRecord);
 byId("rest").addEventListener("click", rest);
 byId("delete-last").addEventListener("click", deleteLast);
 for (const radio of all("[name=mode]"))
   radio.addEventListener("change", () => {
-    if (recorder.isOn) toggleRecord();
-    setHidden(byId("step-tools"), radio.value !== "step");
-    setHidden(byId("record-tools"), radio.value !== "record");
+    if (recorder.isOn || duet.isDuet()) tell("settle");
+    for (const mode of ["step", "record", "duet"])
+      setHidden(byId(`${mode}-tools`), radio.value !== mode);
   });
 for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop"]))
   addEventListener(kind, (event) => {
@@ -252,19 +164,3 @@ for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop"]))
     byId("roll-frame").classList.toggle("drop", kind === "dragover");
     if (kind === "drop") openFile(event.dataTransfer?.files[0]);
   });
-
-if ("requestMIDIAccess" in navigator) {
-  byId("midi-in").hidden = false;
-  byId("midi-in").addEventListener("click", async () => {
-    try {
-      const count = await piano.connectMidi();
-      say(
-        count
-          ? `${count} MIDI keyboard${count > 1 ? "s" : ""} connected.`
-          : "No MIDI keyboard is plugged in; one that comes later is heard.",
-      );
-    } catch {
-      say("The browser does not let this page hear MIDI keyboards.", true);
-    }
-  });
-}

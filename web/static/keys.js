@@ -1,9 +1,10 @@
 // Keys and buttons that are there wherever the focus is: play, undo, redo, new.
 import { byId, field, say } from "./dom.js";
 import { act } from "./editor.js";
-import { toggleRecord, isRecording } from "./entry.js";
+import { isDuet, toggleDuet } from "./duet.js";
 import { change, freshPiece, newTune, page, session, tell } from "./page.js";
 import { isTyping } from "./piano.js";
+import { recorder, toggleRecord } from "./recording.js";
 import { roll } from "./stage.js";
 import { togglePlay } from "./transport.js";
 
@@ -57,7 +58,10 @@ addEventListener("keydown", (event) => {
   if (!isForPage(event)) return;
   event.preventDefault();
   if (event.key !== " ") field(event.shiftKey ? "redo" : "undo").click();
-  else if (!event.repeat) isRecording() ? toggleRecord() : togglePlay();
+  else if (event.repeat) return;
+  else if (isDuet()) toggleDuet();
+  else if (recorder.isOn) toggleRecord();
+  else togglePlay();
 });
 addEventListener("keyup", (event) => {
   if (event.key === " " && isForPage(event)) event.preventDefault(); // no click of the button

@@ -12,7 +12,7 @@ import { Sound } from "./sound.js";
  * What is being written: `base` is what was there, `rows` are the notes of each variation, of
  * which one is heard; `opens` is the first step that is written.
  * @typedef {{ base: Piece, ask: Ask, clicked: number, rows: Note[][], row: number, opens: number,
- *   changes: string[], first?: number, shown?: { count: number, row: number, piece: Piece }
+ *   changes: string[], pulse?: number, first?: number, shown?: { count: number, row: number, piece: Piece }
  *   }} Writing
  *
  * "show": what there is, is another; "draw": it is to be drawn anew; "settle": what goes on is to
@@ -115,8 +115,9 @@ export function edit(piece, label) {
 export function request(how, more = {}) {
   const piece = startedPiece();
   const asked = settings.get();
-  const hasAnyTempo = page.plays?.has_one_tempo && page.plays.grid === "beats";
-  if (hasAnyTempo && piece.grid === "beats") asked.tempo ??= piece.tempo[0][0]; // its own one
+  const hasAnyTempo = page.plays && page.plays.tempi[0] === page.plays.tempi[1];
+  if (hasAnyTempo && page.plays?.grid === "beats" && piece.grid === "beats")
+    asked.tempo ??= piece.tempo[0][0]; // its own one
   return {
     model: model(),
     how,
@@ -128,6 +129,9 @@ export function request(how, more = {}) {
   };
 }
 
+/** A number that nothing was asked with before. */
+export const newSeed = () => (page.seed = (page.seed + 1) % 2 ** 31);
+
 export const model = () => field("model").value;
 export const ownVoice = () => Number(field("voice").value);
 export const isReady = () => Boolean(page.plays) && page.isServed;
@@ -137,15 +141,16 @@ export const nameOf = (program) =>
   page.plays?.programs.find(([number]) => number === program)?.[1] ?? `program ${program}`;
 
 /**
- * A note that a person puts in, with the instrument that is chosen.
- * @param {[onset: number, duration: number, pitch: number]} played
+ * A note that a person puts in, with the instrument that is chosen; as loud as it was played, if the
+ * model knows of that.
+ * @param {[onset: number, duration: number, pitch: number, velocity?: number]} played
  * @returns {Note}
  */
-export const ownNote = ([onset, duration, pitch]) => [
+export const ownNote = ([onset, duration, pitch, velocity]) => [
   onset,
   duration,
   pitch,
-  page.plays?.velocity ?? 80,
+  (page.plays?.has_loudness && velocity) || (page.plays?.velocity ?? 80),
   ownVoice(),
   1,
 ];

@@ -14,11 +14,18 @@ export const isTyping = (target) =>
   target instanceof Element &&
   Boolean(target.closest("select, textarea, input[type=text], input[type=number]"));
 
+/**
+ * Seconds since an event: a page that is busy hears of it late.
+ * @param {{ timeStamp: number }} event
+ */
+const since = ({ timeStamp }) => Math.max(0, performance.now() - timeStamp) / 1000;
+
 export class Piano {
   /**
    * @param {HTMLElement} element
-   * @param {(pitch: number) => void} onPress
-   * @param {(pitch: number) => void} onRelease
+   * @param {(pitch: number, velocity: number, ago: number) => void} onPress how loud, 0 where nothing
+   *   tells, and how many seconds before now
+   * @param {(pitch: number, ago: number) => void} onRelease
    */
   constructor(element, onPress, onRelease) {
     this.element = element;
@@ -37,13 +44,15 @@ export class Piano {
       if (event.buttons || event.pointerType === "touch") this.point(event, true);
     });
     for (const kind of /** @type {const} */ (["pointerup", "pointercancel"]))
-      addEventListener(kind, (event) => this.release(`pointer${event.pointerId}`));
+      addEventListener(kind, (event) => this.release(`pointer${event.pointerId}`, since(event)));
     element.addEventListener("keydown", (event) => this.onKeyOfPiano(event));
     element.addEventListener("keyup", (event) => {
-      if (event.key === "Enter") this.release("enter");
+      if (event.key === "Enter") this.release("enter", since(event));
     });
     addEventListener("keydown", (event) => this.onLetter(event));
-    addEventListener("keyup", (event) => this.release(`letter${event.key.toLowerCase()}`));
+    addEventListener("keyup", (event) =>
+      this.release(`letter${event.key.toLowerCase()}`, since(event)),
+    );
     addEventListener("blur", () => {
       for (const source of [...this.held.keys()]) this.release(source);
     });
@@ -67,22 +76,27 @@ export class Piano {
   /**
    * @param {string} source
    * @param {number} pitch
+   * @param {number} ago
+   * @param {number} velocity
    */
-  press(source, pitch) {
+  press(source, pitch, ago, velocity = 0) {
     if (this.held.get(source) === pitch) return;
     this.release(source);
     this.held.set(source, pitch);
     this.keys.get(pitch)?.classList.add("on");
-    this.onPress(pitch);
+    this.onPress(pitch, velocity, ago);
   }
 
-  /** @param {string} source */
-  release(source) {
+  /**
+   * @param {string} source
+   * @param {number} ago
+   */
+  release(source, ago = 0) {
     const pitch = this.held.get(source);
     if (pitch === undefined) return;
     this.held.delete(source);
     if (![...this.held.values()].includes(pitch)) this.keys.get(pitch)?.classList.remove("on");
-    this.onRelease(pitch);
+    this.onRelease(pitch, ago);
   }
 
   /**
@@ -101,10 +115,10 @@ export class Piano {
     const key = /** @type {HTMLElement | null | undefined} */ (there?.closest("#piano .key"));
     const source = `pointer${event.pointerId}`;
     if (isMove && !this.held.has(source)) return;
-    if (!key) return this.release(source);
+    if (!key) return this.release(source, since(event));
     if (!isMove && event.target instanceof Element)
       event.target.releasePointerCapture(event.pointerId);
-    this.press(source, Number(key.dataset.pitch));
+    this.press(source, Number(key.dataset.pitch), since(event));
   }
 
   /** @param {KeyboardEvent} event */
@@ -118,7 +132,7 @@ export class Piano {
       next.tabIndex = 0;
       next.focus();
       event.preventDefault();
-    } else if (event.key === "Enter" && !event.repeat) this.press("enter", pitch);
+    } else if (event.key === "Enter" && !event.repeat) this.press("enter", pitch, since(event));
   }
 
   /** @param {KeyboardEvent} event */
@@ -127,29 +141,19 @@ export class Piano {
       return;
     const letter = event.key.toLowerCase();
     const at = LETTERS.indexOf(letter);
-    if (at >= 0) this.press(`letter${letter}`, this.octave + at);
+    if (at >= 0) this.press(`letter${letter}`, this.octave + at, since(event));
     else if (letter === "z") this.octave = Math.max(24, this.octave - 12);
     else if (letter === "x") this.octave = Math.min(96, this.octave + 12);
     else return;
     event.preventDefault();
   }
 
-  /** Listens to all MIDI keyboards, now and later plugged in; gives how many there are. */
-  async connectMidi() {
-    const access = await navigator.requestMIDIAccess();
-    const listen = () => {
-      for (const input of access.inputs.values())
-        input.onmidimessage = ({ data }) => this.onMidi([...(data ?? [])]);
-    };
-    access.onstatechange = listen;
-    listen();
-    return access.inputs.size;
-  }
-
-  /** @param {number[]} data */
-  onMidi([status, pitch, velocity]) {
+  /** @param {Pick<MIDIMessageEvent, "data" | "timeStamp">} event */
+  onMidi({ data, timeStamp }) {
+    const [status, pitch, velocity] = data ?? [];
     const kind = status & 0xf0;
-    if (kind === 0x90 && velocity) this.press(`midi${pitch}`, pitch);
-    else if (kind === 0x80 || kind === 0x90) this.release(`midi${pitch}`);
+    const ago = since({ timeStamp });
+    if (kind === 0x90 && velocity) this.press(`midi${pitch}`, pitch, ago, velocity);
+    else if (kind === 0x80 || kind === 0x90) this.release(`midi${pitch}`, ago);
   }
 }

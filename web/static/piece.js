@@ -13,8 +13,8 @@
 /**
  * What a model plays.
  * @typedef {{ programs: [program: number, name: string, midi: number][], meters: Meter[],
- *   tempo: number, has_one_tempo: boolean, pitches: [low: number, high: number],
- *   velocity: number, grid: "beats" | "seconds", steps: number, parts?: unknown,
+ *   tempo: number, tempi: [slowest: number, fastest: number], pitches: [low: number, high: number],
+ *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds", steps: number, parts?: unknown,
  *   meter?: unknown, temperature: number, trained: number }} Plays
  * @typedef {[numerator: number, denominator: number]} Meter
  */

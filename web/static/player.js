@@ -1,4 +1,5 @@
 // Plays a piece by the audio clock, also while it is still being written.
+import { keyOf } from "./piece.js";
 
 /**
  * @import { Clock, Note, Piece } from "./piece.js"
@@ -8,8 +9,9 @@
  *
  * What there is to play. Notes before the frontier are complete; `loop` are the steps that are
  * played again and again, `beats` those at which a metronome clicks, `silent` the programs that are
- * not heard.
- * @typedef {{ piece: Piece, clock: Clock, isComplete: boolean, frontier: number,
+ * not heard. Notes that are not there in time are waited for; by so many seconds or their multiples
+ * where there is a `pulse`.
+ * @typedef {{ piece: Piece, clock: Clock, isComplete: boolean, frontier: number, pulse?: number,
  *   loop: [first: number, end: number] | null, beats: Beat[], silent: Set<number> }} Heard
  */
 
@@ -46,18 +48,20 @@ export class Player {
     this.position = this.ask().clock.seconds(fromStep);
     this.begun = at - this.position;
     this.from = fromStep;
-    this.played = new Set();
+    this.played = new Set(); // keys of notes: what is written anew while it sounds has the same
     this.timer = setInterval(() => this.tick(), 20);
     this.tick();
   }
 
   tick() {
     const heard = this.ask();
-    const { piece, clock, frontier, isComplete, loop } = heard;
+    const { piece, clock, frontier, isComplete, loop, pulse } = heard;
     const { now } = this.sound;
     const limit = isComplete ? Infinity : clock.seconds(frontier);
     if (now - this.begun > limit)
-      this.begun = now - Math.max(this.position, Math.min(limit, now - this.begun)); // wait for notes
+      this.begun = pulse
+        ? this.begun + pulse
+        : now - Math.max(this.position, Math.min(limit, now - this.begun));
     this.position = now - this.begun;
     this.schedule(heard);
     const shown = loop ? this.turn(heard, loop) : this.position;
@@ -77,16 +81,16 @@ export class Player {
     const isDue = (step) =>
       step >= this.from && (isComplete || step < frontier) && clock.seconds(step) <= soon;
     for (const note of piece.notes) {
-      if (!isDue(note[0]) || this.played.has(note) || silent.has(note[4])) continue;
-      this.played.add(note);
+      if (!isDue(note[0]) || silent.has(note[4]) || this.played.has(keyOf(note))) continue;
+      this.played.add(keyOf(note));
       const start = clock.seconds(note[0]);
       const stop = Math.min(clock.seconds(note[0] + note[1]), end);
       if (stop > this.position)
         this.sound.note(note[4], note[2], note[3], this.begun + start, stop - start);
     }
     for (const beat of beats) {
-      if (!isDue(beat.step) || this.played.has(beat)) continue;
-      this.played.add(beat);
+      if (!isDue(beat.step) || this.played.has(beat.step)) continue;
+      this.played.add(beat.step);
       const start = clock.seconds(beat.step);
       if (start >= this.position) this.sound.click(this.begun + start, beat.isFirst);
     }

@@ -1,13 +1,15 @@
 // Playing in time: a bar of clicks, then what is pressed is put on the grid of the piece.
-import { barOf, barStarts, beatsFrom } from "./piece.js";
+import { barOf, barStarts, beatsFrom, clockOf } from "./piece.js";
 
 /**
  * @import { Clock, Piece } from "./piece.js"
  * @import { Sound } from "./sound.js"
  *
- * @typedef {[onset: number, duration: number, pitch: number]} Played
+ * `velocity` is how loud a key was struck, 0 where nothing tells.
+ * @typedef {[onset: number, duration: number, pitch: number, velocity: number]} Played
  * @typedef {{ piece: Piece, clock: Clock, at: number, begin: number,
- *   notes: [began: number, ended: number, pitch: number][], open: Map<number, number> }} Recording
+ *   notes: [began: number, ended: number, pitch: number, velocity: number][],
+ *   open: Map<number, [began: number, velocity: number]> }} Recording
  */
 
 const AHEAD = 0.3; // seconds that clicks are handed to the audio clock in advance
@@ -62,23 +64,40 @@ export class Recorder {
   }
 
   /**
-   * The step that it is now; before the first while it is counted in.
+   * Takes down what is pressed from now on, without a count.
+   * @param {Omit<Recording, "notes" | "open">} from
+   */
+  listen(from) {
+    this.recording = { ...from, notes: [], open: new Map() };
+    return this.recording;
+  }
+
+  /**
+   * The step that it is now, or was some seconds ago; before the first while it is counted in.
    * @param {Recording} recording
    */
-  stepOf({ clock, at, begin }) {
-    return clock.step(clock.seconds(at) + this.sound.now - begin);
+  stepOf({ clock, at, begin }, ago = 0) {
+    return clock.step(clock.seconds(at) + this.sound.now - ago - begin);
   }
 
-  /** @param {number} pitch */
-  press(pitch) {
-    if (this.recording) this.recording.open.set(pitch, this.stepOf(this.recording));
+  /**
+   * @param {number} pitch
+   * @param {number} velocity
+   * @param {number} ago
+   */
+  press(pitch, velocity, ago) {
+    const { recording } = this;
+    recording?.open.set(pitch, [this.stepOf(recording, ago), velocity]);
   }
 
-  /** @param {number} pitch */
-  release(pitch) {
-    const began = this.recording?.open.get(pitch);
-    if (!this.recording || began === undefined) return;
-    this.recording.notes.push([began, this.stepOf(this.recording), pitch]);
+  /**
+   * @param {number} pitch
+   * @param {number} ago
+   */
+  release(pitch, ago) {
+    const held = this.recording?.open.get(pitch);
+    if (!this.recording || !held) return;
+    this.recording.notes.push([held[0], this.stepOf(this.recording, ago), pitch, held[1]]);
     this.recording.open.delete(pitch);
   }
 
@@ -90,14 +109,19 @@ export class Recorder {
     return onGrid(recording, this.stepOf(recording));
   }
 
-  stop() {
-    if (!this.recording) return;
+  /** Ends it, and gives what was played. */
+  end() {
     clearInterval(this.timer);
-    this.sound.silence();
-    const recording = this.recording;
-    const notes = this.played(recording);
+    const notes = this.recording ? this.played(this.recording) : [];
     this.recording = null;
-    this.onNotes(notes, recording);
+    return notes;
+  }
+
+  stop() {
+    const { recording } = this;
+    if (!recording) return;
+    this.sound.silence();
+    this.onNotes(this.end(), recording);
   }
 }
 
@@ -106,7 +130,30 @@ export class Recorder {
  * @param {Recording} recording
  * @param {number} step
  */
-const timeOf = ({ clock, at, begin }, step) => begin + clock.seconds(step) - clock.seconds(at);
+export const timeOf = ({ clock, at, begin }, step) =>
+  begin + clock.seconds(step) - clock.seconds(at);
+
+/**
+ * The same notes, at the same times, in another tempo.
+ * @param {Recording} recording
+ * @param {number} tempo
+ * @returns {Recording}
+ */
+export function retimed(recording, tempo) {
+  const piece = { ...recording.piece, tempo: [...recording.piece.tempo] };
+  piece.tempo.fill([tempo]);
+  const clock = clockOf(piece);
+  /** @param {number} step */
+  const moved = (step) => clock.step(recording.clock.seconds(step));
+  const at = moved(recording.at);
+  return {
+    ...{ piece, clock, at, begin: recording.begin },
+    notes: recording.notes.map(([began, ended, ...key]) => [moved(began), moved(ended), ...key]),
+    open: new Map(
+      [...recording.open].map(([pitch, [began, velocity]]) => [pitch, [moved(began), velocity]]),
+    ),
+  };
+}
 
 /**
  * What was played until a step, on the nearest sixteenths; where there is no beat, as it was.
@@ -118,12 +165,12 @@ export function onGrid({ piece, at, notes, open }, now) {
   const unit = piece.grid === "seconds" ? 1 : piece.steps / 4;
   /** @param {number} step */
   const quantized = (step) => Math.round((step - at) / unit) * unit;
-  const held = [...open].map(([pitch, began]) => [began, now, pitch]);
+  const held = [...open].map(([pitch, [began, velocity]]) => [began, now, pitch, velocity]);
   return [...notes, ...held]
-    .map(([began, ended, pitch]) => [quantized(began), quantized(ended), pitch])
+    .map(([began, ended, ...key]) => [quantized(began), quantized(ended), ...key])
     .filter(([began]) => began > -piece.steps) // a beat early at most
-    .map(([began, ended, pitch]) => {
+    .map(([began, ended, pitch, velocity]) => {
       const from = Math.max(0, began);
-      return [Math.round(at + from), Math.round(Math.max(unit, ended - from)), pitch];
+      return [Math.round(at + from), Math.round(Math.max(unit, ended - from)), pitch, velocity];
     });
 }

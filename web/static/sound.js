@@ -11,6 +11,8 @@ export class Sound {
     this.samples = new Map();
     /** @type {Map<number, number>} General MIDI's program of each part that has a name */
     this.midi = new Map();
+    /** @type {import("./midi.js").MidiOut | null} what sounds instead */
+    this.out = null;
     /** @type {Set<AudioScheduledSourceNode>} */
     this.playing = new Set();
     this.master = this.context.createGain();
@@ -109,6 +111,10 @@ export class Sound {
    * @param {number | null} seconds
    */
   note(program, pitch, velocity = 80, at = this.now, seconds = null) {
+    if (this.out) {
+      const on = performance.now() + Math.max(0, at - this.now) * 1000;
+      return this.out.note(program, pitch, velocity, on, seconds);
+    }
     const sample = this.nearest(program, pitch);
     if (!sample) return () => {};
     const source = this.context.createBufferSource();
@@ -151,6 +157,7 @@ export class Sound {
   }
 
   silence() {
+    this.out?.silence();
     for (const source of this.playing) {
       try {
         source.stop();

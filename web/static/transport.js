@@ -35,7 +35,7 @@ export function heard() {
   const frontier = writing?.rows[writing.row].at(-1)?.[0] ?? writing?.opens ?? 0;
   return {
     ...latest,
-    ...{ isComplete: !writing, frontier, silent: roll.silent },
+    ...{ isComplete: !writing, frontier, pulse: writing?.pulse, silent: roll.silent },
     beats: isOn("metronome") ? latest.beats : [],
     loop: writing ? null : looped(piece),
   };
@@ -54,7 +54,7 @@ function looped(piece) {
 }
 
 /** @param {string} id of a button that is on or off */
-const isOn = (id) => byId(id).getAttribute("aria-pressed") === "true";
+export const isOn = (id) => byId(id).getAttribute("aria-pressed") === "true";
 
 /** @param {number | null} step */
 function onStep(step) {

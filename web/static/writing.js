@@ -2,9 +2,9 @@
 import { described } from "./describe.js";
 import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
-import { change, current, isBad, isReady, on, page, request, session } from "./page.js";
+import { change, current, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
 import { settings, sound, tell } from "./page.js";
-import { barStarts, keyOf, withBars, withNotes } from "./piece.js";
+import { FASTEST, SLOWEST, barStarts, keyOf, withBars, withNotes } from "./piece.js";
 import { roll } from "./stage.js";
 import { player } from "./transport.js";
 
@@ -12,6 +12,7 @@ import { player } from "./transport.js";
  * @import { Note, Piece } from "./piece.js"
  * @import { Ask } from "./session.js"
  * @import { Told } from "./server.js"
+ * @import { Writing } from "./page.js"
  */
 
 const DRAWN_EVERY = 80; // milliseconds: drawing must not hold up who writes, on one core
@@ -33,33 +34,50 @@ export const measured = { firstNoteMilliseconds: 0 };
 export function write(how, more = {}) {
   if (!page.plays || page.writing) return;
   tell("settle");
-  page.seed = (page.seed + 1) % 2 ** 31;
+  newSeed();
   sound.wake();
   const ask = request(how, how === "rewrite" ? { bars: roll.selection, ...more } : more);
-  const clicked = performance.now();
   settings.complain(null, "");
   say("Writing …");
-  server.ask("write", ask, (told) => {
-    if (told.error) return failed(told);
-    if (told.begun) begin(told, ask, clicked);
-    if (told.notes) hear(told.notes);
-    if (told.done) finish(told.done);
-    if (told.nats) rank(told.nats);
-  });
+  server.ask(
+    "write",
+    ask,
+    hearer(ask, () => player.play(page.cursor)),
+  );
 }
 
 /**
- * Notes with the marks of a person's own; those that the server calls given are a person's, too.
- * @param {Note[]} notes
- * @param {Note[][]} known
- * @returns {Note[]}
+ * What hears all that is told of what was asked; `onBegin` plays it.
+ * @param {Ask} ask
+ * @param {(writing: Writing) => void} onBegin
  */
-function marked(notes, ...known) {
-  const own = new Map(known.flat().map((note) => [keyOf(note), note[5]]));
-  return notes.map((note) => {
-    const isOwn = note[5] ? (own.get(keyOf(note)) ?? 1) : 0;
-    return /** @type {Note} */ (note.with(5, isOwn));
-  });
+export function hearer(ask, onBegin) {
+  const clicked = performance.now();
+  return (/** @type {Told} */ told) => {
+    if (told.error) return failed(told);
+    if (told.begun) onBegin(begin(told, ask, clicked));
+    if (told.notes) hear(told.notes);
+    if (told.done) finish(told.done);
+    if (told.nats) rank(told.nats);
+  };
+}
+
+/**
+ * What the server tells of a piece, with the notes that it was given as they were, and in the tempo
+ * that was asked for: it may have held the last ones for the model, and a model knows only some
+ * tempi.
+ * @param {Piece} piece
+ * @param {Ask} ask
+ * @returns {Piece}
+ */
+function asGiven(piece, { piece: given, settings: { tempo } }) {
+  const known = new Map(given.notes.map((note) => [keyOf(note), note]));
+  const notes = piece.notes.map((note) => (note[5] && known.get(keyOf(note))) || note);
+  const isAsked = tempo >= SLOWEST && tempo <= FASTEST && piece.grid === "beats";
+  const tempi = /** @type {[number][]} */ (
+    piece.tempo.map(([bpm]) => [isAsked ? Math.round(tempo) : bpm])
+  );
+  return { ...piece, notes, tempo: tempi };
 }
 
 /**
@@ -69,17 +87,15 @@ function marked(notes, ...known) {
  */
 function begin(told, ask, clicked) {
   const goesOn = ask.how === "continue" || ask.how === "accompany";
-  const base = {
-    ...withBars(told.begun, goesOn ? ask.settings.bars : 0),
-    notes: marked(told.begun.notes, ask.piece.notes),
-  };
+  const base = asGiven(withBars(told.begun, goesOn ? ask.settings.bars : 0), ask);
   const rows = Array.from({ length: ask.variations }, () => []);
-  page.writing = { base, ask, clicked, rows, row: 0, opens: told.opens, changes: told.changes };
+  const writing = { base, ask, clicked, rows, row: 0, opens: told.opens, changes: told.changes };
+  page.writing = writing;
   if (page.plays) page.plays.trained = told.trained;
   page.cursor = barStarts(base).findLast((start) => start <= told.opens) ?? 0;
   if (goesOn) page.cursor = ask.how === "accompany" ? 0 : told.opens;
   tell("show");
-  player.play(page.cursor);
+  return writing;
 }
 
 /** @param {[row: number, ...note: [number, number, number, number, number]][]} notes */
@@ -99,10 +115,7 @@ function finish(pieces) {
   const { writing } = page;
   if (!writing) return;
   const { ask, base, row, changes, first } = writing;
-  const variations = pieces.map((piece) => ({
-    ...piece,
-    notes: marked(piece.notes, ask.piece.notes, base.notes),
-  }));
+  const variations = pieces.map((piece) => asGiven(piece, ask));
   page.writing = null;
   measured.firstNoteMilliseconds = first ?? 0;
   change(variations[row], ask.how, { written: ask, variations, chosen: row });

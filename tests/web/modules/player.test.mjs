@@ -10,6 +10,12 @@ const tune = {
   tempo: [[240], [240]],
 };
 
+/** Lets the notes before a step come after some seconds. */
+function setFrontier(heard, sound, [seconds, step]) {
+  const first = heard.frontier;
+  Object.defineProperty(heard, "frontier", { get: () => (sound.now < seconds ? first : step) });
+}
+
 /** Plays for some seconds, a tick every hundredth; gives times and pitches, and the steps. */
 function played(seconds, more = {}, from = 0) {
   const sound = {
@@ -26,6 +32,7 @@ function played(seconds, more = {}, from = 0) {
     ...{ piece: tune, clock: clockOf(tune), isComplete: true, frontier: 0 },
     ...{ loop: null, beats: [], silent: new Set(), ...more },
   };
+  if (more.comes) setFrontier(heard, sound, more.comes);
   const player = new Player(
     sound,
     () => heard,
@@ -71,6 +78,13 @@ test("voices that are silent are not heard, the metronome clicks on beats", () =
     clicks.slice(0, 5).map(([, isFirst]) => isFirst),
     [true, false, false, false, true],
   );
+});
+
+test("notes that come late sound on a beat, where there is a pulse", () => {
+  const more = { isComplete: false, frontier: 24, comes: [0.9, 96] };
+  const { notes } = played(3, { ...more, pulse: 0.25 });
+  const times = notes.map(([at]) => Math.round(at * 1000) / 250);
+  assert.deepEqual(times, [0, 1, 4, 5, 6, 7, 8, 9]);
 });
 
 test("notes that are not complete are waited for", () => {
