@@ -4,6 +4,7 @@ import io
 import struct
 import sys
 import wave
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,9 @@ _TAIL_SECONDS = 1.5  # of release after the last note ends
 _SILENCE_SECONDS = 0.5  # the length of a Score without notes
 _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
 _CHANNELS = 16  # per synthesizer
+_PAN = 10  # the number of MIDI's control
+_CENTER, _WIDTH = 64, 40  # of MIDI's 128 places from left to right; between the outermost voices
+_ROOM_SECONDS, _ROOM_DECAY, _ROOM_LEVEL = 0.9, 6.0, 0.004  # it fades by e^6 a second
 
 
 @cache
@@ -41,15 +45,49 @@ def write_wav(score: Score, path: str | Path) -> None:
 
 
 def wav_bytes(score: Score) -> bytes:
-    """Return the sound of `render_audio` as a WAV file: mono, 16 bits, 44,100 samples a second."""
-    samples = np.rint(render_audio(score, _SAMPLE_RATE) * 32767).astype("<i2")
+    """Return a Score as a WAV file: stereo, 16 bits, 44,100 samples a second.
+
+    It is the sound of `render_audio`, its voices from left to right in a small room.
+    """
+    sound = _in_room(score, np.unique(score.notes["program"]))
+    sound *= _gain(sound)
+    return _stereo_wav(sound)
+
+
+def stems(score: Score) -> Iterator[tuple[int, bytes]]:
+    """Return each program of a Score with a WAV file of it alone: together they are `wav_bytes`."""
+    programs = np.unique(score.notes["program"])
+    gain = _gain(_in_room(score, programs))
+    for program in programs.tolist():
+        yield program, _stereo_wav(_in_room(score, np.array([program])) * gain)
+
+
+def _stereo_wav(sound: NDArray[np.float32]) -> bytes:
+    """Return sound (samples, 2) as a WAV file."""
     content = io.BytesIO()
     with wave.open(content, "wb") as file:
-        file.setnchannels(1)
+        file.setnchannels(2)
         file.setsampwidth(2)
         file.setframerate(_SAMPLE_RATE)
-        file.writeframes(samples.tobytes())
+        file.writeframes(np.rint(sound * 32767).astype("<i2").tobytes())
     return content.getvalue()
+
+
+def _in_room(score: Score, programs: NDArray[np.int16]) -> NDArray[np.float32]:
+    """Return the sound of some programs where they sit in a room: (samples, 2)."""
+    dry = _synthesized(score, _SAMPLE_RATE, programs, _WIDTH)
+    noise = np.random.default_rng(0).standard_normal((int(_ROOM_SECONDS * _SAMPLE_RATE), 2))
+    times = np.arange(len(noise)) / _SAMPLE_RATE
+    answer = (_ROOM_LEVEL * noise * np.exp(-_ROOM_DECAY * times)[:, None]).astype(np.float32)
+    size = 1 << (2 * len(answer)).bit_length()
+    spectrum = np.fft.rfft(answer, size, axis=0)
+    wet = dry.copy()
+    for begin in range(0, len(dry), size - len(answer)):  # overlap-add
+        part = dry[begin : begin + size - len(answer)]
+        heard = np.fft.irfft(np.fft.rfft(part, size, axis=0) * spectrum, size, axis=0)
+        end = min(begin + size, len(dry))
+        wet[begin:end] += heard[: end - begin].astype(np.float32)
+    return wet
 
 
 def mu_law_wav(score: Score) -> bytes:
@@ -81,34 +119,58 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     a held note ends at most ten seconds after the last bar begins. It is silence, as long, where
     no sound can be made.
     """
+    sound = _synthesized(score, sample_rate, np.unique(score.notes["program"]))
+    mono: NDArray[np.float32] = sound.mean(axis=1)
+    mono *= _gain(mono)
+    return mono
+
+
+def _gain(sound: NDArray[np.float32]) -> np.float32:
+    """Return the factor that brings the peak of a sound 1 dB below full scale."""
+    peak = float(np.abs(sound).max())
+    return np.float32(_PEAK / peak if peak > 0 else 1)
+
+
+def _synthesized(
+    score: Score, sample_rate: int, programs: NDArray[np.int16], width: int = 0
+) -> NDArray[np.float32]:
+    """Return the sound of some programs of a Score, as long as that of all: (samples, 2).
+
+    Args:
+        score, sample_rate: as in `render_audio`.
+        programs: (P,), rising.
+        width: of MIDI's 128 places from left to right, how far the voices are spread.
+    """
     notes = score.notes
     if not len(notes):
-        return np.zeros(int(_SILENCE_SECONDS * sample_rate), dtype=np.float32)
+        return np.zeros((int(_SILENCE_SECONDS * sample_rate), 2), dtype=np.float32)
     steps = np.stack([notes["onset"], notes["onset"].astype(np.int64) + notes["duration"]])
     latest = score.step_seconds(score.bar_starts[-1]) + _MAX_RING_SECONDS
     seconds = np.minimum(score.step_seconds(steps), latest)  # a note may be held for an hour
     samples = np.rint(seconds * sample_rate).astype(np.int64)
     tail = int(_TAIL_SECONDS * sample_rate)
-    audio = np.zeros(int(samples.max()) + tail, dtype=np.float32)
+    audio = np.zeros((int(samples.max()) + tail, 2), dtype=np.float32)
     if not has_sound():
         return audio
-    programs = np.unique(notes["program"])
+    every = np.unique(notes["program"])
+    places = np.searchsorted(every, programs) / max(len(every) - 1, 1) - 0.5
+    pans = np.rint(_CENTER + width * places * (len(every) > 1))
     for first in range(0, len(programs), _CHANNELS):
         group = programs[first : first + _CHANNELS]
         is_in_group = np.isin(notes["program"], group)
         sounds = [score.grid.general_midi(program) for program in group.tolist()]
+        seats = list(zip(sounds, pans[first : first + _CHANNELS].astype(int).tolist(), strict=True))
         channels = np.searchsorted(group, notes["program"][is_in_group])
-        _play(notes[is_in_group], channels, samples[:, is_in_group], sounds, sample_rate, audio)
-    audio[-tail:] *= np.linspace(1, 0, tail, dtype=np.float32)
-    peak = float(np.abs(audio).max())
-    return audio * np.float32(_PEAK / peak) if peak > 0 else audio
+        _play(notes[is_in_group], channels, samples[:, is_in_group], seats, sample_rate, audio)
+    audio[-tail:] *= np.linspace(1, 0, tail, dtype=np.float32)[:, None]
+    return audio
 
 
 def _play(
     notes: NDArray[np.void],
     channels: NDArray[np.int64],
     samples: NDArray[np.int64],
-    programs: list[int],
+    seats: list[tuple[int, int]],
     sample_rate: int,
     audio: NDArray[np.float32],
 ) -> None:
@@ -118,9 +180,9 @@ def _play(
         notes: (N,)
         channels: (N,) from 0 to 15.
         samples: (2, N) the first and the end of each.
-        programs: General MIDI's, or DRUMS, of each channel.
+        seats: General MIDI's program, or DRUMS, of each channel, and its place from left to right.
         sample_rate: a second.
-        audio: changed in place.
+        audio: (samples, 2), changed in place.
     """
     import tinysoundfont  # see `has_sound`
 
@@ -129,9 +191,10 @@ def _play(
         raise FileNotFoundError(f"{path}: no such sound font; pretty_midi 0.2.11 brings it along")
     synth = tinysoundfont.Synth(samplerate=sample_rate)
     font = synth.sfload(str(path))
-    for channel, program in enumerate(programs):
+    for channel, (program, pan) in enumerate(seats):
         bank, preset = (128, 0) if program == DRUMS else (0, program)
         synth.program_select(channel, font, bank, preset)
+        synth.control_change(channel, _PAN, pan)
     times = np.concatenate([samples[1], samples[0]])
     order = np.argsort(times, kind="stable")  # at one sample notes end before others begin
     velocities = np.concatenate([np.zeros_like(notes["velocity"]), notes["velocity"]])
@@ -146,4 +209,4 @@ def _play(
         for begin in range(now, then, sample_rate):  # a second at a time: long rests stay cheap
             end = min(begin + sample_rate, then)
             stereo = np.frombuffer(synth.generate(end - begin), dtype=np.float32)
-            audio[begin:end] += stereo.reshape(-1, 2).mean(axis=1)
+            audio[begin:end] += stereo.reshape(-1, 2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -28,8 +30,10 @@ from data.score import BAR, DRUMS, NOTE, SECONDS
 from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import Constraints
-from rendering.audio import mu_law_wav, wav_bytes
+from rendering.audio import mu_law_wav, stems, wav_bytes
 from rendering.notation import engrave, has_notation, to_musicxml
+from rendering.piano_roll import draw_piano_roll
+from rendering.png import png_bytes
 from web.connection import MISTAKE, REFUSALS, SLICE_SECONDS, Connection
 from web.door import WAYS, asked
 from web.guard import COOKIE, HEADERS, Guard
@@ -51,7 +55,9 @@ MOST_CONNECTIONS = 128
 MOST_WAITING = 64  # files to render or read
 MOST_UPLOAD_BYTES = 4 * 2**20
 READ_SECONDS = 10.0  # for a file
-MOST_WAV_SECONDS = 1200.0
+MOST_WAV_SECONDS = 600.0
+MOST_STEM_SECONDS = 300.0
+MOST_PIXELS = 20_000  # of the height of a picture
 MOST_ENGRAVED = 1500  # notes
 MUSICXML = "application/vnd.recordare.musicxml+xml"
 SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
@@ -87,6 +93,8 @@ def make_app(
         Route("/sound/{program}/{pitch}", page.sound),
         Route("/midi", partial(page.file_of, midi_of, "audio/midi"), methods=["POST"]),
         Route("/wav", partial(page.file_of, wav_of, "audio/wav"), methods=["POST"]),
+        Route("/stems", partial(page.file_of, stems_of, "application/zip"), methods=["POST"]),
+        Route("/png", partial(page.file_of, picture_of, "image/png"), methods=["POST"]),
         Route("/musicxml", partial(page.file_of, musicxml_of, MUSICXML), methods=["POST"]),
         Route("/score", partial(page.file_of, engraved, "image/svg+xml"), methods=["POST"]),
         Route("/upload", page.upload, methods=["POST"]),
@@ -260,9 +268,40 @@ def wav_of(piece: PagePiece) -> bytes:
     Raises:
         MessageError: it lasts too long.
     """
-    if piece.score.step_seconds(piece.score.end_step) > MOST_WAV_SECONDS:
-        raise MessageError(f"the piece is longer than {MOST_WAV_SECONDS / 60:.0f} minutes")
+    _check_seconds(piece, MOST_WAV_SECONDS)
     return wav_bytes(piece.score)
+
+
+def _check_seconds(piece: PagePiece, most: float) -> None:
+    """Refuse a piece that lasts too long."""
+    if piece.score.step_seconds(piece.score.end_step) > most:
+        raise MessageError(f"it is longer than {most / 60:.0f} minutes: select some bars")
+
+
+def stems_of(piece: PagePiece) -> bytes:
+    """Return the WAV file of each voice of a piece, in one ZIP file.
+
+    Raises:
+        MessageError: it is very long.
+    """
+    _check_seconds(piece, MOST_STEM_SECONDS)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        for program, wav in stems(piece.score):
+            file.writestr(f"{program} {instrument_name(program, piece.score.grid)}.wav", wav)
+    return content.getvalue()
+
+
+def picture_of(piece: PagePiece) -> bytes:
+    """Return the roll of a piece as a picture, the notes that were put in dark.
+
+    Raises:
+        MessageError: it is very long.
+    """
+    roll = draw_piano_roll(piece.score, is_given=piece.is_own)
+    if roll.height > MOST_PIXELS:
+        raise MessageError("it is too long for a picture: select some bars")
+    return png_bytes(roll.svg)
 
 
 def musicxml_of(piece: PagePiece) -> bytes:

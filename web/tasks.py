@@ -66,16 +66,20 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page what a model plays, and make it ready."""
     model = models.load(text_of(message, "model"))
     vocabulary, grid = model.vocabulary, model.vocabulary.grid
+    lowest, highest = vocabulary.lowest_pitch, vocabulary.highest_pitch
     yield {
         "plays": {
             "programs": [
-                [number, instrument_name(number, grid), grid.general_midi(number)]
+                [
+                    *(number, instrument_name(number, grid), grid.general_midi(number)),
+                    model.style.ranges.get(number, (lowest, highest)),
+                ]
                 for number in vocabulary.programs
             ],
             "meters": [list(meter) for meter in vocabulary.meters],
             "tempo": usual_tempo(vocabulary),
             "tempi": [vocabulary.tempos[0], vocabulary.tempos[-1]],
-            "pitches": [vocabulary.lowest_pitch, vocabulary.highest_pitch],
+            "pitches": [lowest, highest],
             "rests": not model.style.hardly_rests,
             "has_loudness": len(vocabulary.velocities) > 1,
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],

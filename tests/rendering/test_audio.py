@@ -1,5 +1,6 @@
 """Sound: what is in the Score is heard, at its place."""
 
+import io
 import struct
 import wave
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from data.canonical import canonical
 from data.score import BAR, DRUMS, NOTE
 from generation.note_text import parse_seed_notes
-from rendering.audio import mu_law_wav, render_audio, write_wav
+from rendering.audio import mu_law_wav, render_audio, stems, wav_bytes, write_wav
 from tests.music import BOTH, EMPTY, GRID, piece, scale, scores
 
 RATE = 22_050
@@ -49,6 +50,27 @@ def test_a_small_file_sounds_the_same():
     noise = np.mean((heard - audio) ** 2) / np.mean(audio**2)
     assert -10 * np.log10(noise) > 35  # decibels
     assert np.abs(heard[np.abs(audio) < 1e-4]).max() < 4e-4  # silence stays silent
+
+
+def samples_of(content):
+    """The samples of a stereo WAV file, as numbers."""
+    with wave.open(io.BytesIO(content)) as file:
+        assert (file.getnchannels(), file.getsampwidth()) == (2, 2)
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").reshape(-1, 2) / 32767
+
+
+def test_voices_sit_from_left_to_right_in_a_room_and_stems_are_the_whole():
+    score = parse_seed_notes("Am:2 F C G7", GRID, (40, 41, 42, 43))
+    whole, each = samples_of(wav_bytes(score)), dict(stems(score))
+    assert len(whole) == len(render_audio(score))
+    assert np.abs(whole).max() == pytest.approx(10 ** (-1 / 20), abs=1e-3)
+    alone = [samples_of(each[program]) for program in (40, 41, 42, 43)]
+    assert np.abs(sum(alone) - whole).max() < 1e-4
+    left, right = np.mean([sound**2 for sound in alone], axis=1).T
+    assert np.all(np.diff(right / left) > 0)
+    (note,) = dict(stems(parse_seed_notes("C5:.1", GRID, (73,)))).values()
+    rings = [level(samples_of(note)[:, channel], 1.2) for channel in (0, 1)]
+    assert min(rings) > 1e-5  # after it has ended
 
 
 @pytest.mark.parametrize(("name", "frequency"), [("A4", 440.0), ("C5", 523.25), ("[C7]", 2093.0)])
@@ -94,15 +116,6 @@ def test_any_score_can_be_heard(score):
     audio = render_audio(score, 8_000)
     assert np.isfinite(audio).all()
     assert np.abs(audio).max() <= 1
-
-
-def test_the_wav_file_holds_the_sound(tmp_path):
-    score = parse_seed_notes("C4:.25 E4 G4", GRID)
-    write_wav(score, tmp_path / "a.wav")
-    with wave.open(str(tmp_path / "a.wav")) as file:
-        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 44_100)
-        samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2")
-    np.testing.assert_allclose(samples / 32767, render_audio(score), atol=2e-5)
 
 
 def test_a_missing_sound_font_is_one_clear_line(monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import threading
 import wave
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -133,6 +134,15 @@ def test_what_is_taken_away_holds_the_notes(client, tune):
     assert score == piece_of({"piece": tune}).score
     with wave.open(io.BytesIO(client.post("/wav", json={"piece": tune}).content)) as sound:
         assert sound.getnframes() > 3 * 44_100
+        assert (sound.getnchannels(), sound.getsampwidth()) == (2, 2)
+    parts = zipfile.ZipFile(io.BytesIO(client.post("/stems", json={"piece": tune}).content))
+    assert parts.namelist() == ["40 Violin.wav"]
+    assert client.post("/png", json={"piece": tune}).content[:4] == b"\x89PNG"
+    notes = [*tune["notes"], [20_000, 12, 60, 80, 40, 1]]
+    long = tune | {"notes": notes, "bars": [[4, 4, 48]] * 500, "tempo": [[60]] * 500}
+    for path in ("/wav", "/stems", "/png"):
+        refused = client.post(path, json={"piece": long})
+        assert "select some bars" in refused.text
     assert b"<score-partwise" in client.post("/musicxml", json={"piece": tune}).content
     assert client.post("/score", json={"piece": tune}).content.lstrip().startswith(b"<svg")
     for path in ("/musicxml", "/score"):

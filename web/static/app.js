@@ -41,6 +41,9 @@ Object.assign(globalThis, {
     get isReady() {
       return loaded.isReady;
     },
+    get bytes() {
+      return loaded.bytes;
+    },
     get firstNoteMilliseconds() {
       return measured.firstNoteMilliseconds;
     },

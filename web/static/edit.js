@@ -141,6 +141,26 @@ export function quantized(piece, keys, grid) {
 }
 
 /**
+ * Some bars of a piece, as a piece: notes that sound beyond them end with them.
+ * @param {Piece} piece
+ * @param {[first: number, end: number]} bars
+ * @returns {Piece}
+ */
+export function excerpt(piece, [first, end]) {
+  const starts = barStarts(piece);
+  const [from, to] = [starts[first], starts[end]];
+  const notes = piece.notes
+    .filter(([onset]) => onset >= from && onset < to)
+    .map(([onset, duration, ...rest]) => [onset - from, Math.min(duration, to - onset), ...rest]);
+  return {
+    ...piece,
+    notes: /** @type {Note[]} */ (notes),
+    bars: piece.bars.slice(first, end),
+    tempo: piece.tempo.slice(first, end),
+  };
+}
+
+/**
  * Puts notes that were copied elsewhere, the first of them at a step.
  * @param {Piece} piece
  * @param {Note[]} notes

@@ -4,10 +4,13 @@ import { KEPT, LINK, said, textOf } from "./link.js";
 import { chooseModel } from "./models.js";
 import { current, model, on, page, session, settings, tell } from "./page.js";
 import { post } from "./server.js";
-import { inWords } from "./piece.js";
+import { describeBars, inWords } from "./piece.js";
+import { excerpt } from "./edit.js";
+import { roll } from "./stage.js";
 import { keep, kept, listed, nameOfTab } from "./store.js";
 
 /**
+ * @import { Piece } from "./piece.js"
  * @import { Session, State } from "./session.js"
  * @import { Kept } from "./store.js"
  */
@@ -136,16 +139,27 @@ async function copyLink() {
 }
 
 /**
+ * What is taken away: the bars that are selected, or all.
+ * @returns {Piece | null}
+ */
+function taken() {
+  const piece = current();
+  return piece && roll.selection ? excerpt(piece, roll.selection) : piece;
+}
+
+/**
  * @param {string} kind
  * @param {string} name
  */
 async function takeAway(kind, name) {
   try {
-    const response = await post(`/${kind}`, JSON.stringify({ piece: current() }));
+    const response = await post(`/${kind}`, JSON.stringify({ piece: taken() }));
     const href = URL.createObjectURL(await response.blob());
     make("a", { href, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60000);
-    say(`${name} is in your downloads.`);
+    const piece = current();
+    const which = piece && roll.selection ? ` (${describeBars(piece, roll.selection)})` : "";
+    say(`${name} is in your downloads${which}.`);
   } catch (error) {
     say(reason(error), true);
   }

@@ -7,8 +7,14 @@ import { roll } from "./stage.js";
 
 /** @import { Plays } from "./piece.js" */
 
-/** Whether the sounds of the chosen model are there. */
-export const loaded = { isReady: false };
+/** Whether the first sounds of the chosen model are there, and what was fetched until then. */
+export const loaded = { isReady: false, bytes: 0 };
+
+/** Bytes of all that the page has fetched. */
+const fetched = () =>
+  performance
+    .getEntriesByType("resource")
+    .reduce((sum, entry) => sum + /** @type {PerformanceResourceTiming} */ (entry).transferSize, 0);
 
 async function listNames() {
   const { models } = await (await fetch("/models")).json();
@@ -56,7 +62,10 @@ function fit(plays) {
   if (plays.programs.some(([program]) => String(program) === was)) field("voice").value = was;
   settings.fit(plays);
   sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
-  sound.prepare(roll.programs, plays.pitches).then(() => (loaded.isReady = true));
+  sound.prepare(plays.programs.map(([program, , , range]) => [program, range])).then(() => {
+    loaded.isReady = true;
+    loaded.bytes ||= fetched();
+  });
   tell("show");
 }
 

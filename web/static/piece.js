@@ -12,7 +12,8 @@
 
 /**
  * What a model plays.
- * @typedef {{ programs: [program: number, name: string, midi: number][], meters: Meter[],
+ * @typedef {{ programs: [program: number, name: string, midi: number,
+ *   range: [low: number, high: number]][], meters: Meter[],
  *   tempo: number, tempi: [slowest: number, fastest: number], pitches: [low: number, high: number],
  *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds", steps: number, parts?: unknown,
  *   meter?: unknown, temperature: number, trained: number }} Plays

@@ -3,6 +3,10 @@ import { DRUMS } from "./piece.js";
 
 const APART = 6; // semitones between samples
 const RELEASE = 0.14;
+const FIRST = 8; // samples, of 130 kB each, before the first sound
+const MOST = 80; // others come when they are played
+const WIDTH = 0.8; // of 2, from the left to the right
+const ROOM = 0.25;
 
 export class Sound {
   constructor() {
@@ -20,6 +24,10 @@ export class Sound {
     this.analyser.fftSize = 2048;
     const limiter = this.context.createDynamicsCompressor();
     this.master.connect(limiter).connect(this.analyser).connect(this.context.destination);
+    /** @type {Map<number, StereoPannerNode>} where each part sits */
+    this.seats = new Map();
+    const heard = new GainNode(this.context, { gain: ROOM });
+    this.master.connect(this.room()).connect(heard).connect(limiter);
   }
 
   get now() {
@@ -65,18 +73,56 @@ export class Sound {
   }
 
   /**
-   * Loads what a model's instruments need, the middle of their range first.
-   * @param {number[]} programs
-   * @param {[low: number, high: number]} pitches
+   * Loads what instruments need in the ranges that they play in: first few samples of each, an
+   * octave apart; when those are there, the others follow.
+   * @param {[program: number, range: [low: number, high: number]][]} instruments
    */
-  async prepare(programs, [low, high]) {
-    const pitches = [];
-    for (let pitch = low - (low % APART); pitch <= high; pitch += APART) pitches.push(pitch);
-    pitches.sort((a, b) => Math.abs(a - 63) - Math.abs(b - 63));
-    const sounds = [...new Set(programs.map((p) => this.midi.get(p) ?? p))]
-      .filter((p) => p !== DRUMS)
-      .slice(0, 16);
-    for (const pitch of pitches) await Promise.all(sounds.map((p) => this.load(p, pitch)));
+  async prepare(instruments) {
+    /** @type {Map<string, [program: number, pitch: number, turn: number]>} */
+    const samples = new Map();
+    for (const [part, [low, high]] of instruments) {
+      const program = this.midi.get(part) ?? part;
+      this.seat(part, instruments);
+      if (program === DRUMS) continue;
+      const middle = (low + high) / 2;
+      let turn = 0;
+      for (let pitch = low - (low % APART); pitch <= high; pitch += APART) {
+        const isBetween = turn++ % 2 === 0;
+        const away = Math.abs(pitch - middle);
+        samples.set(`${program}/${pitch}`, [program, pitch, away + (isBetween ? 128 : 0)]);
+      }
+    }
+    const all = [...samples.values()].sort(([, , turn], [, , other]) => turn - other);
+    /** @param {[program: number, pitch: number, turn: number][]} some */
+    const load = (some) => Promise.all(some.map(([program, pitch]) => this.load(program, pitch)));
+    await load(all.slice(0, FIRST));
+    load(all.slice(FIRST, MOST));
+  }
+
+  /**
+   * Gives a part its place from left to right.
+   * @param {number} part
+   * @param {[program: number, range: unknown][]} instruments
+   */
+  seat(part, instruments) {
+    const seat = this.context.createStereoPanner();
+    const place = instruments.findIndex(([each]) => each === part);
+    seat.pan.value = WIDTH * (place / Math.max(1, instruments.length - 1) - 0.5);
+    seat.connect(this.master);
+    this.seats.get(part)?.disconnect();
+    this.seats.set(part, seat);
+  }
+
+  /** A small room: what comes back of a sound, fading, other on the left than on the right. */
+  room() {
+    const rate = this.context.sampleRate;
+    const buffer = this.context.createBuffer(2, Math.round(0.9 * rate), rate);
+    for (const channel of [0, 1]) {
+      const samples = buffer.getChannelData(channel);
+      for (let at = 0; at < samples.length; at++)
+        samples[at] = (2 * Math.random() - 1) * Math.exp((-6 * at) / rate);
+    }
+    return new ConvolverNode(this.context, { buffer });
   }
 
   /**
@@ -122,7 +168,7 @@ export class Sound {
     source.buffer = sample[0];
     source.playbackRate.value = 2 ** ((pitch - sample[1]) / 12);
     gain.gain.value = 0.55 * (velocity / 127) ** 1.3;
-    source.connect(gain).connect(this.master);
+    source.connect(gain).connect(this.seats.get(program) ?? this.master);
     const begin = Math.max(at, this.now);
     source.start(begin);
     this.playing.add(source);
