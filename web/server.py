@@ -57,7 +57,6 @@ MOST_UPLOAD_BYTES = 4 * 2**20
 READ_SECONDS = 10.0  # for a file
 MOST_WAV_SECONDS = 600.0
 MOST_STEM_SECONDS = 300.0
-MOST_PIXELS = 20_000  # of the height of a picture
 MOST_ENGRAVED = 1500  # notes
 MUSICXML = "application/vnd.recordare.musicxml+xml"
 SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
@@ -293,15 +292,8 @@ def stems_of(piece: PagePiece) -> bytes:
 
 
 def picture_of(piece: PagePiece) -> bytes:
-    """Return the roll of a piece as a picture, the notes that were put in dark.
-
-    Raises:
-        MessageError: it is very long.
-    """
-    roll = draw_piano_roll(piece.score, is_given=piece.is_own)
-    if roll.height > MOST_PIXELS:
-        raise MessageError("it is too long for a picture: select some bars")
-    return png_bytes(roll.svg)
+    """Return the roll of a piece as a picture, the notes that were put in dark."""
+    return png_bytes(draw_piano_roll(piece.score, is_given=piece.is_own).svg)
 
 
 def musicxml_of(piece: PagePiece) -> bytes:

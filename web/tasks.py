@@ -21,6 +21,8 @@ from data.midi.io import midi_bytes
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Kind
 from generation.compose import accompany, rank_by_likelihood
 from generation.constraints import ConstraintError
 from generation.explain import explain_note
@@ -175,6 +177,15 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
         }
 
 
+def surprise(models: Models, message: Json) -> Iterator[Json]:
+    """Tell the page how unlikely each note of a piece is, in nats: its instrument and pitch."""
+    model = models.load(text_of(message, "model"))
+    ids = encode(_as_written(piece_of(message), model), model.vocabulary)
+    yield {}
+    is_note = model.vocabulary.kind_of[ids[1:]] == Kind.NOTE
+    yield {"surprise": model.token_nats([ids])[0][is_note].round(2).tolist()}
+
+
 def blame(models: Models, message: Json, error: ConstraintError) -> Iterator[Json]:
     """Tell the page why a request cannot be, and beside which control; None: no single one."""
     settings, found = message.get("settings"), None
@@ -199,6 +210,7 @@ TASKS = {
     "check": check,
     "write": write,
     "explain": explain,
+    "surprise": surprise,
 }
 
 

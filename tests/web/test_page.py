@@ -30,7 +30,7 @@ if browser.CHROMIUM is None:
     assert not os.environ.get("CI"), "there is no chromium, which CI must have"
     pytest.skip("there is no chromium", allow_module_level=True)
 
-DANCE = replace(QUARTET, meters=((4, 4), (6, 8)), tempos=(24, 88, 140))
+DANCE = replace(QUARTET, meters=((4, 4), (6, 8)), tempos=(24, 88, 140), velocities=(48, 80, 112))
 PITCH_NAMES = ("C", "C♯", "D", "E♭", "E", "F", "F♯", "G", "A♭", "A", "B♭", "B")  # as the page has
 SHIPPED = Path(__file__).parents[2] / "models/bach.safetensors"
 
@@ -312,14 +312,14 @@ def test_the_session_is_there_again_after_a_reload(tab, address):
     go_on_by_the_third(tab)
     tab.click("#undo")
     there = tab.ask(shown)
-    time.sleep(0.3)  # as nobody is quicker
+    tab.until("etude.isKept")
     open_page(tab, address)
     says(tab, "as you left it")
     assert tab.ask(shown) == there
     assert tab.ask("document.getElementById('s-key').value") == "C major"
     tab.click("#redo")
     tab.click("#clear")
-    time.sleep(0.3)
+    tab.until("etude.isKept")
     tab.ask("sessionStorage.clear()")  # another tab
     open_page(tab, address)
     tab.until("etude.session.now?.label == 'new'")
@@ -360,7 +360,7 @@ def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
     tab.click("#copy-link")
     tab.until("location.hash.length > 3")
     tab.click('[data-pitch="72"]')
-    time.sleep(0.3)
+    tab.until("etude.isKept")
     assert tab.ask("location.href") == address
     open_page(tab, address)
     says(tab, "as you left it")
@@ -771,6 +771,47 @@ def test_rewriting_says_that_ones_own_notes_were_there(tab):
     assert notes(tab, "n[5]") == {(48, 40, 67)}
 
 
+def test_a_voice_is_kept_where_the_others_are_rewritten(tab):
+    type_in(tab, "C5:2 E5 D5 / C4:2 G3:2 / E3:4")
+    kept = notes(tab, "n[4] != 41")
+    tab.ask("document.getElementById('roll').focus()")
+    tab.key("ArrowRight", modifiers=browser.SHIFT)
+    for name in ("Violin", "Cello"):
+        tab.click(f"[data-voice='Keep {name}']")
+    tab.click("[data-how=rewrite]")
+    tab.until("etude.session.now.variations")
+    assert notes(tab, "n[4] != 41") == notes(tab, "n[5]") == kept
+    tab.click("[data-voice='Keep Viola']")
+    tab.click("[data-how=rewrite]")
+    says(tab, "All voices are kept")
+
+
+def test_unlikely_notes_are_paler(tab):
+    go_on_by_the_third(tab)
+    tab.until("etude.surprise().length == etude.piece().notes.length")
+    assert min(tab.ask("etude.surprise()")) >= 0
+    tab.click("#unlikely")
+    assert tab.ask("etude.surprise()") == []
+
+
+def test_notes_are_as_loud_as_one_plays_or_makes_them(tab):
+    assert tab.ask("document.getElementById('louder').hidden")  # a model that knows one loudness
+    tab.choose("#model", "dance")
+    tab.until("!document.getElementById('louder').hidden")
+    tab.ask(duet.PORTS)
+    tab.click("#midi")
+    says(tab, "connected")
+    tab.ask(duet.PHRASE % ("[[60, 64], 60, []]", 0))
+    tab.ask("document.getElementById('roll').focus()")
+    tab.key("ArrowRight")
+    tab.click("#louder")
+    tab.click("#louder")
+    tab.ask("document.getElementById('roll').focus()")
+    tab.key("ArrowRight")
+    tab.click("#softer")
+    assert tab.ask("etude.piece().notes.map(n => n[3])") == [112, 64]
+
+
 def test_a_link_brings_the_session_back_and_goes_on_the_same(tab, address):
     shown = "JSON.stringify([etude.piece(), etude.session.now.chosen, etude.session.at])"
     go_on_by_the_third(tab)
@@ -868,15 +909,15 @@ def test_in_a_duet_the_model_answers_on_a_beat_until_one_plays_again(tab):
     tempo = tab.ask("etude.piece().tempo[0][0]")
     assert tempo == pytest.approx(112, abs=6)  # as one played
     beat = 60_000 / tempo
-    beats = (answered - began) / beat
-    assert beats == pytest.approx(max(5, round(beats)), abs=0.15)  # later where all is slow
+    opens = tab.ask("etude.piece().notes.find(n => !n[5])[0]")
+    assert opens in range(60, 600, 12)  # the beat after the pause, or a later one if all is slow
+    assert (answered - began) / beat > opens / 12 - 0.5
     own = notes(tab, "n[5]")
     assert [pitch for _, _, pitch in sorted(own)] == [72, 74, 76, 77]
     says(tab, "The model answers")
     whole = notes(tab)
     _, again = duet.play(tab, [79, 77], beat, answered + 4 * beat)
-    beats = (again - answered) / beat
-    assert beats == pytest.approx(round(beats), abs=0.15)
+    assert (again - answered) / beat > 6
     there = tab.ask("etude.session.states.map(s => s.label)")
     assert there[:3] == ["duet", "continue", "duet"]
     assert len(notes(tab, "n[5]")) == 6

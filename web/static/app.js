@@ -7,7 +7,8 @@ import "./keys.js";
 import "./legend.js";
 import "./ports.js";
 import "./score.js";
-import { restore } from "./keep.js";
+import "./surprise.js";
+import { isKept, restore } from "./keep.js";
 import { listModels, loaded } from "./models.js";
 import { current, on, page, session, sound } from "./page.js";
 import { enable, roll } from "./stage.js";
@@ -41,6 +42,9 @@ Object.assign(globalThis, {
     get isReady() {
       return loaded.isReady;
     },
+    get isKept() {
+      return isKept();
+    },
     get bytes() {
       return loaded.bytes;
     },
@@ -51,6 +55,7 @@ Object.assign(globalThis, {
     piece: current,
     shown: () => roll.piece,
     chosen: () => [...roll.chosen],
+    surprise: () => [...roll.surprise.values()],
     place,
     session,
   },

@@ -1,7 +1,7 @@
-// Variations in words: how likely they are, how they end, how they move.
+// Variations in words: how likely they are, how they end, what tells them apart.
 import { pitchClass } from "./piece.js";
 
-/** @import { Piece } from "./piece.js" */
+/** @import { Note, Piece } from "./piece.js" */
 
 const ORDER = ["likeliest", "second likeliest", "third likeliest"];
 const TRIADS = /** @type {const} */ ([
@@ -42,25 +42,63 @@ export function ending({ notes }) {
 }
 
 /**
- * How fast the model's own notes follow each other.
- * @param {Piece} piece
+ * What tells variations apart: the words for most and for least, and the measure.
+ * @type {[most: string, least: string, measure: (notes: Note[]) => number][]}
  */
-export function motion({ notes, steps }) {
-  const onsets = new Set(notes.filter((note) => !note[5]).map((note) => note[0]));
-  if (onsets.size < 2) return "";
-  const beats = (Math.max(...onsets) - Math.min(...onsets)) / steps;
-  const perBeat = (onsets.size - 1) / beats;
-  return perBeat < 0.9 ? "calm" : perBeat < 1.6 ? "moving" : "busy";
+const TRAITS = [
+  ["busiest", "calmest", (notes) => new Set(notes.map((note) => note[0])).size],
+  ["most leaps", "smoothest", leaps],
+  ["lowest bass", "highest bass", (notes) => -Math.min(...notes.map((note) => note[2]))],
+  ["highest top", "lowest top", (notes) => Math.max(...notes.map((note) => note[2]))],
+];
+const MOST_TRAITS = 2; // of a variation
+
+/**
+ * Semitones from note to note of the same voice, in the mean.
+ * @param {Note[]} notes
+ */
+function leaps(notes) {
+  /** @type {Map<number, number>} */
+  const before = new Map();
+  const apart = notes.flatMap(([, , pitch, , program]) => {
+    const last = before.get(program);
+    before.set(program, pitch);
+    return last === undefined ? [] : [Math.abs(pitch - last)];
+  });
+  return apart.reduce((sum, each) => sum + each, 0) / Math.max(1, apart.length);
 }
 
 /**
- * Variations in words, each by what is known of it.
+ * What each of several pieces has most, or least, of what the model wrote in them, alone among them.
+ * @param {Piece[]} pieces
+ */
+export function traits(pieces) {
+  /** @type {string[][]} */
+  const words = pieces.map(() => []);
+  const written = pieces.map(({ notes }) => notes.filter((note) => !note[5]));
+  if (pieces.length < 2 || written.some((notes) => !notes.length)) return words;
+  for (const [most, least, measure] of TRAITS) {
+    const values = written.map(measure);
+    for (const [word, extreme] of /** @type {const} */ ([
+      [most, Math.max(...values)],
+      [least, Math.min(...values)],
+    ])) {
+      const [first, ...others] = values.flatMap((value, at) => (value === extreme ? [at] : []));
+      if (!others.length && words[first].length < MOST_TRAITS) words[first].push(word);
+    }
+  }
+  return words;
+}
+
+/**
+ * Variations in words, each by what is known of it, and by what the others have not.
  * @param {Piece[]} pieces
  * @param {(number | undefined)[]} nats
  */
 export function described(pieces, nats) {
   const places = ranks(nats);
+  const apart = traits(pieces);
   return pieces.map((piece, number) =>
-    [places[number], ending(piece), motion(piece)].filter(Boolean).join(", "),
+    [places[number], ending(piece), ...apart[number]].filter(Boolean).join(", "),
   );
 }

@@ -26,7 +26,7 @@ import { hearer } from "./writing.js";
 
 const WAIT = 0.1; // seconds without a key, after which an answer is asked for
 const READY = 0.25; // seconds that it has at least until its beat
-const LEAD = 0.1; // seconds before its beat at which it is taken
+const LEAD = 0.2; // seconds before its beat at which it is taken
 const GO_ON = 6; // seconds before its end, after which it goes on
 const [SLOW, QUICK] = [50, 180]; // quarter notes a minute of what is played freely
 
@@ -181,10 +181,13 @@ function hear(ask, onBegin = () => {}) {
  */
 function answer(mine, recording) {
   draft = null;
-  /** @type {Map<number, number>} the first step of each variation */
+  const notes = mine.told.flatMap((told) => told.notes ?? []);
+  /** @type {Map<number, number>} the first step of each variation that has come further */
   const firsts = new Map();
-  for (const [row, onset] of mine.told.flatMap((told) => told.notes ?? []))
-    if (!firsts.has(row)) firsts.set(row, onset);
+  for (const [row, onset] of notes) {
+    const first = notes.find((note) => note[0] === row)?.[1] ?? onset;
+    if (onset > first) firsts.set(row, first);
+  }
   if (!firsts.size) return void (late += 1);
   const [[row]] = [...firsts].sort(([, onset], [, other]) => onset - other);
   const { opens = 0 } = mine.ask;

@@ -122,6 +122,22 @@ export function stretched(piece, keys, steps, least) {
 }
 
 /**
+ * Makes notes louder, or softer.
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ * @param {number} by
+ */
+export function loudened(piece, keys, by) {
+  return replaced(
+    piece,
+    keys,
+    notesOf(piece, keys).map((note) =>
+      owned(/** @type {Note} */ (note.with(3, Math.max(1, Math.min(127, note[3] + by))))),
+    ),
+  );
+}
+
+/**
  * Puts notes on the grid, their lengths, too.
  * @param {Piece} piece
  * @param {Set<string>} keys

@@ -1,5 +1,5 @@
 // Editing in the roll: by mouse, by touch, and by keys.
-import { byId, field, say, setOff } from "./dom.js";
+import { byId, field, say, setHidden, setOff } from "./dom.js";
 import { edit, nameOf, on, page, sound, startedPiece } from "./page.js";
 import * as edits from "./edit.js";
 import { isDuet } from "./duet.js";
@@ -301,6 +301,8 @@ const ACTIONS = {
   },
   up: () => shift(0, 12),
   down: () => shift(0, -12),
+  softer: () => louden(-16),
+  louder: () => louden(16),
   quantize: () => {
     commit(edits.quantized(piece(), roll.chosen, grid()), "quantized");
     sayChosen("put on the grid");
@@ -342,7 +344,18 @@ function shift(steps, semitones) {
   sayChosen("moved");
 }
 
+/** @param {number} by */
+function louden(by) {
+  const edited = edits.loudened(piece(), roll.chosen, by);
+  commit(edited, by > 0 ? "louder" : "softer");
+  const [first] = edits.notesOf(edited.piece, roll.chosen);
+  if (first) sound.note(first[4], first[2], first[3], undefined, 0.3);
+  sayChosen(by > 0 ? "louder" : "softer");
+}
+
 function enable() {
+  roll.hasLoudness = Boolean(page.plays?.has_loudness);
+  for (const action of ["softer", "louder"]) setHidden(byId(action), !roll.hasLoudness);
   for (const button of document.querySelectorAll("[data-edit]")) {
     const { edit: action } = /** @type {HTMLElement} */ (button).dataset;
     const isOff = action === "paste" ? !copied.length : !roll.chosen.size;

@@ -65,6 +65,9 @@ async function keepSoon() {
   list();
 }
 
+/** Whether what there is has been kept. */
+export const isKept = () => !isBusy && latest === session.now;
+
 /** Brings back what a link in the address holds, or what this browser has kept. */
 export async function restore() {
   const link = location.hash.match(/^#s=([\w-]+)$/)?.[1];

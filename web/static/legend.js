@@ -8,7 +8,17 @@ import { redraw, roll } from "./stage.js";
 const muted = new Set();
 /** @type {Set<number>} programs; where there are some, only these are heard */
 const alone = new Set();
+/** @type {Set<number>} programs that Rewrite leaves as they are */
+const locked = new Set();
 let shown = "";
+
+/** The programs whose notes are rewritten; null: everybody's. */
+export function rewritten() {
+  const voices = [...new Set(current()?.notes.map((note) => note[4]))];
+  return voices.some((each) => locked.has(each))
+    ? voices.filter((each) => !locked.has(each))
+    : null;
+}
 
 function show() {
   const notes = current()?.notes ?? [];
@@ -16,7 +26,14 @@ function show() {
   const silent = voices.filter((each) => (alone.size ? !alone.has(each) : muted.has(each)));
   roll.silent = new Set(silent);
   const hasOwn = notes.some((note) => note[5]);
-  const now = JSON.stringify([hasOwn, voices.map(nameOf), silent, [...alone], roll.programs]);
+  const now = JSON.stringify([
+    hasOwn,
+    voices.map(nameOf),
+    silent,
+    [...alone],
+    [...locked],
+    roll.programs,
+  ]);
   if (shown === now) return;
   shown = now;
   const active = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.voice;
@@ -44,7 +61,10 @@ function voice(program) {
   const solo = toggle(alone, program, `Only ${name}`);
   solo.append("S");
   solo.title = `Only ${name}`;
-  const entry = make("span", { className: "voice" }, mute, solo);
+  const lock = toggle(locked, program, `Keep ${name}`);
+  lock.append("K");
+  lock.title = `Keep ${name} when bars are rewritten`;
+  const entry = make("span", { className: "voice" }, mute, solo, lock);
   entry.classList.toggle("silent", roll.silent.has(program));
   return entry;
 }

@@ -18,6 +18,12 @@ function color(name) {
 }
 
 /**
+ * How dark a note is: one that the model found likely, fully; one in a hundred, half.
+ * @param {number} nats
+ */
+const paleness = (nats) => Math.max(0.25, Math.min(1, 1.15 - nats / 7));
+
+/**
  * The color of a program's notes, as a variable of the style sheet.
  * @param {number[]} programs
  * @param {number} program
@@ -58,6 +64,7 @@ export class Roll {
     this.programs = programs;
     this.parts = parts;
     this.zoom = 1;
+    this.hasLoudness = false; // then notes are as high as they are loud
     /** @type {Piece | null} */
     this.piece = null;
     /** @type {View | null} */
@@ -72,6 +79,8 @@ export class Roll {
     this.chosen = new Set();
     /** @type {Set<number>} programs that are not heard */
     this.silent = new Set();
+    /** @type {Map<string, number>} how unlikely notes are, in nats, by their keys */
+    this.surprise = new Map();
     /** @type {{ x: number, y: number, width: number, height: number } | null} */
     this.box = null;
     /** @type {[low: number, high: number] | null} the pitches that are shown while one edits */
@@ -244,13 +253,20 @@ export class Roll {
    * @param {number} width of the canvas
    */
   drawNote(pen, view, note, width) {
-    const [x, y, wide, high] = view.box(note);
+    const [x, top, wide, whole] = view.box(note);
+    const high = this.hasLoudness ? whole * (0.4 + 0.6 * (note[3] / 127)) : whole;
+    const y = top + (whole - high) / 2;
     if (x + wide < 0 || x > width) return;
     pen.beginPath();
     pen.roundRect(x, y, wide, high, Math.min(4, high / 2));
     pen.fillStyle = color(note[5] ? "--own" : colorName(this.programs, note[4]));
-    pen.globalAlpha = this.silent.has(note[4]) ? 0.25 : 1;
+    const shade = this.silent.has(note[4]) ? 0.25 : 1;
+    pen.globalAlpha = shade * (note[5] ? 1 : paleness(this.surprise.get(keyOf(note)) ?? 0));
     pen.fill();
+    pen.globalAlpha = shade;
+    pen.lineWidth = 1;
+    pen.strokeStyle = pen.fillStyle; // a pale note is seen by its edge
+    pen.stroke();
     pen.globalAlpha = 1;
     pen.strokeStyle = color("--mark");
     if (this.parts && this.isSounding(note)) {

@@ -6,7 +6,7 @@ import { isPiece } from "./piece.js";
 /**
  * What was asked of a model.
  * @typedef {{ model: string, how: string, piece: Piece, settings: Record<string, any>,
- *   variations: number, random_seed: number, opens?: number, bars?: [first: number, end: number] | null,
+ *   variations: number, random_seed: number, opens?: number, programs?: number[], bars?: [first: number, end: number] | null,
  *   note?: number, instead?: [pitch: number, program: number], written?: Ask | null }} Ask
  *
  * `written` is what was asked, null where a person put notes in; `before` is the place in the list

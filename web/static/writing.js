@@ -5,6 +5,7 @@ import { server } from "./connection.js";
 import { change, current, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
 import { settings, sound, tell } from "./page.js";
 import { FASTEST, SLOWEST, barStarts, keyOf, withBars, withNotes } from "./piece.js";
+import { rewritten } from "./legend.js";
 import { roll } from "./stage.js";
 import { player } from "./transport.js";
 
@@ -36,7 +37,11 @@ export function write(how, more = {}) {
   tell("settle");
   newSeed();
   sound.wake();
-  const ask = request(how, how === "rewrite" ? { bars: roll.selection, ...more } : more);
+  const programs = how === "rewrite" ? rewritten() : null;
+  if (programs?.length === 0)
+    return say("All voices are kept: let one go in the legend (K).", true);
+  const bars = how === "rewrite" ? roll.selection : null;
+  const ask = request(how, { ...(bars && { bars }), ...(programs && { programs }), ...more });
   settings.complain(null, "");
   say("Writing …");
   server.ask(

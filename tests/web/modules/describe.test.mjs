@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { described, ending, motion, ranks } from "../../../web/static/describe.js";
+import { described, ending, ranks, traits } from "../../../web/static/describe.js";
 import { piece } from "./pieces.mjs";
 
 test("a piece ends on the chord that sounds last, or on its lowest note", () => {
@@ -32,12 +32,16 @@ test("a piece ends on the chord that sounds last, or on its lowest note", () => 
   assert.equal(ending(piece([])), "");
 });
 
-test("what moves in eighths is busy, what moves in halves calm", () => {
-  const every = (steps) => piece([0, 1, 2, 3, 4].map((number) => [number * steps, steps, 60]));
-  assert.deepEqual(
-    [24, 12, 6].map((steps) => motion(every(steps))),
-    ["calm", "moving", "busy"],
-  );
+test("variations are told apart by what each alone has most or least of", () => {
+  const made = (...pitches) => piece(pitches.map((pitch, number) => [number * 6, 6, pitch]));
+  const twice = made(60, 62);
+  assert.deepEqual(traits([made(60, 62, 64, 65), made(60, 72), made(55, 57)]), [
+    ["busiest", "smoothest"],
+    ["most leaps", "highest top"],
+    ["lowest bass", "lowest top"],
+  ]);
+  assert.deepEqual(traits([twice, twice]), [[], []]);
+  assert.deepEqual(traits([twice]), [[]]);
 });
 
 test("the likeliest is said, where all are known", () => {
