@@ -46,7 +46,8 @@ def main() -> None:
     root = Path(__file__).parents[1]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=root)
     try:
-        address = re.search(r"http://(\S+)/", server.stdout.readline())[1]  # type: ignore[index, union-attr]
+        lines = map(re.compile(r"http://(\S+)/").search, server.stdout)  # type: ignore[arg-type]
+        address = next(found[1] for found in lines if found)
         asyncio.run(measure(address, psutil.Process(server.pid), options))
         if browser.CHROMIUM:
             print(f"click to sound, in Chromium: {heard_after(address, options.rounds)}")
