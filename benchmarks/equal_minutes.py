@@ -1,0 +1,216 @@
+"""Etude beside MidiTok's REMI and transformers' GPT-2, each trained for as many minutes.
+
+    python -m benchmarks.equal_minutes my_midi_files --minutes 10
+
+Etude is trained as README says, by `configs/folder.yaml`. GPT-2 is of the same size and context,
+and learns from the same training pieces in other keys, too; each part is an instrument of its own.
+A REMI has as many steps a beat (or a second) as Etude's grid, velocities and tempi as Etude has
+them, and no other tokens. Both are scored on the validation pieces by the tokens of each note
+summed, with at least half a context before what is scored; GPT-2 by the better of its weights after
+half of the time and in the end. All in one thread; bind it to a core where other work runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import symusic
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from benchmarks.gpt2 import CONTEXT, of_transformers
+from benchmarks.training import PRECISIONS
+from common.cli import Parser, fail
+from data.corpus.corpus import CorpusError
+from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
+from data.tokens.vocabulary import Vocabulary
+from evaluation.samples import split_scores
+from generation.model import corpus_of, load
+from model.serialization import ModelFileError
+from training.command import fast_precision
+
+WIDTH, BATCH, RATE, DROPOUT = 128, 4, 0.002, 0.1
+WARM_UP = 100  # steps
+KEYS = 6  # semitones up and down
+LONGEST = 16  # quarter notes, or seconds, that a duration may take
+
+Ids = NDArray[np.int64]
+
+
+def trained_by_etude(folder: str, run: str, minutes: float) -> None:
+    """Train a model as README says, in one thread."""
+    command = [sys.executable, "train.py", "fit", "--config", "configs/folder.yaml"]
+    command += ["--data.path", folder, "--run", run, "--minutes", str(minutes)]
+    subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+def remi_for(vocabulary: Vocabulary) -> Any:
+    """Return a REMI whose tokens say as much as a vocabulary's do."""
+    from miditok import REMI, TokenizerConfig
+
+    grid = vocabulary.grid
+    meters: dict[int, list[int]] = {}
+    for numerator, denominator in vocabulary.meters if grid.has_meter else [(4, 4)]:
+        meters.setdefault(denominator, []).append(numerator)
+    has_tempi = grid.has_meter and len(vocabulary.tempos) > 1
+    return REMI(
+        TokenizerConfig(
+            pitch_range=(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1),
+            beat_res={(0, LONGEST): grid.steps_per_beat},
+            num_velocities=len(VELOCITY_LEVELS),
+            use_velocities=len(vocabulary.velocities) > 1,
+            special_tokens=["PAD", "BOS", "EOS"],
+            use_programs=len(vocabulary.programs) > 1,
+            use_tempos=has_tempi,
+            num_tempos=len(TEMPO_LEVELS),
+            tempo_range=(int(TEMPO_LEVELS[0]), int(TEMPO_LEVELS[-1])),
+            use_time_signatures=grid.has_meter and len(vocabulary.meters) > 1,
+            time_signature_range=meters,
+            use_pitchdrum_tokens=False,
+        )
+    )
+
+
+def spelled(score: Score, remi: Any, vocabulary: Vocabulary) -> Ids:
+    """Return a Score's ids (T,) by REMI, from BOS to EOS."""
+    tempi = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
+    lines = score.bar_starts
+    midi = symusic.Score(score.grid.steps_per_beat)
+    midi.tempos.extend(symusic.Tempo(int(lines[b]), float(score.tempo_bpm[b])) for b in tempi)
+    meters = [tuple(bar) for bar in score.bars[["numerator", "denominator"]].tolist()]
+    if not score.grid.has_meter:
+        meters = [(4, 4)]
+    for bar, meter in enumerate(meters):
+        if bar == 0 or meter != meters[bar - 1]:
+            midi.time_signatures.append(symusic.TimeSignature(int(lines[bar]), *meter))
+    for number, program in enumerate(vocabulary.programs):
+        notes = score.notes[score.notes["program"] == program]
+        track = symusic.Track(program=number, is_drum=program == DRUMS)
+        for onset, duration, pitch, velocity, _ in notes.tolist():
+            track.notes.append(symusic.Note(onset, duration, pitch, velocity))
+        midi.tracks.append(track)
+    tokens = remi(midi)
+    tokens = tokens if not isinstance(tokens, list) else tokens[0]
+    return np.array([remi["BOS_None"], *tokens.ids, remi["EOS_None"]], dtype=np.int64)
+
+
+class Trained:
+    """GPT-2 that learns from lines of ids.
+
+    Args:
+        remi: of the ids.
+        lines: of the training pieces.
+    """
+
+    def __init__(self, remi: Any, lines: list[Ids]) -> None:
+        torch.manual_seed(0)
+        self.rng = np.random.default_rng(0)
+        self.lines = lines
+        self.shares = np.array([len(line) for line in lines]) / sum(map(len, lines))
+        self.is_pitch = np.zeros(len(remi), dtype=bool)
+        self.is_pitch[[id_ for name, id_ in remi.vocab.items() if name.startswith("Pitch_")]] = True
+        self.model = of_transformers(len(remi), WIDTH, DROPOUT)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.05
+        )
+        self.dtype = PRECISIONS["bf16" if fast_precision("cpu") == "bf16-mixed" else "fp32"]
+
+    def logits(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return logits (B, T, V) of what follows ids (B, T)."""
+        is_mixed = self.dtype != torch.float32
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_mixed):
+            logits: torch.Tensor = self.model(ids).logits
+        return logits.float()
+
+    def window(self) -> Ids:
+        """Draw a window (CONTEXT + 1,) of a piece in any key, Pad (0) after its end."""
+        line = self.lines[self.rng.choice(len(self.lines), p=self.shares)]
+        begin = self.rng.integers(max(1, len(line) - CONTEXT))
+        window = line[begin : begin + CONTEXT + 1]
+        moved = window + self.is_pitch[window] * self.rng.integers(-KEYS, KEYS + 1)
+        window = moved if np.array_equal(self.is_pitch[moved], self.is_pitch[window]) else window
+        return np.pad(window, (0, CONTEXT + 1 - len(window)))
+
+    def step(self, rate: float) -> None:
+        """Learn from a batch, at a rate."""
+        ids = torch.from_numpy(np.stack([self.window() for _ in range(BATCH)]))
+        self.model.train()
+        logits = self.logits(ids[:, :-1])
+        loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), ignore_index=0)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def learn(self, minutes: float, valid: list[Ids]) -> float:
+        """Learn for so many minutes of training, and return the fewest nats of the lines scored."""
+        left, best, number = 60 * minutes, math.inf, 0  # seconds
+        checks = [left / 2, 0]
+        while left > 0:
+            began = time.perf_counter()
+            self.step(RATE * min(1, (number + 1) / WARM_UP, 0.02 + left / (18 * minutes)))
+            left, number = left - (time.perf_counter() - began), number + 1
+            if left <= checks[0]:
+                checks = checks[1:]
+                best = min(best, sum(map(self.nats, valid)))
+        print(f"GPT-2: {number:,} steps", flush=True)
+        return best
+
+    @torch.inference_mode()
+    def nats(self, line: Ids) -> float:
+        """Return the nats of a line after its first id."""
+        self.model.eval()
+        total, scored, half = 0.0, 1, CONTEXT // 2
+        while scored < len(line):
+            begin = max(0, scored - half) if scored > 1 else 0
+            window = torch.from_numpy(line[begin : begin + CONTEXT + 1])[None]
+            logits = self.logits(window[:, :-1])[0, scored - begin - 1 :]
+            targets = window[0, scored - begin :]
+            total += float(functional.cross_entropy(logits, targets, reduction="sum"))
+            scored += len(targets)
+        return total
+
+
+def main() -> None:
+    """Run the command."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="of MIDI files")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--run", default="runs/equal_minutes", help="of Etude's model")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    path = Path(options.run) / "model.safetensors"
+    if not path.exists():
+        trained_by_etude(options.folder, options.run, options.minutes)
+    try:
+        model = load(str(path))
+        corpus = corpus_of(model, options.folder)
+    except (ModelFileError, CorpusError, OSError) as error:
+        fail(str(error))
+    remi = remi_for(model.vocabulary)
+    train, valid = (
+        [spelled(score, remi, model.vocabulary) for score in split_scores(corpus, split)]
+        for split in ("train", "valid")
+    )
+    notes = int(corpus.split("valid").note_counts.sum())
+    print(f"{len(valid)} validation pieces, {notes:,} notes; REMI has {len(remi)} ids", flush=True)
+    theirs = Trained(remi, train).learn(options.minutes, valid) / notes
+    ours = model.record.valid_nats_per_note
+    assert ours is not None  # there are validation pieces
+    fewer = 1 - ours / theirs
+    print(f"nats a note: Etude {ours:.3f}, REMI and GPT-2 {theirs:.3f}: {fewer:.1%} fewer")
+
+
+if __name__ == "__main__":
+    main()
