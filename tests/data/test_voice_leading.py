@@ -8,7 +8,8 @@ from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
 from data.canonical import canonical
-from data.score import DRUMS, SECONDS
+from data.corpus import bach
+from data.score import DRUMS, SECONDS, Grid
 from data.voice_leading import (
     Parts,
     out_of_range,
@@ -16,11 +17,15 @@ from data.voice_leading import (
     parallel_octaves,
     voice_crossing,
 )
-from tests.evaluation.test_metrics import chorale
 from tests.music import EMPTY, piece
 
 MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
 REST = None
+
+
+def chorale(name):
+    (path,) = [path for path in bach.entries() if path.name == f"{name}.mxl"]
+    return bach.chorale_score(bach.read_entry(path), Grid())
 
 
 def chords(*chords, step=12):

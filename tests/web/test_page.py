@@ -550,7 +550,7 @@ def test_a_voice_is_muted_or_heard_alone_and_the_volume_is_low(tab):
     tab.until("document.getElementById('play').getAttribute('aria-label') == 'Play'")
     assert tab.ask("heard.length") == 4
     tab.click("[data-voice='Only Cello']")  # which wins
-    assert tab.ask("document.querySelector('.silent').textContent") == "ViolinS"
+    assert tab.ask("document.querySelector('.silent').textContent") == "ViolinSK"
     tab.ask("heard.length = 0")
     tab.click("#to-start")
     tab.click("#play")
