@@ -121,6 +121,7 @@ def workplace(tmp_path_factory):
         shutil.copy(folder / "runs" / like / "model.safetensors", folder / "runs" / name)
     (folder / "models").mkdir()
     shutil.copy(folder / "runs/bach/model.safetensors", folder / "models/bach.safetensors")
+    shutil.copy(folder / "runs/mine/model.safetensors", folder / "models/base.safetensors")
     shutil.copy(ROOT / "models/pop.safetensors", folder / "models")
     shutil.copytree(folder / "datasets/bach/midi", folder / "runs/bach/music")
     shutil.move(folder / "runs/bach/music/bwv16.6.mid", folder / "runs/bach/music/chorale.mid")
