@@ -57,7 +57,6 @@ if __name__ != "__main__":  # the Python API; the command imports it when its op
         compose,
         continue_midi,
         harmonize_midi,
-        rank_by_likelihood,
         rewrite_midi,
         stream,
         write_piece,
@@ -73,13 +72,13 @@ if __name__ != "__main__":  # the Python API; the command imports it when its op
         seed_from_notes,
         voices_of,
     )
-    from generation.writing import Piece
+    from generation.writing import Piece, rank
 
 __all__ = ["Constraints", "Length", "Model", "Piece", "Request", "SamplingOptions", "Seed"]
 __all__ += ["given_from_midi", "load", "no_seed", "rewrite_from_midi", "seed_from_midi"]
 __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
-__all__ += ["rank_by_likelihood", "write_piece"]
+__all__ += ["rank", "write_piece"]
 
 MOST_PIECES = 10_000
 LONGEST_NOTE = 20  # characters
@@ -298,8 +297,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--best-of",
         metavar="K",
         type=positive_integer,
-        help="write this many and keep those that the model finds likeliest, or of\n"
-        "which all --programs play",
+        help="write this many for each and keep the one most like training pieces, or\n"
+        "in which all --programs play (default: 8 with a model that can judge)",
     )
     group.add_argument(
         "--seed",
@@ -408,8 +407,6 @@ def _check_counts(options: argparse.Namespace) -> None:
     for name in ("num_samples", "best_of"):
         if (getattr(options, name) or 0) > MOST_PIECES:
             fail(f"--{name.replace('_', '-')}: at most {MOST_PIECES} pieces are written at once")
-    if options.best_of is not None and options.best_of < options.num_samples:
-        fail(f"--best-of {options.best_of} is fewer than the {options.num_samples} pieces to keep")
 
 
 def _is_about_ids(options: argparse.Namespace, parser: argparse.ArgumentParser) -> bool:

@@ -52,13 +52,14 @@ from data.voice_leading import (
 )
 from evaluation.cadences import ends_on_tonic
 from evaluation.samples import sample_pieces, split_scores
-from generation.compose import accompany, compose, rank_by_likelihood
+from generation.compose import accompany, compose
 from generation.defaults import DEFAULT_LENGTH
 from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model, corpus_of, load
 from generation.request import Request
 from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
+from generation.writing import rank
 from model.serialization import ModelFileError
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
@@ -153,7 +154,7 @@ def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score
     """Return a sample for each random seed, and the best of eight for each."""
     pieces = compose(model, Request(seed, length, samples=RANDOM_SEEDS * BEST_OF))
     groups = [pieces[n : n + BEST_OF] for n in range(0, len(pieces), BEST_OF)]
-    best = [rank_by_likelihood(model, group)[0].score for group in groups]
+    best = [rank(model, group)[0].score for group in groups]
     return [group[0].score for group in groups], best
 
 

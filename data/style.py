@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from common.interface import OCTAVE
 from common.options import Count, Measure, Range, Share
+from data.critic import Critic
 from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
 from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
@@ -57,6 +58,7 @@ class Style:
         usual: between what nine of ten are.
         temperature, top_p: with these the model's pieces are most like the training set's
             (evaluation/fit_sampling.py).
+        critic: what tells the model's pieces from the training set's (evaluation/fit_critic.py).
         version: of these fields.
 
     Raises:
@@ -77,6 +79,7 @@ class Style:
     usual: Usual | None = None
     temperature: Measure | None = None
     top_p: Share | None = None
+    critic: Critic | None = None
     version: int = VERSION
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from data.midi.quantize import MidiError
 from data.tokens.adapt import called
 from data.tokens.vocabulary import Vocabulary
 from generation import sequences
-from generation.compose import accompany, compose, rank_by_likelihood, write_piece
+from generation.compose import accompany, candidates, compose, write_piece
 from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SEED_BARS
 from generation.given import GivenTokens
@@ -32,7 +32,7 @@ from generation.seeds import (
     seed_from_notes,
     voices_of,
 )
-from generation.writing import Piece
+from generation.writing import Piece, silent_programs
 from model.config import SamplingOptions
 from model.serialization import ModelFileError
 
@@ -51,26 +51,21 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
     try:
         model = load(options.checkpoint)
         seed = _seed(model, options, constraints)
-        pieces = compose(
-            model,
-            Request(
-                seed,
-                options.length,
-                constraints,
-                sampling=dataclasses.replace(model.sampling, **options.sampling),
-                samples=options.best_of or options.num_samples,
-                random_seed=options.seed,
-            ),
-            progress=True,
+        many = options.best_of or candidates(model)
+        request = Request(
+            seed,
+            options.length,
+            constraints,
+            sampling=dataclasses.replace(model.sampling, **options.sampling),
+            samples=options.num_samples,
+            random_seed=options.seed,
+            candidates=many,
         )
+        pieces = compose(model, request, progress=True)
         if seed.changes:
             say(f"about what was given: {'; '.join(seed.changes)}")
         if options.length is not None:
             _tell_of_voices(seed, model.vocabulary, constraints)
-        if options.best_of is not None:
-            pieces = rank_by_likelihood(model, pieces)
-            silent = [len(_silent(piece, model.vocabulary, constraints)) for piece in pieces]
-            pieces = [pieces[at] for at in np.argsort(silent, kind="stable").tolist()]
         _write(options, model, pieces, stems)
     except (ModelFileError, MidiError, SeedError, ConstraintError, CorpusError, OSError) as error:
         fail(str(error))
@@ -141,12 +136,6 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
         say(f"{who} the seed; --alone leaves it as it is")
 
 
-def _silent(piece: Piece, vocabulary: Vocabulary, constraints: Constraints) -> list[int]:
-    """Return which of the programs that were asked for play no note of a piece."""
-    asked = [] if constraints.programs is None else constraints.playing(vocabulary)
-    return sorted({*asked} - {*piece.score.notes["program"].tolist()})
-
-
 def _write(
     options: argparse.Namespace, model: Model, pieces: list[Piece], stems: list[Path]
 ) -> None:
@@ -163,13 +152,9 @@ def _write(
             f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
             f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
-        if silent := _silent(piece, model.vocabulary, options.constraints):
+        if silent := silent_programs(score, model.vocabulary, options.constraints):
             numbers = " and ".join(called(n, model.vocabulary) for n in silent)
             say(
                 f"--programs permits and does not require: {numbers} is silent in {midi.name}; "
                 f"--best-of prefers pieces in which all of them play"
             )
-    if options.best_of is not None:
-        figures = [f"{piece.nats_per_note:.3f}" for piece in pieces]
-        kept = len(stems)
-        say(f"nats per note: kept {', '.join(figures[:kept])}; left {', '.join(figures[kept:])}")

@@ -12,7 +12,6 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 import pretty_midi
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from data.keys import parse_key
@@ -33,7 +32,7 @@ from generation.seeds import (
     seed_from_midi,
     seed_from_notes,
 )
-from generation.writing import SIDE_BY_SIDE, Piece, Writing
+from generation.writing import Piece, Writing
 from model.config import SamplingOptions
 from rendering.audio import has_sound, write_wav
 from rendering.notation import has_notation, write_notation
@@ -41,6 +40,7 @@ from rendering.piano_roll import draw_piano_roll
 from rendering.png import write_png
 
 PROGRESS_EVERY = 16  # tokens
+CANDIDATES = 8  # for a piece, where a model has a critic: 16 are hardly better (RESULTS.md)
 TRIES = 4  # of a piece from nothing that is emptier or fuller than training pieces usually are
 
 
@@ -99,27 +99,10 @@ def stream(model: Model, request: Request = ANY_PIECE) -> Iterator[StreamedNote]
     return (note for notes in Writing(model, request) for _, note in notes)
 
 
-def rank_by_likelihood(model: Model, pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces, the likeliest first, each with its nats per note.
-
-    Last come those that no training piece is like (`Style.is_exceeded_by`): loops and walls of
-    notes are likely, one note after the other.
-
-    The likelihood is the model's own, as model/scoring.py defines it, from the first choice on and
-    with nothing given: the notes that were kept after it count too, for they have to follow from
-    what was written before them.
-    """
-    scored: list[Piece] = []
-    nats: list[NDArray[np.float64]] = []
-    for first in range(0, len(pieces), SIDE_BY_SIDE):
-        nats += model.token_nats([piece.ids for piece in pieces[first : first + SIDE_BY_SIDE]])
-    for piece, each in zip(pieces, nats, strict=True):
-        chosen = each[len(piece.given.prompt) - 1 :]
-        notes = int((piece.score.notes["onset"] >= piece.given.seed.first_open_step).sum())
-        scored.append(dataclasses.replace(piece, nats_per_note=float(chosen.sum()) / max(notes, 1)))
-    return sorted(
-        scored, key=lambda piece: (model.style.is_exceeded_by(piece.score), piece.nats_per_note)
-    )
+def candidates(model: Model) -> int:
+    """Return how many pieces are written for one that is kept, where nobody says."""
+    critic = model.style.critic
+    return CANDIDATES if critic is not None and critic.is_current else 1
 
 
 def accompany(model: Model, seed: Seed) -> Seed:
@@ -140,12 +123,12 @@ class How(TypedDict, total=False):
 
     Attributes:
         sampling: temperature and filters; None: the model's own.
-        best_of: write so many pieces and return the likeliest (`rank_by_likelihood`).
+        best_of: write so many pieces and return the best (`rank`); None: as many as `candidates`.
         random_seed: the same number gives the same music.
     """
 
     sampling: SamplingOptions | None
-    best_of: int
+    best_of: int | None
     random_seed: int
 
 
@@ -233,14 +216,15 @@ def _best(
     model: Model,
     request: Request,
     sampling: SamplingOptions | None = None,
-    best_of: int = 1,
+    best_of: int | None = None,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """Return the likeliest of some pieces."""
+    """Return the best of some pieces."""
+    many = candidates(model) if best_of is None else best_of
     request = dataclasses.replace(
-        request, sampling=sampling, samples=best_of, random_seed=random_seed
+        request, sampling=sampling, candidates=many, random_seed=random_seed
     )
-    return to_pretty_midi(rank_by_likelihood(model, compose(model, request))[0].score)
+    return to_pretty_midi(compose(model, request)[0].score)
 
 
 def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[Path]:

@@ -31,10 +31,12 @@ class Request:
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters; None: the model's own (`Model.sampling`).
         samples: how many pieces.
+        candidates: how many are written for each, of which the best is kept (`rank`); what comes
+            again in it is written after that.
         random_seed: the same number gives the same pieces.
 
     Raises:
-        ValueError: fewer than one piece, or a negative random seed.
+        ValueError: fewer than one piece or candidate, or a negative random seed.
     """
 
     seed: Seed | None = None
@@ -43,9 +45,10 @@ class Request:
     sampling: SamplingOptions | None = None
     samples: int = 1
     random_seed: int = 0
+    candidates: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("samples", 1), ("random_seed", 0)):
+        for name, least in (("samples", 1), ("candidates", 1), ("random_seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be {least} or more, not {getattr(self, name)}")
 

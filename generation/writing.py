@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +15,9 @@ from data.chords import Chord
 from data.forms import Form
 from data.score import Score
 from data.tokens.tokenizer import decode
-from data.tokens.vocabulary import NEVER, Kind
+from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import STRICT, ConstraintError
+from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import has_parallels_at
 from generation.given import GivenTokens
 from generation.length import Length
@@ -44,15 +43,14 @@ class Piece:
         ids: (T,) its tokens, from Start to End.
         score: the music that they encode.
         given: what was given, all of which is in it.
-        nats_per_note: how unlikely the model finds the new notes, in nats per note; nan before
-            `rank_by_likelihood`.
+        likeness: how like training pieces it is (`rank`); nan where that was not asked.
         chords: those that were asked for, each with the step at which it begins.
     """
 
     ids: NDArray[np.int64]
     score: Score
     given: GivenTokens
-    nats_per_note: float = float("nan")
+    likeness: float = float("nan")
     chords: tuple[tuple[int, Chord], ...] = ()
 
     @property
@@ -64,16 +62,62 @@ class Piece:
     def new_notes(self) -> Score:
         """Return the model's own notes alone, from the bar in which they may begin."""
         score = self.score
-        new = dataclasses.replace(score, notes=score.notes[~self.is_given])
+        new = replace(score, notes=score.notes[~self.is_given])
         bar = np.searchsorted(score.bar_starts, self.given.seed.first_open_step, side="right") - 1
         return new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
+
+
+def rank(
+    model: Model, pieces: Sequence[Piece], constraints: Constraints = UNCONSTRAINED
+) -> list[Piece]:
+    """Return the pieces, the best first, each with its likeness.
+
+    Last come those in which programs are silent that were asked for, and before these what goes
+    beyond all training pieces (`Style.is_exceeded_by`). Else those come first that are most like
+    training pieces: to the model's critic (data/critic.py), or if it has none those that it finds
+    likeliest, for which likeness is minus the nats per note.
+    """
+    critic = model.style.critic
+    if critic is not None and critic.is_current:
+        found = [critic.likeness(piece.score) for piece in pieces]
+    else:
+        found = [-nats for nats in _nats_per_note(model, pieces)]
+    judged = [replace(piece, likeness=each) for piece, each in zip(pieces, found, strict=True)]
+
+    def key(piece: Piece) -> tuple[int, bool, float]:
+        silent = len(silent_programs(piece.score, model.vocabulary, constraints))
+        return silent, model.style.is_exceeded_by(piece.score), -piece.likeness
+
+    return sorted(judged, key=key)
+
+
+def silent_programs(score: Score, vocabulary: Vocabulary, constraints: Constraints) -> list[int]:
+    """Return which of the programs that were asked for play no note of a piece."""
+    asked = [] if constraints.programs is None else constraints.playing(vocabulary)
+    return sorted({*asked} - {*score.notes["program"].tolist()})
+
+
+def _nats_per_note(model: Model, pieces: Sequence[Piece]) -> Iterator[float]:
+    """Yield how unlikely the model finds the new notes of each piece, in nats per note.
+
+    The likelihood is the model's own, as model/scoring.py defines it, from the first choice on and
+    with nothing given: the notes that were kept after it count too, for they have to follow from
+    what was written before them.
+    """
+    for first in range(0, len(pieces), SIDE_BY_SIDE):
+        some = pieces[first : first + SIDE_BY_SIDE]
+        for piece, nats in zip(some, model.token_nats([p.ids for p in some]), strict=True):
+            chosen = nats[len(piece.given.prompt) - 1 :]
+            new = piece.score.notes["onset"] >= piece.given.seed.first_open_step
+            yield float(chosen.sum()) / max(int(new.sum()), 1)
 
 
 class Writing:
     """The pieces of a request while a model writes them: to iterate over it writes, token by token.
 
-    Each turn gives the new notes that it completes. What is given is read a token a turn, too: a
-    long piece has thousands. Whoever stops asking, stops it.
+    Each turn gives the new notes that it completes; none where the best of several candidates is
+    kept. What is given is read a token a turn, too: a long piece has thousands. Whoever stops
+    asking, stops it.
 
     Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
     is first written without them. What follows the first of them is then written anew, and its
@@ -98,14 +142,16 @@ class Writing:
     def progress(self) -> float:
         """The share that is written, 0 to 1, without what is written anew."""
         rows = self._rows
-        now = rows.count * self._grammar.progress(rows.state) if rows else 0
+        many = self._request.candidates
+        now = rows.count / many * self._grammar.progress(rows.state) if rows else 0
         return (len(self.pieces) + now) / self._request.samples
 
     def __iter__(self) -> Iterator[Notes]:
         samples, seed = self._request.samples, self._request.random_seed
-        rng = np.random.default_rng(seed)
-        for first in range(0, samples, SIDE_BY_SIDE):  # in turns, which take no more memory
-            count = min(SIDE_BY_SIDE, samples - first)
+        candidates, rng = self._request.candidates, np.random.default_rng(seed)
+        at_once = max(SIDE_BY_SIDE // candidates, 1)
+        for first in range(0, samples, at_once):  # in turns, which take no more memory
+            count = min(at_once, samples - first) * candidates
             finals = self._style.draw_final_positions(count, rng, self._grammar.meter)
             is_from_nothing = not self._grammar.given.bars
             keys = self._style.draw_keys(count, rng) if is_from_nothing else []
@@ -114,15 +160,30 @@ class Writing:
             rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
-                self._draw_forms(rows, first, forms)
+                self._draw_forms(rows, first * candidates, forms)
                 yield [
                     (first + row, note)
                     for row, note in notes
-                    if row not in forms or note.onset_steps < forms[row].repeats[0].begin_step
+                    if candidates == 1
+                    and (row not in forms or note.onset_steps < forms[row].repeats[0].begin_step)
                 ]
-            self._rows, self.pieces = None, self.pieces + rows.pieces
-            for row, form in forms.items():
-                yield from self._write_anew(first + row, form)
+            chosen = self._chosen(rows.pieces)
+            self._rows, self.pieces = None, self.pieces + [rows.pieces[row] for row in chosen]
+            for number, row in enumerate(chosen, start=first):
+                if row in forms:
+                    yield from self._write_anew(number, forms[row])
+
+    def _chosen(self, pieces: list[Piece]) -> list[int]:
+        """Return which piece is kept of each so many candidates."""
+        each = self._request.candidates
+        if each == 1:
+            return [*range(len(pieces))]
+        chosen = []
+        for first in range(0, len(pieces), each):
+            some = pieces[first : first + each]
+            best = rank(self._model, some, self._request.constraints)[0]
+            chosen.append(first + [piece.ids is best.ids for piece in some].index(True))
+        return chosen
 
     def _ensembles(self, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
         """Draw the programs that play in each piece from nothing; none: all that may."""
@@ -162,14 +223,12 @@ class Writing:
                 continue
             length = Length(bars=len(score.bars) - len(seed.score.bars))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
-                model, grammar = dataclasses.replace(self._request, seed=seed, length=length).to(
-                    self._model
-                )
+                model, grammar = replace(self._request, seed=seed, length=length).to(self._model)
                 state = grammar.begin(1, form.final_position)
                 rows = _Rows(model, grammar, state, self._sampling, rng)
         if rows:
             yield from rows.until(NEVER)
-            self.pieces[number] = dataclasses.replace(rows.pieces[0], given=piece.given)
+            self.pieces[number] = replace(rows.pieces[0], given=piece.given)
         notes, begin = notes_of(self.pieces[number].score), form.repeats[0].begin_step
         yield [(number, note) for note in notes if note.onset_steps >= begin]
 

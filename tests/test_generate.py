@@ -171,14 +171,10 @@ def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
     assert harmony[mine][["onset", "pitch"]].tolist() == [(0, 60), (12, 62)]
 
 
-def test_the_best_are_kept_and_each_is_told(checkpoint, tmp_path, capsys):
+def test_the_best_of_several_are_kept(checkpoint, tmp_path, capsys):
     options = ("-c", checkpoint, "--bars", 2, "--seed", 5, "-o", tmp_path / "piece")
-    code, said, _ = run(capsys, *options, "--best-of", 5, "--num-samples", 2)
+    code, _, _ = run(capsys, *options, "--best-of", 3, "--num-samples", 2)
     assert code == 0
-    told = re.fullmatch(r"nats per note: kept (.*); left (.*)", said.splitlines()[-1])
-    kept, left = ([float(figure) for figure in part.split(", ")] for part in told.groups())
-    assert (len(kept), len(left)) == (2, 3)
-    assert kept + left == sorted(kept + left)
     assert (tmp_path / "piece-2.mid").is_file()
     assert not (tmp_path / "piece-3.mid").exists()
 
@@ -334,7 +330,6 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--time-signature", "3"], ["time-signature", "3/4"]),
         (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
         (["--best-of", "1" + "0" * 20], ["--best-of", "the largest is"]),
-        (["--num-samples", "4", "--best-of", "3"], ["--best-of", "4"]),
         (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
         (["--top-k", "9" * 5000], ["--top-k", "5000 characters"]),

@@ -8,6 +8,7 @@ from lightning.pytorch import Trainer
 from common.cli import say
 from common.typed_json import from_json, to_json
 from data.style import Style
+from evaluation.fit_critic import fit_critic
 from evaluation.fit_sampling import fit_sampling
 from generation.model import Model
 from model.decoding import decoder_of, network_of
@@ -32,7 +33,7 @@ def scored(content: ModelFile, trainer: Trainer, pl_module: Any) -> ModelFile:
 
 
 def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
-    """Return a model that knows how it samples best, if it writes music and that is found.
+    """Return a model that knows how it samples best, and judges, if it writes music.
 
     Args:
         content: the model.
@@ -52,4 +53,7 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
         f"top-p {sampling.top_p:g}: it samples so by default"
     )
     style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
-    return replace(content, style_json=to_json(style))
+    critic = fit_critic(
+        replace(model, style=style), data.some_pieces, round(FITTING_SHARE * tokens)
+    )
+    return replace(content, style_json=to_json(replace(style, critic=critic)))

@@ -23,7 +23,7 @@ from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from generation.compose import accompany, rank_by_likelihood
+from generation.compose import accompany
 from generation.constraints import ConstraintError
 from generation.explain import explain_note
 from generation.length import Length
@@ -40,7 +40,7 @@ from generation.seeds import (
     usual_tempo,
     voices_of,
 )
-from generation.writing import Writing
+from generation.writing import Writing, rank
 from model.config import SamplingOptions
 from web.messages import (
     MOST_TEXT,
@@ -120,7 +120,7 @@ def check(models: Models, message: Json) -> Iterator[Json]:
 
 
 def write(models: Models, message: Json) -> Iterator[Json]:
-    """Write pieces, telling the page each note once it is complete, then how likely each is."""
+    """Write pieces, telling the page each note once it is complete, then how unlike real ones."""
     model, request = _asked(models, write_request(message))
     seed = request.seed or no_seed(model.vocabulary)
     everything_given = np.ones(len(seed.score.notes), dtype=bool)
@@ -134,11 +134,11 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     for notes in writing:
         yield {"notes": [_told(row, note) for row, note in notes]} if notes else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
-    nats = []
+    unlike = []
     for piece in writing.pieces:  # one at a time: others wait for their turns
-        nats += [round(each.nats_per_note, 4) for each in rank_by_likelihood(model, [piece])]
+        unlike += [round(-each.likeness, 4) for each in rank(model, [piece])]
         yield {}
-    yield {"nats": nats}
+    yield {"nats": unlike}
 
 
 def _told(row: int, its: StreamedNote) -> list[int]:

@@ -9,12 +9,14 @@ import pytest
 
 from data.batches.windows import masks_of_pieces, unpacked
 from data.canonical import canonical
+from data.critic import Critic
 from data.ensembles import Ensemble
 from data.extremes import Usual, note_density
 from data.forms import Form
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.repeats import Repeat
 from data.score import BAR, DRUMS, NOTE, UNNAMED
+from data.statistics import NAMES
 from data.style import Style
 from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size, bar_indices
@@ -22,10 +24,10 @@ from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
 from generation.compose import (
     accompany,
+    candidates,
     compose,
     continue_midi,
     harmonize_midi,
-    rank_by_likelihood,
     rewrite_midi,
     stream,
 )
@@ -44,7 +46,7 @@ from generation.seeds import (
     seed_from_notes,
     voices_of,
 )
-from generation.writing import Writing
+from generation.writing import Writing, rank
 from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats
 from tests import music
@@ -82,23 +84,22 @@ def test_without_a_seed_the_model_begins(model):
 
 def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
     monkeypatch.setattr("generation.writing.SIDE_BY_SIDE", 3)
-    monkeypatch.setattr("generation.compose.SIDE_BY_SIDE", 3)
     first = compose(model, Request(length=Length(bars=1), samples=3))
     pieces = compose(model, Request(length=Length(bars=1), samples=7))
     assert [piece.ids.tolist() for piece in pieces[:3]] == [piece.ids.tolist() for piece in first]
     assert len({tuple(piece.ids.tolist()) for piece in pieces}) == 7
-    ranked = [piece.nats_per_note for piece in rank_by_likelihood(model, pieces)]
+    ranked = [piece.likeness for piece in rank(model, pieces)]
     monkeypatch.undo()
-    at_once = [piece.nats_per_note for piece in rank_by_likelihood(model, pieces)]
+    at_once = [piece.likeness for piece in rank(model, pieces)]
     assert ranked == pytest.approx(at_once)
 
 
 def test_what_goes_beyond_all_training_pieces_ranks_last(model, monkeypatch):
     pieces = compose(model, Request(None, Length(bars=2), samples=6, random_seed=4))
-    ranked = rank_by_likelihood(model, pieces)
+    ranked = rank(model, pieces)
     unlike = ranked[0].score
     monkeypatch.setattr(Style, "is_exceeded_by", lambda _, score: score is unlike)
-    again = rank_by_likelihood(model, pieces)
+    again = rank(model, pieces)
     assert [p.score for p in again] == [p.score for p in [*ranked[1:], ranked[0]]]
 
 
@@ -188,7 +189,7 @@ def test_a_model_that_knows_one_tempo_plays_at_any(model):
     (same,) = compose(model, Request(seed_from_notes("C4 E4", QUARTET), Length(bars=4)))
     (fast,) = compose(model, Request(seed, Length(bars=4), Constraints(tempo_bpm=160)))
     assert np.array_equal(same.score.notes, fast.score.notes)
-    figures = [rank_by_likelihood(model, [piece])[0].nats_per_note for piece in (same, fast)]
+    figures = [rank(model, [piece])[0].likeness for piece in (same, fast)]
     assert figures[0] == figures[1]
     with pytest.raises(ConstraintError, match="no tempo of 9"):
         compose(model, Request(constraints=Constraints(tempo_bpm=9)))
@@ -363,12 +364,31 @@ def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):
     assert second.tolist() == [True] * 12 + [False] * 12 + [True] * 24
 
 
+def test_of_candidates_the_best_is_kept_and_a_critic_judges_where_there_is_one(model):
+    request = Request(length=Length(bars=2), samples=2, random_seed=3, candidates=3)
+    rows = compose(model, replace(request, samples=6, candidates=1))
+    best = [rank(model, rows[n : n + 3])[0].ids.tolist() for n in (0, 3)]
+    assert [piece.ids.tolist() for piece in compose(model, request)] == best
+    pace = np.array([name == "pace: notes a second" for name in NAMES])
+    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
+    critic = Critic(zeros, ones, tuple(pace.astype(float).tolist()))
+    judge = replace(model, style=replace(model.style, critic=critic))
+    slow = [rank(judge, rows[n : n + 3])[0] for n in (0, 3)]
+    assert [p.ids.tolist() for p in compose(judge, request)] == [p.ids.tolist() for p in slow]
+    likeness = [piece.likeness for piece in rank(judge, rows)]
+    assert likeness == sorted(likeness, reverse=True)
+    assert candidates(model) == 1 < candidates(judge)
+    old = replace(critic, version=0)
+    style = replace(model.style, critic=old)  # of other statistics: not asked
+    assert candidates(replace(model, style=style)) == 1
+
+
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
     pieces = compose(model, Request(seed, Length(bars=2), samples=4))
-    judged = rank_by_likelihood(model, pieces)
+    judged = rank(model, pieces)
     assert sorted(map(id, (p.score for p in judged))) == sorted(map(id, (p.score for p in pieces)))
-    figures = [piece.nats_per_note for piece in judged]
+    figures = [-piece.likeness for piece in judged]
     assert figures == sorted(figures)
     assert len(set(figures)) == 4
 
@@ -381,19 +401,19 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
         )
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
         notes = len(piece.score.notes) - 4
-        assert piece.nats_per_note == pytest.approx(new.sum() / notes, rel=1e-5)
+        assert -piece.likeness == pytest.approx(new.sum() / notes, rel=1e-5)
 
 
 def test_what_is_kept_after_the_first_choice_counts_as_well(model):
     """The notes after a gap have to follow from those in it."""
     seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
     (piece,) = compose(model, Request(seed, None))
-    (judged,) = rank_by_likelihood(model, [piece])
+    (judged,) = rank(model, [piece])
     (nats,) = model.token_nats([piece.ids])
     second_bar = int(bar_indices(piece.ids, QUARTET)[1])
     first = second_bar + bar_head_size(piece.ids, second_bar, QUARTET)
     notes = (piece.score.notes["onset"] >= seed.first_open_step).sum()
-    assert judged.nats_per_note == pytest.approx(nats[first - 1 :].sum() / notes)
+    assert -judged.likeness == pytest.approx(nats[first - 1 :].sum() / notes)
 
 
 def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):

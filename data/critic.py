@@ -1,0 +1,48 @@
+"""A critic: how like real pieces a piece is, by its musical statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.options import Count
+from data.score import Score
+from data.statistics import NAMES, VERSION, statistics
+
+MOST_DEVIATIONS = 5.0  # so far a statistic counts
+
+
+@dataclass(frozen=True)
+class Critic:
+    """A logistic regression that tells real pieces from those that a model writes.
+
+    Attributes:
+        means, deviations: of each statistic in both (data/statistics.py); a deviation is above 0.
+        weights: what each says, a deviation above the mean.
+        version: of the statistics.
+
+    Raises:
+        ValueError: numbers of other statistics than this program computes.
+    """
+
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    weights: tuple[float, ...]
+    version: Count = VERSION
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.means), len(self.deviations), len(self.weights)}
+        if self.version == VERSION and (sizes != {len(NAMES)} or min(self.deviations) <= 0):
+            raise ValueError(f"a critic weighs {len(NAMES)} statistics")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it weighs the statistics that this program computes."""
+        return self.version == VERSION
+
+    def likeness(self, score: Score) -> float:
+        """Return how like real pieces a piece is: the higher, the more; about a logit."""
+        apart = (statistics(score) - np.array(self.means)) / np.array(self.deviations)
+        apart = np.where(np.isnan(apart), 0.0, apart)  # what is not defined says nothing
+        return float(np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS) @ np.array(self.weights))

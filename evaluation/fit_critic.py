@@ -1,0 +1,74 @@
+"""What tells a model's pieces from real ones, learned at the end of training and kept with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.critic import MOST_DEVIATIONS, Critic
+from data.score import Score
+from data.statistics import GROUP_OF, GROUPS
+from data.tokens.tokenizer import encode
+from evaluation.comparison import statistics_of
+from evaluation.samples import sample_pieces, typical_lengths
+from generation.model import Model
+
+PIECES, FEWEST_PIECES = 256, 64  # that are written, and that there must be of real ones
+LONG_PIECE_BARS = 32  # in longer ones the openings are compared, which have no ending
+OPENING_BARS = 16
+TOKENS = 200_000  # written at most: half a minute on one core, for a model of a million weights
+WEIGHT_PENALTY = 0.003  # C: statistics are many, pieces few
+
+
+def fit_critic(model: Model, real: Sequence[Score], budget: int, seed: int = 0) -> Critic | None:
+    """Learn what tells a model's pieces from real ones: a regularized logistic regression.
+
+    Args:
+        model: that has come to the end of its training, and knows how it samples.
+        real: pieces that it was trained on.
+        budget: how many tokens may be written, at most; no more than TOKENS are.
+        seed: of the random numbers.
+
+    Returns:
+        None where there are too few pieces, or the budget is too small to write enough.
+    """
+    real = [score for score in real if len(score.notes) and score.grid.has_meter]
+    if len(real) < FEWEST_PIECES:
+        return None
+    is_long = np.median([len(score.bars) for score in real]) > LONG_PIECE_BARS
+    if is_long:
+        real = [score.excerpt(0, min(OPENING_BARS, len(score.bars))) for score in real]
+    tokens = np.median([len(encode(score, model.vocabulary)) for score in real])
+    count = min(PIECES, int(min(budget, TOKENS) // tokens))
+    if count < FEWEST_PIECES:
+        return None
+    forms = tuple(replace(form, repeats=()) for form in model.style.forms)  # a piece at a time
+    plain = replace(model, style=replace(model.style, forms=forms, critic=None))
+    written = sample_pieces(plain, typical_lengths(real, count), seed, "Learning to judge")
+    figures = statistics_of([*written, *real])
+    if is_long:
+        ending = [group.name == "ending" for group in GROUPS]
+        figures[:, np.array(ending)[GROUP_OF]] = np.nan
+    return _logistic_regression(figures, np.arange(len(figures)) >= len(written))
+
+
+def _logistic_regression(figures: NDArray[np.float64], is_real: NDArray[np.bool_]) -> Critic:
+    """Return the critic of statistics (N, F), of which some, (N,), are of real pieces."""
+    # here, for this library takes a second to import
+    from sklearn.linear_model import LogisticRegression
+
+    is_defined = ~np.isnan(figures).all(axis=0)
+    means, deviations = np.zeros(figures.shape[1]), np.ones(figures.shape[1])
+    means[is_defined] = np.nanmean(figures[:, is_defined], axis=0)
+    deviations[is_defined] = np.nanstd(figures[:, is_defined], axis=0)
+    deviations[deviations < 1e-5] = 1.0
+    apart = np.nan_to_num((figures - means) / deviations)
+    apart = np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    classifier = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
+    weights = classifier.fit(apart, is_real).coef_[0]
+    digits = 6  # a deviation stays above 0
+    numbers = [tuple(np.round(each, digits).tolist()) for each in (means, deviations, weights)]
+    return Critic(means=numbers[0], deviations=numbers[1], weights=numbers[2])
