@@ -80,7 +80,7 @@ __all__ += ["accompany", "compose", "seed_from_notes", "stream", "voices_of"]
 __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank", "write_piece"]
 
-MOST_PIECES = 10_000
+MOST_PIECES, MOST_CANDIDATES = 10_000, 128  # candidates are written side by side
 LONGEST_NOTE = 20  # characters
 ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
 # Options of sequences that are no music; all others are about music.
@@ -403,10 +403,10 @@ def _check_together(options: argparse.Namespace) -> None:
 
 
 def _check_counts(options: argparse.Namespace) -> None:
-    """Refuse to keep more pieces than are written, and numbers that no machine holds."""
-    for name in ("num_samples", "best_of"):
-        if (getattr(options, name) or 0) > MOST_PIECES:
-            fail(f"--{name.replace('_', '-')}: at most {MOST_PIECES} pieces are written at once")
+    """Refuse numbers that no machine holds."""
+    for name, most in (("num_samples", MOST_PIECES), ("best_of", MOST_CANDIDATES)):
+        if (getattr(options, name) or 0) > most:
+            fail(f"--{name.replace('_', '-')}: at most {most} pieces are written at once")
 
 
 def _is_about_ids(options: argparse.Namespace, parser: argparse.ArgumentParser) -> bool:

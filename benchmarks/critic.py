@@ -34,7 +34,10 @@ def main() -> None:
         if critic is None:
             fail(f"{options.model}: too few pieces to learn from")
         style = to_json(replace(model.style, critic=critic))
-        save_model_file(options.model, replace(content, style_json=style), np.float16)
+        weights = content.network.weights.values()
+        is_half = all(np.array_equal(each, each.astype(np.float16)) for each in weights)
+        dtype = np.float16 if is_half else np.float32  # as they were stored
+        save_model_file(options.model, replace(content, style_json=style), dtype)
     except (ModelFileError, CorpusError, OSError) as error:
         fail(str(error))
 

@@ -87,7 +87,8 @@ def _written(model: Model, request: Request, progress: bool) -> list[Piece]:
 def stream(model: Model, request: Request = ANY_PIECE) -> Iterator[StreamedNote]:
     """Return the notes of a piece while it is written, each as soon as it is complete.
 
-    The seed's notes are not among them, but times count from its beginning.
+    The seed's notes are not among them, but times count from its beginning. Of candidates none is
+    chosen: what has been told is told.
 
     Args:
         model: from `load`.
@@ -96,7 +97,8 @@ def stream(model: Model, request: Request = ANY_PIECE) -> Iterator[StreamedNote]
     Raises:
         ConstraintError: something that can never be; before the first note.
     """
-    return (note for notes in Writing(model, request) for _, note in notes)
+    writing = Writing(model, dataclasses.replace(request, candidates=1))
+    return (note for notes in writing for _, note in notes)
 
 
 def candidates(model: Model) -> int:

@@ -31,8 +31,8 @@ class Request:
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters; None: the model's own (`Model.sampling`).
         samples: how many pieces.
-        candidates: how many are written for each, of which the best is kept (`rank`); what comes
-            again in it is written after that.
+        candidates: how many are written for each, side by side, of which the best is kept (`rank`);
+            what comes again in it is written after that.
         random_seed: the same number gives the same pieces.
 
     Raises:
