@@ -74,21 +74,35 @@ def rank(
 
     Last come those in which programs are silent that were asked for, and before these what goes
     beyond all training pieces (`Style.is_exceeded_by`). Else those come first that are most like
-    training pieces: to the model's critic (data/critic.py), or if it has none those that it finds
-    likeliest, for which likeness is minus the nats per note.
+    training pieces (`judged`).
+    """
+    found = judged(model, pieces)
+    return sorted(found, key=lambda piece: standing(model, piece, constraints))
+
+
+def has_critic(model: Model) -> bool:
+    """Return whether a critic says which pieces are most like training pieces."""
+    critic = model.style.critic
+    return critic is not None and critic.is_current
+
+
+def judged(model: Model, pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces with their likeness.
+
+    It is what the model's critic (data/critic.py) says, or without one minus the nats per note.
     """
     critic = model.style.critic
-    if critic is not None and critic.is_current:
+    if critic is not None and has_critic(model):
         found = [critic.likeness(piece.score) for piece in pieces]
     else:
         found = [-nats for nats in _nats_per_note(model, pieces)]
-    judged = [replace(piece, likeness=each) for piece, each in zip(pieces, found, strict=True)]
+    return [replace(piece, likeness=each) for piece, each in zip(pieces, found, strict=True)]
 
-    def key(piece: Piece) -> tuple[int, bool, float]:
-        silent = len(silent_programs(piece.score, model.vocabulary, constraints))
-        return silent, model.style.is_exceeded_by(piece.score), -piece.likeness
 
-    return sorted(judged, key=key)
+def standing(model: Model, piece: Piece, constraints: Constraints) -> tuple[int, bool, float]:
+    """Return where a judged piece stands among others, the less the better (`rank`)."""
+    silent = len(silent_programs(piece.score, model.vocabulary, constraints))
+    return silent, model.style.is_exceeded_by(piece.score), -piece.likeness
 
 
 def silent_programs(score: Score, vocabulary: Vocabulary, constraints: Constraints) -> list[int]:

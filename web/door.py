@@ -10,7 +10,7 @@ from web.messages import Json, MessageError
 WAYS = ("continue", "accompany", "harmonize", "rewrite")
 OPTIONS = (
     *("model", "bars", "key", "meter", "tempo", "range", "polyphony", "programs", "counterpoint"),
-    *("rests", "boldness", "seed"),
+    *("rests", "boldness", "seed", "chords"),
 )
 NEW_BARS = 8
 _EXAMPLES = {
@@ -49,11 +49,12 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
     bars = numbers.pop("bars", [])
     if how == "rewrite" and not bars:
         raise MessageError("bars must say which bars to rewrite, such as bars=5-8")
+    without = None if "chords" in options else NEW_BARS
     settings = {
-        "bars": NEW_BARS if how == "rewrite" or not bars else bars[0],
+        "bars": without if how == "rewrite" or not bars else bars[0],
         "temperature": _decimal("boldness", options),
         "tempo": _decimal("tempo", options),
-        **{name: options.get(name) for name in ("key", "counterpoint", "rests")},
+        **{name: options.get(name) for name in ("key", "counterpoint", "rests", "chords")},
         **{name: numbers.get(name) for name in ("meter", "range", "programs")},
         "polyphony": numbers.get("polyphony", [None])[0],
     }

@@ -27,7 +27,8 @@ MOST_BARS = 512  # of a piece
 MOST_NEW_BARS = 32
 MOST_PAUSE = 64  # beats between a piece's last bar and what goes on with it
 MOST_VARIATIONS = 4
-MOST_TEXT = 4096  # characters of seed text
+MOST_TEXT = 4096  # characters of seed text, or of chords
+MOST_CHORD_TEXT = 64  # characters of the chords of a bar
 
 _NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM))
 _GRIDS: dict[Literal["beats", "seconds"], range] = {
@@ -53,8 +54,9 @@ class Settings:
     """What the controls of the page ask for."""
 
     constraints: Constraints
-    bars: int  # to write after what there is
+    bars: int | None  # to write after what there is; None: until the chords are over
     temperature: float | None  # None: the model's own
+    chords: tuple[str, ...] = ()  # of each bar of the piece from its first on; empty: any
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,31 @@ def settings_of(message: Json) -> Settings:
         time_signature=None if meter is None else (meter[0], meter[1]),
         counterpoint=data.get("counterpoint"),
         rests=data.get("rests"),
+        chords=None if data.get("chords") is None else text_of(data, "chords", MOST_TEXT),
     )
-    return Settings(constraints, _integer(data, "bars", 1, MOST_NEW_BARS), temperature)
+    is_open = constraints.chord_track is not None and data.get("bars") is None
+    bars = None if is_open else _integer(data, "bars", 1, MOST_NEW_BARS)
+    return Settings(constraints, bars, temperature, _bar_chords(data))
+
+
+def _bar_chords(data: Json) -> tuple[str, ...]:
+    """Return the chords of each bar of a piece, which may be left out.
+
+    Raises:
+        MessageError: they are no texts, or many.
+        ConstraintError: they cannot be read.
+    """
+    texts = data.get("bar_chords") or []
+    if not isinstance(texts, list) or len(texts) > MOST_BARS:
+        raise MessageError(f"bar_chords must be a list of at most {MOST_BARS} texts")
+    for text in texts:
+        if not isinstance(text, str) or len(text) > MOST_CHORD_TEXT or set("|\r\n") & {*text}:
+            raise MessageError(
+                f"a bar has at most {MOST_CHORD_TEXT} letters of chords, and no bar line"
+            )
+        if text.strip():
+            _ = Constraints(chords=f"|{text}|")
+    return tuple(text.strip() for text in texts)
 
 
 def write_request(message: Json) -> WriteRequest:

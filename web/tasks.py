@@ -23,8 +23,9 @@ from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
+from generation.chord_plan import first_bar
 from generation.compose import accompany
-from generation.constraints import ConstraintError
+from generation.constraints import ConstraintError, Constraints
 from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
@@ -40,7 +41,7 @@ from generation.seeds import (
     usual_tempo,
     voices_of,
 )
-from generation.writing import Writing, rank
+from generation.writing import Piece, Writing, has_critic, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
     MOST_TEXT,
@@ -48,6 +49,7 @@ from web.messages import (
     Json,
     MessageError,
     PagePiece,
+    Settings,
     WriteRequest,
     counts_of,
     json_of,
@@ -60,8 +62,9 @@ from web.messages import (
 from web.models import Models
 
 WARM_UP_TOKENS = 3  # what is compiled is read from the disk with the first, or compiled
+SCORED_BARS, BARS_BEFORE = 32, 8  # of a long piece at a time, and what is heard before them
 # The settings that have a place for errors beside their control; the first to blame comes first.
-CONTROLS = ("key", "range", "programs", "polyphony", "tempo", "meter")
+CONTROLS = ("bar_chords", "key", "range", "programs", "polyphony", "tempo", "meter")
 
 
 def describe(models: Models, message: Json) -> Iterator[Json]:
@@ -120,7 +123,7 @@ def check(models: Models, message: Json) -> Iterator[Json]:
 
 
 def write(models: Models, message: Json) -> Iterator[Json]:
-    """Write pieces, telling the page each note once it is complete, then how unlike real ones."""
+    """Write pieces, telling the page each note once it is complete, then which are the best."""
     model, request = _asked(models, write_request(message))
     seed = request.seed or no_seed(model.vocabulary)
     everything_given = np.ones(len(seed.score.notes), dtype=bool)
@@ -134,11 +137,16 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     for notes in writing:
         yield {"notes": [_told(row, note) for row, note in notes]} if notes else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
-    unlike = []
+    pieces: list[Piece] = []
     for piece in writing.pieces:  # one at a time: others wait for their turns
-        unlike += [round(-each.likeness, 4) for each in rank(model, [piece])]
+        pieces += judged(model, [piece])
         yield {}
-    yield {"nats": unlike}
+    stands = [standing(model, piece, request.constraints) for piece in pieces]
+    yield {
+        "order": sorted(range(len(pieces)), key=stands.__getitem__),
+        "beyond": [is_beyond for _, is_beyond, _ in stands],
+        "has_critic": has_critic(model),
+    }
 
 
 def _told(row: int, its: StreamedNote) -> list[int]:
@@ -180,10 +188,17 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
 def surprise(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page how unlikely each note of a piece is, in nats: its instrument and pitch."""
     model = models.load(text_of(message, "model"))
-    ids = encode(_as_written(piece_of(message), model), model.vocabulary)
-    yield {}
-    is_note = model.vocabulary.kind_of[ids[1:]] == Kind.NOTE
-    yield {"surprise": model.token_nats([ids])[0][is_note].round(2).tolist()}
+    score = _as_written(piece_of(message), model)
+    nats, count = list[float](), len(score.bars)
+    for first in range(0, count, SCORED_BARS):  # a part at a time: others wait for their turns
+        before = max(first - BARS_BEFORE, 0)
+        part = score.excerpt(before, first + SCORED_BARS) if count > SCORED_BARS else score
+        ids = encode(part, model.vocabulary)
+        yield {}
+        its = model.token_nats([ids])[0][model.vocabulary.kind_of[ids[1:]] == Kind.NOTE]
+        new = part.notes["onset"] >= score.bar_starts[first] - score.bar_starts[before]
+        nats += its[new].round(2).tolist()
+    yield {"surprise": nats}
 
 
 def blame(models: Models, message: Json, error: ConstraintError) -> Iterator[Json]:
@@ -240,10 +255,25 @@ def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
     settings = asked.settings
     model = models.load(asked.model).retimed(settings.constraints)
     seed, length = _given(model, asked)
+    constraints = _with_chords(settings, seed, length)
     sampling = _sampling(model, settings.temperature)
-    return model, Request(
-        seed, length, settings.constraints, sampling, asked.variations, asked.random_seed
-    )
+    return model, Request(seed, length, constraints, sampling, asked.variations, asked.random_seed)
+
+
+def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Constraints:
+    """Return what is asked for, with the chords of the bars in which something new may begin."""
+    score, first = seed.score, first_bar(seed)
+    count = len(score.bars) + ((length.bars or 0) if length else 0)
+    texts = [*settings.chords[first:count]]
+    texts += [""] * (count - first - len(texts))
+    if any(
+        steps < score.grid.bar_steps(*meter) for *meter, steps in score.bars[first:][:1].tolist()
+    ):
+        del texts[0]  # an upbeat has no chord
+    if not any(texts):
+        return settings.constraints
+    chords = "|".join(text or "N.C." for text in texts)
+    return dataclasses.replace(settings.constraints, chords=f"|{chords}|")
 
 
 def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:

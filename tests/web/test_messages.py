@@ -140,6 +140,12 @@ def test_what_is_no_piece_is_refused(changes):
         {"settings": SETTINGS | {"counterpoint": "loose"}},
         {"settings": SETTINGS | {"counterpoint": ["strict"]}},
         {"settings": SETTINGS | {"rests": "strict"}},
+        {"settings": SETTINGS | {"chords": ["Am"]}},
+        {"settings": SETTINGS | {"chords": "Am | H"}},
+        {"settings": SETTINGS | {"bar_chords": "Am"}},
+        {"settings": SETTINGS | {"bar_chords": [3]}},
+        {"settings": SETTINGS | {"bar_chords": ["Am"] * 600}},
+        {"settings": SETTINGS | {"bar_chords": ["Am " * 30]}},
         {"programs": "all"},
     ],
 )

@@ -167,12 +167,13 @@ def test_a_program_gets_music_back_for_its_music(models):
             ("continue", {"bars": "2", "meter": "4/4", "seed": "3", "boldness": "0.9"}),
             ("rewrite", {"bars": "2-3"}),
             ("rewrite", {"bars": "2"}),
+            ("continue", {"chords": "C | F | G7 | C"}),
         ):
             answer = door(client, how, given, **query)
             assert answer.status_code == 200, answer.text
             score = score_from_events(parse_events(answer.content, "it"), GRID)[0]
             notes = {*map(tuple, score.notes[["onset", "program", "pitch"]].tolist())}
-            first, end = (48, 144 if query["bars"] == "2-3" else 96)
+            first, end = (48, 144 if query.get("bars") == "2-3" else 96)
             if how == "continue":
                 first = end = given.end_step
             assert {note for note in kept if note[0] < first or note[0] >= end} <= notes
@@ -204,6 +205,7 @@ def test_the_line_of_the_docs_gets_music(models, tmp_path):
         ("continue", {"bars": "99"}, "from 1 to 32"),
         ("continue", {"tempo": "fast"}, "tempo must be a number"),
         ("continue", {"key": "H dur"}, "H dur"),
+        ("continue", {"chords": "Am | H"}, "no chord 'H'"),
         ("continue", {"model": "none"}, "no model 'none'"),
         ("rewrite", {}, "bars=5-8"),
         ("rewrite", {"bars": "9"}, "select bars"),

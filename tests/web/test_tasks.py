@@ -7,8 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from data.critic import Critic
+from data.extremes import Extremes
+from data.midi.io import midi_bytes
+from data.statistics import NAMES
+from data.style import Style
 from generation.constraints import ConstraintError
 from model.serialization import ModelFileError, load_model_file, save_model_file
+from tests.chord_checker import what_is_broken
 from tests.models import QUARTET, untrained
 from tests.web.conftest import SETTINGS
 from web.messages import MOST_NOTES, MessageError, piece_of
@@ -17,10 +23,10 @@ from web.tasks import TASKS, advance, blame
 
 
 def done(told):
-    """The pieces that were told; how likely each is, comes after them."""
-    *_, pieces, likely = filter(None, told)
-    assert len(likely["nats"]) == len(pieces["done"])
-    assert min(likely["nats"]) > 0
+    """The pieces that were told; which are the best, comes after them."""
+    *_, pieces, ranked = filter(None, told)
+    assert sorted(ranked["order"]) == [*range(len(pieces["done"]))]
+    assert len(ranked["beyond"]) == len(pieces["done"])
     return pieces["done"]
 
 
@@ -57,6 +63,53 @@ def test_all_that_was_put_in_is_kept_and_each_note_is_told_once(do, tune, how):
         assert len(its) == len(set(its))
         assert set(its) == keys(piece, False) != set()
         assert len(piece["bars"]) == len(tune["bars"]) + (0 if how == "harmonize" else 2)
+
+
+def test_variations_are_ranked_as_candidates_are(do, models, tune, monkeypatch):
+    model = models.load("quartet")
+    few = Extremes(bar_repetition=1.0, equal_bars=99, least_density=0.0, most_density=1e-9)
+    busy = np.array([name == "pace: notes a second" for name in NAMES], dtype=float)
+    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
+    critic = Critic(zeros, ones, tuple(busy.tolist()))
+    for style in (model.style, Style(critic=critic), Style(critic=critic, extremes=few)):
+        monkeypatch.setattr(models, "load", lambda _, style=style: replace(model, style=style))
+        (*_, pieces, ranked) = do("write", how="continue", piece=tune, variations=4)
+        assert ranked["has_critic"] == (style.critic is not None)
+        assert ranked["beyond"] == [style.extremes is not None] * 4
+        if style.critic:
+            pace = [len(pieces["done"][number]["notes"]) for number in ranked["order"]]
+            assert pace == sorted(pace, reverse=True)
+
+
+def test_the_chords_of_bars_hold_in_what_is_written(do, models, tune, tmp_path):
+    names = ["C", "F C/E", "Dm", "G7"]
+    settings = SETTINGS | {"bar_chords": names, "bars": 3}
+    three = do("text", text="C4 E4 G4 C5 A4 F4 G4 E4 D4 F4 A4 D5")[0]["read"]
+    for how in ("continue", "accompany", "harmonize", "rewrite"):
+        whole = three if how == "rewrite" else tune
+        told = done(do("write", how=how, piece=whole, bars=[1, 3], settings=settings))[0]
+        path = tmp_path / "piece.mid"
+        path.write_bytes(midi_bytes(piece_of({"piece": told}).score))
+        first = {"continue": 1, "rewrite": 1}.get(how, 0)
+        bars = [names[0:1], names[1].split(), names[2:3], names[3:4]][: len(told["bars"])]
+        chords = [
+            (name, 48 * bar + number * 48 // len(its), 48 * bar + (number + 1) * 48 // len(its))
+            for bar, its in enumerate(bars)
+            for number, name in enumerate(its)
+            if bar >= first
+        ]
+        given = {(*key[1:2], key[0], key[2]) for key in keys(told, True)}
+        assert what_is_broken(path, chords, given, 48 * first) == []
+    later = SETTINGS | {"bar_chords": ["H", "C"]}
+    for wrong, said in (
+        (["H"], "no chord 'H'"),
+        (["C:3"], "3 quarter notes"),
+        (["C|F"], "no bar line"),
+        (["C#"], "cannot be played"),
+    ):
+        asked = later | {"bar_chords": wrong, "key": "C major"}
+        with pytest.raises(ValueError, match=said):
+            do("write", how="harmonize", piece=tune, settings=asked)
 
 
 def test_the_same_number_writes_the_same(do, tune):

@@ -1,11 +1,10 @@
 // The variations, as small pictures to choose from.
-import { described } from "./describe.js";
 import { byId, make, setHidden, setText } from "./dom.js";
 import { on, page, session } from "./page.js";
 import { withNotes } from "./piece.js";
 import { drawSmall } from "./roll.js";
 import { roll } from "./stage.js";
-import { choose, nats } from "./writing.js";
+import { choose, inWords } from "./writing.js";
 
 /** @import { Piece } from "./piece.js" */
 
@@ -43,10 +42,7 @@ function draw() {
   while (area.children.length > pieces.length) area.lastChild?.remove();
   const words = page.writing
     ? pieces.map((piece) => `${piece.notes.length} notes`)
-    : described(
-        pieces,
-        pieces.map((piece) => nats.get(piece)),
-      );
+    : inWords(pieces);
   [...area.children].forEach((button, number) => {
     const [canvas, , about] = button.children;
     button.setAttribute("aria-pressed", String(number === chosen));

@@ -1,25 +1,33 @@
-// Variations in words: how likely they are, how they end, what tells them apart.
+// Variations in words: which are the best, how they end, what tells them apart.
 import { pitchClass } from "./piece.js";
 
 /** @import { Note, Piece } from "./piece.js" */
 
-const ORDER = ["likeliest", "second likeliest", "third likeliest"];
+// of some variations the best first, to a critic of style, or by how likely the model finds each
+const BY_STYLE = [
+  "truest to its style",
+  "second truest",
+  "third truest",
+  "least true to its style",
+];
+const BY_CHANCE = ["likeliest", "second likeliest", "third likeliest", "least likely"];
+const BEYOND = "out of its style"; // it loops, or is far too empty or too full
 const TRIADS = /** @type {const} */ ([
   ["0,4,7", "major"],
   ["0,3,7", "minor"],
 ]);
 
 /**
- * The place of each of several numbers, the lowest first, in words; of fewer than two, nothing.
- * @param {(number | undefined)[]} nats how unlikely each is
+ * How good each of several variations is, as the server ranks them; a single one needs no words.
+ * @param {{ order: number[], beyond: boolean[], has_critic: boolean }} ranked
  */
-export function ranks(nats) {
-  const known = nats.filter((each) => each !== undefined);
-  if (known.length < 2 || known.length < nats.length) return nats.map(() => "");
-  const order = [...known].sort((a, b) => a - b);
-  return known.map((each) => {
-    const place = order.indexOf(each);
-    return place === known.length - 1 ? "least likely" : ORDER[place];
+export function ranks({ order, beyond, has_critic: isByStyle }) {
+  const words = isByStyle ? BY_STYLE : BY_CHANCE;
+  const last = order.length - 1;
+  return order.map((_, number) => {
+    const place = order.indexOf(number);
+    if (last < 1 || beyond[number]) return beyond[number] ? BEYOND : "";
+    return words[place === last ? words.length - 1 : place];
   });
 }
 
@@ -93,10 +101,9 @@ export function traits(pieces) {
 /**
  * Variations in words, each by what is known of it, and by what the others have not.
  * @param {Piece[]} pieces
- * @param {(number | undefined)[]} nats
+ * @param {(string | undefined)[]} places how good each is, in words, as far as that is known
  */
-export function described(pieces, nats) {
-  const places = ranks(nats);
+export function described(pieces, places) {
   const apart = traits(pieces);
   return pieces.map((piece, number) =>
     [places[number], ending(piece), ...apart[number]].filter(Boolean).join(", "),

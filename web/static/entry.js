@@ -111,7 +111,9 @@ function taken(told, label) {
   tell("settle");
   page.cursor = 0;
   roll.selection = null;
-  change(told.read, label, { before: null, tune: newTune() });
+  // chords that wait for a tune are its own
+  const chords = session.now?.piece.notes.length ? [] : session.now?.chords;
+  change(told.read, label, { before: null, tune: newTune(), ...(chords && { chords }) });
   roll.center();
   const found = told.found ?? `${told.read.notes.length} notes`;
   say([found, ...told.changes].join("; ") + ".");

@@ -86,6 +86,6 @@ byId("clear").addEventListener("click", () => {
   tell("settle");
   page.cursor = 0;
   roll.selection = null;
-  change(freshPiece(), "new", { before: null, tune: newTune() });
+  change(freshPiece(), "new", { before: null, tune: newTune(), chords: [] });
   say("An empty page. Undo brings the music back.");
 });

@@ -1,8 +1,8 @@
 // What the page knows, and who is told when that changes.
 import { byId, field } from "./dom.js";
-import { emptyPiece, withNotes } from "./piece.js";
+import { emptyPiece, lastEnd, where, withNotes } from "./piece.js";
 import { Session, VARIATIONS } from "./session.js";
-import { Settings } from "./settings.js";
+import { MOST_BARS, Settings } from "./settings.js";
 import { Sound } from "./sound.js";
 
 /**
@@ -87,8 +87,9 @@ export const startedPiece = () =>
  */
 export function change(piece, label, more = {}) {
   const before = session.at >= 0 ? session.at : null;
-  const tune = session.now?.tune ?? newTune();
-  session.push({ tune, piece, label, written: null, before, variations: null, chosen: 0, ...more });
+  const { tune = newTune(), chords = [] } = session.now ?? {};
+  const state = { tune, piece, label, written: null, before, variations: null, chosen: 0, chords };
+  session.push({ ...state, ...more });
   tell("show");
 }
 
@@ -99,11 +100,12 @@ export const newTune = () => crypto.getRandomValues(new Uint32Array(2)).join("")
  * Goes on to the piece with a person's edit: in its variations, it is in the place of the one heard.
  * @param {Piece} piece
  * @param {string} label
+ * @param {Partial<State>} more
  */
-export function edit(piece, label) {
+export function edit(piece, label, more = {}) {
   const { variations = null, chosen = 0 } = session.now ?? {};
   const edited = variations?.map((each, number) => (number === chosen ? piece : each)) ?? null;
-  change(piece, label, { variations: edited, chosen });
+  change(piece, label, { variations: edited, chosen, ...more });
 }
 
 /**
@@ -118,11 +120,17 @@ export function request(how, more = {}) {
   const hasAnyTempo = page.plays && page.plays.tempi[0] === page.plays.tempi[1];
   if (hasAnyTempo && page.plays?.grid === "beats" && piece.grid === "beats")
     asked.tempo ??= piece.tempo[0][0]; // its own one
+  const { chords = [] } = session.now ?? {};
+  const { bar } = where(piece, lastEnd(piece) - 1);
+  const bars = Math.min(
+    MOST_BARS,
+    Math.max(asked.bars, chords.length - (piece.notes.length && bar + 1)),
+  );
   return {
     model: model(),
     how,
     piece,
-    settings: asked,
+    settings: { ...asked, bars, bar_chords: chords },
     variations: VARIATIONS,
     random_seed: page.seed,
     ...more,

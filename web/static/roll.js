@@ -65,6 +65,8 @@ export class Roll {
     this.parts = parts;
     this.zoom = 1;
     this.hasLoudness = false; // then notes are as high as they are loud
+    this.hasChords = false; // then there is room for them below the numbers of bars
+    this.onView = (/** @type {View} */ _) => {}; // hears how the piece lies now
     /** @type {Piece | null} */
     this.piece = null;
     /** @type {View | null} */
@@ -171,6 +173,7 @@ export class Roll {
       zoom,
       isTouch: matchMedia("(pointer: coarse)").matches,
       isSmall: !parts,
+      hasChords: this.hasChords,
       range: this.range,
     });
   }
@@ -180,6 +183,7 @@ export class Roll {
     const view = (this.view = this.look());
     const pen = canvas.getContext("2d");
     if (!view || !piece || !pen) return;
+    this.onView(view);
     palette.clear();
     this.sounding = [];
     const { clientWidth: width, clientHeight: height } = parts?.frame ?? canvas;
@@ -331,7 +335,7 @@ export class Roll {
       if (x < view.keys - 1 || x > width) return;
       line(pen, x, 0, view.ruler);
       pen.fillStyle = color("--soft");
-      pen.fillText(String(barOf(view.piece, bar).number), x + 5, view.ruler / 2 + 1);
+      pen.fillText(String(barOf(view.piece, bar).number), x + 5, view.numbers / 2 + 1);
     });
     pen.moveTo(0, view.ruler - 0.5);
     pen.lineTo(width, view.ruler - 0.5);

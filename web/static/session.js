@@ -10,13 +10,15 @@ import { isPiece } from "./piece.js";
  *   note?: number, instead?: [pitch: number, program: number], written?: Ask | null }} Ask
  *
  * `written` is what was asked, null where a person put notes in; `before` is the place in the list
- * of the state from which this one was made; `tune` names the music that it is about.
+ * of the state from which this one was made; `tune` names the music that it is about; `chords` are
+ * those that are asked for, bar by bar.
  * @typedef {{ tune: string, piece: Piece, label: string, written: Ask | null, before: number | null,
- *   variations: Piece[] | null, chosen: number }} State
+ *   variations: Piece[] | null, chosen: number, chords: string[] }} State
  */
 
 export const MOST_STATES = 32;
 export const VARIATIONS = 4; // of a click
+const MOST_CHORDS = 512; // bars
 
 export class Session {
   constructor() {
@@ -120,7 +122,7 @@ export class Session {
     };
     this.states = states
       .slice(-MOST_STATES)
-      .map(({ tune, piece, label, written, before, variations, chosen }, number) =>
+      .map(({ tune, piece, label, written, before, variations, chosen, chords }, number) =>
         Object.freeze({
           tune: String(tune),
           piece: get(piece),
@@ -129,6 +131,7 @@ export class Session {
           written: written ? requestWith(get, written) : null,
           variations: variations?.slice(0, VARIATIONS).map(get) ?? null,
           chosen: Number.isInteger(chosen) && variations?.[chosen] !== undefined ? chosen : 0,
+          chords: Array.isArray(chords) ? chords.slice(0, MOST_CHORDS).map(String) : [],
         }),
       );
     this.at = Number.isInteger(at) && this.states[at] ? at : this.states.length - 1;

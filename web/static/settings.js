@@ -12,6 +12,7 @@ import { noteName } from "./piece.js";
  *   temperature: number | null }} Asked
  */
 
+export const MOST_BARS = 32; // that are written at once
 const KEYS = ["C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
 const MINORS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "Bb", "B"];
 const SAVED = ["bars", "bold", "key", "meter", "tempo", "low", "high", "polyphony", "counterpoint"]
@@ -123,7 +124,7 @@ export class Settings {
       programs: on.length === programs().length ? null : on.map((box) => Number(box.value)),
       counterpoint: field("s-counterpoint").value || null,
       rests: field("s-rests").value || null,
-      bars: Math.min(32, Math.max(1, Math.round(number("s-bars") ?? 8))),
+      bars: Math.min(MOST_BARS, Math.max(1, Math.round(number("s-bars") ?? 8))),
       temperature: number("s-bold"),
     };
   }

@@ -21,7 +21,8 @@ export const roll = new Roll(/** @type {HTMLCanvasElement} */ (byId("roll")), []
  */
 function withSpace(piece) {
   const room = withBars(withRoom(piece, lastEnd(piece)), piece.notes.length ? 1 : 0);
-  return withBars(room, Math.max(0, LEAST_BARS - room.bars.length));
+  const least = Math.max(LEAST_BARS, (session.now?.chords.length ?? 0) + 1);
+  return withBars(room, Math.max(0, least - room.bars.length));
 }
 
 /**

@@ -1,5 +1,6 @@
 // Which notes of the model's are unlikely: they are paler, so that one finds what to ask about.
 import { server } from "./connection.js";
+import { isDuet } from "./duet.js";
 import { current, model, on, page } from "./page.js";
 import { keyOf } from "./piece.js";
 import { redraw, roll } from "./stage.js";
@@ -19,6 +20,7 @@ function show() {
   const isShown = isOn("unlikely") && !page.writing && piece?.notes.some((note) => !note[5]);
   roll.surprise = (isShown && piece && known.get(piece)) || new Map();
   if (!isShown || !piece || known.has(piece) || asked === piece || !page.isServed) return;
+  if (isDuet()) return; // its answers come first
   asked = piece;
   server.ask("surprise", { model: model(), piece }, ({ surprise }) => {
     if (!surprise) return; // the model that is chosen does not play all of it

@@ -6,7 +6,8 @@ import { barStarts } from "./piece.js";
  *
  * What is shown: the size of the canvas, how far it is scrolled, and how much is zoomed in.
  * @typedef {{ width: number, height: number, left: number, top: number, zoom: number,
- *   isTouch: boolean, isSmall: boolean, range: [low: number, high: number] | null }} Window
+ *   isTouch: boolean, isSmall: boolean, hasChords: boolean,
+ *   range: [low: number, high: number] | null }} Window
  * @typedef {{ note: Note | null, isEnd: boolean, bar: number, step: number, pitch: number,
  *   isRuler: boolean, isKeys: boolean }} Place
  */
@@ -21,13 +22,14 @@ export class View {
    * @param {Piece} piece
    * @param {Window} window
    */
-  constructor(piece, { width, height, left, top, zoom, isTouch, isSmall, range }) {
+  constructor(piece, { width, height, left, top, zoom, isTouch, isSmall, hasChords, range }) {
     this.piece = piece;
     this.starts = barStarts(piece);
     this.left = left;
     this.top = top;
     this.keys = isSmall ? 0 : 44;
-    this.ruler = isSmall ? 0 : isTouch ? 44 : 24;
+    this.numbers = isSmall ? 0 : isTouch ? 44 : 24; // of bars; below them are their chords
+    this.ruler = this.numbers + (hasChords ? (isTouch ? 46 : 30) : 0);
     this.isTouch = isTouch;
     const steps = Math.max(this.starts[this.starts.length - 1], 1);
     const fit = width - this.keys;

@@ -1,5 +1,5 @@
 // The model writes: what is asked, what comes, and what becomes of it.
-import { described } from "./describe.js";
+import { described, ranks } from "./describe.js";
 import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
 import { change, current, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
@@ -20,10 +20,20 @@ const DRAWN_EVERY = 80; // milliseconds: drawing must not hold up who writes, on
 let drawing = 0;
 
 /**
- * How unlikely a variation is, in nats per note, as soon as that is known.
- * @type {WeakMap<Piece, number>}
+ * How good a variation is beside the others, in words, as soon as that is known.
+ * @type {WeakMap<Piece, string>}
  */
-export const nats = new WeakMap();
+const places = new WeakMap();
+
+/**
+ * Variations in words.
+ * @param {Piece[]} pieces
+ */
+export const inWords = (pieces) =>
+  described(
+    pieces,
+    pieces.map((piece) => places.get(piece)),
+  );
 
 /** How long the first note took, for tests and the curious. */
 export const measured = { firstNoteMilliseconds: 0 };
@@ -63,7 +73,7 @@ export function hearer(ask, onBegin) {
     if (told.begun) onBegin(begin(told, ask, clicked));
     if (told.notes) hear(told.notes);
     if (told.done) finish(told.done);
-    if (told.nats) rank(told.nats);
+    if (told.order) rank(ranks(/** @type {any} */ (told)));
   };
 }
 
@@ -131,9 +141,9 @@ function finish(pieces) {
   say([wrote, ...changes, ...rewrittenOwn(ask, base)].join("; ") + "." + (next ? "" : ` ${hint}`));
 }
 
-/** @param {number[]} each of the variations */
-function rank(each) {
-  session.now?.variations?.forEach((piece, number) => nats.set(piece, each[number]));
+/** @param {string[]} words of each of the variations */
+function rank(words) {
+  session.now?.variations?.forEach((piece, number) => places.set(piece, words[number]));
   tell("draw");
 }
 
@@ -199,11 +209,7 @@ export function choose(number) {
   if (number !== chosen)
     change(variations[number], label, { variations, chosen: number, ...session.source(number) });
   player.play(page.cursor);
-  const words = described(
-    variations,
-    variations.map((piece) => nats.get(piece)),
-  );
-  say(`Variation ${number + 1} is kept: ${words[number]}.`);
+  say(`Variation ${number + 1} is kept: ${inWords(variations)[number]}.`);
 }
 
 let checking = 0;

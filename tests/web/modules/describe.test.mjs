@@ -44,13 +44,18 @@ test("variations are told apart by what each alone has most or least of", () => 
   assert.deepEqual(traits([twice]), [[]]);
 });
 
-test("the likeliest is said, where all are known", () => {
-  assert.deepEqual(ranks([1.2, 0.9, 1.0, 2]), [
-    "third likeliest",
-    "likeliest",
-    "second likeliest",
-    "least likely",
+test("the best is said: to a critic of style, or what the model finds likeliest", () => {
+  const ranked = { order: [2, 0, 1], beyond: [false, false, false], has_critic: true };
+  assert.deepEqual(ranks(ranked), [
+    "second truest",
+    "least true to its style",
+    "truest to its style",
   ]);
-  assert.deepEqual(ranks([1.2, undefined]), ["", ""]);
-  assert.deepEqual(described([piece([[0, 12, 60]])], [1]), ["ends on C"]);
+  assert.deepEqual(ranks({ ...ranked, has_critic: false, beyond: [false, true, false] }), [
+    "second likeliest",
+    "out of its style",
+    "likeliest",
+  ]);
+  assert.deepEqual(ranks({ order: [0], beyond: [false], has_critic: true }), [""]);
+  assert.deepEqual(described([piece([[0, 12, 60]])], [undefined]), ["ends on C"]);
 });

@@ -13,6 +13,7 @@ const state = (made, more = {}) => ({
     before: null,
     variations: null,
     chosen: 0,
+    chords: [],
   },
   ...more,
 });

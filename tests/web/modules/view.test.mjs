@@ -10,11 +10,16 @@ const tune = piece([
 const look = (more = {}) =>
   new View(tune, {
     ...{ width: 444, height: 324, left: 0, top: 0, zoom: 1, isTouch: false, isSmall: false },
-    ...{ range: null, ...more },
+    ...{ hasChords: false, range: null, ...more },
   });
 
 test("steps and pitches are found where they are drawn, scrolled and zoomed, too", () => {
-  for (const more of [{}, { zoom: 3, left: 120, top: 30 }, { isTouch: true }]) {
+  for (const more of [
+    {},
+    { hasChords: true },
+    { zoom: 3, left: 120, top: 30 },
+    { isTouch: true },
+  ]) {
     const view = look(more);
     for (const step of [0, 30, 95]) assert.ok(Math.abs(view.step(view.x(step)) - step) < 1e-6);
     for (const pitch of [view.low, 64, view.high])
