@@ -4,7 +4,8 @@
     python -m benchmarks.page --clients 100 --malformed 10000
 
 A server is started with play.py. Where there is a chromium, a click in it is timed until sound is
-heard; all else is timed over the connection that the page uses.
+heard, and a duet is played in it; all else is timed over the connection that the page uses. A part
+of which 0 are asked for is left out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.web import browser, duet
+from web.door import OPTIONS
+from web.door import WAYS as DOORS
 
 TUNE = "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"
 SETTINGS = {"bars": 8, "temperature": 0.75}
@@ -38,7 +42,9 @@ def main() -> None:
     parser.add_argument("--checkpoint", "-c", help="the model (default: play.py's)")
     parser.add_argument("--rounds", type=int, default=9, help="of each way to write")
     parser.add_argument("--clients", type=int, default=100, help="at once")
-    parser.add_argument("--malformed", type=int, default=10_000, help="messages")
+    parser.add_argument(
+        "--malformed", type=int, default=10_000, help="messages, and requests to the door"
+    )
     parser.add_argument("--answers", type=int, default=100, help="in a duet")
     options = parser.parse_args()
     words = [sys.executable, "play.py", "--port", "0", "--no-browser"]
@@ -49,8 +55,9 @@ def main() -> None:
         lines = map(re.compile(r"http://(\S+)/").search, server.stdout)  # type: ignore[arg-type]
         address = next(found[1] for found in lines if found)
         asyncio.run(measure(address, psutil.Process(server.pid), options))
-        if browser.CHROMIUM:
+        if browser.CHROMIUM and options.rounds:
             print(f"click to sound, in Chromium: {heard_after(address, options.rounds)}")
+        if browser.CHROMIUM and options.answers:
             print(f"duet, in Chromium: {answers(address, options.answers)}")
     finally:
         server.terminate()
@@ -61,22 +68,23 @@ async def measure(address: str, server: psutil.Process, options: argparse.Namesp
     """Print what is timed over the connection."""
     async with page(address) as socket:
         model, piece = await prepare(socket, address)
-        for how in WAYS:
+        print(f"memory of the server with {model}: {mebibytes(server):.0f} MiB")
+        for how in WAYS if options.rounds else ():
             times = [await write(socket, model, piece, how, n) for n in range(options.rounds)]
             first, four = (statistics.median(column) for column in zip(*times, strict=True))
             print(f"{how}: first note {first * 1000:.0f} ms, four variations {four:.2f} s")
-    began = time.perf_counter()
-    tasks = [one_of_many(address, model, piece, n) for n in range(options.clients)]
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    times = [result for result in results if isinstance(result, tuple)]
-    first = sorted(first for first, _ in times)
-    print(
-        f"{options.clients} clients at once: {options.clients - len(times)} refused; first note "
-        f"after {statistics.median(first):.1f} s, the last one's after {first[-1]:.1f} s (bound: "
-        f"{BOUND_SECONDS * options.clients:.0f} s); all four variations of all after "
-        f"{time.perf_counter() - began:.0f} s"
-    )
-    await malformed(address, server, options.malformed, model, piece)
+    if options.clients:
+        await many(address, model, piece, options.clients)
+        await asleep(address, model, piece)
+        print(f"memory of the server after that: {mebibytes(server):.0f} MiB")
+    if options.malformed:
+        await malformed(address, server, options.malformed, model, piece)
+        malformed_requests(address, server, options.malformed)
+
+
+def mebibytes(process: psutil.Process) -> float:
+    """Return the memory that a process takes."""
+    return float(process.memory_info().rss) / 2**20
 
 
 def page(address: str) -> connect:
@@ -131,6 +139,38 @@ async def one_of_many(
         return await write(socket, model, piece, "continue", number, bars=4)
 
 
+async def many(address: str, model: str, piece: dict[str, Any], count: int) -> None:
+    """Print how many pages bear it that all of them write at the same time."""
+    began = time.perf_counter()
+    tasks = [one_of_many(address, model, piece, n) for n in range(count)]
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    times = [result for result in results if isinstance(result, tuple)]
+    first = sorted(first for first, _ in times)
+    print(
+        f"{count} clients at once: {count - len(times)} refused; first note after "
+        f"{statistics.median(first):.1f} s, the last one's after {first[-1]:.1f} s (bound: "
+        f"{BOUND_SECONDS * count:.0f} s); all four variations of all after "
+        f"{time.perf_counter() - began:.0f} s"
+    )
+
+
+async def asleep(address: str, model: str, piece: dict[str, Any]) -> None:
+    """Print how soon a page hears beside one that asks for much, and reads nothing of it."""
+    async with page(address) as socket, page(address) as sleeper:
+        times = [await write(socket, model, piece, "continue", 1)]
+        sleeper.transport.pause_reading()
+        much = {"do": "write", "id": 1, "model": model, "how": "continue", "piece": piece}
+        much |= {"settings": SETTINGS | {"bars": 32}, "variations": 4, "random_seed": 1}
+        for message in (much, *({"do": "describe", "id": n, "model": model} for n in range(200))):
+            await sleeper.send(json.dumps(message))
+        for seconds in (0, 10):
+            await asyncio.sleep(seconds)
+            times.append(await write(socket, model, piece, "continue", 1))
+        sleeper.transport.abort()
+    shown = ", ".join(f"{first * 1000:.0f} ms" for first, _ in times)
+    print(f"first note before, at once, and 10 s after a page asks that reads nothing: {shown}")
+
+
 async def malformed(
     address: str, server: psutil.Process, count: int, model: str, piece: dict[str, Any]
 ) -> None:
@@ -145,11 +185,36 @@ async def malformed(
             for _ in range(count // 2):
                 await socket.send(broken(right, rng))
                 assert "error" in json.loads(await socket.recv())
-            sizes.append(server.memory_info().rss / 2**20)
+            sizes.append(mebibytes(server))
         await write(socket, model, piece, "continue", 1)
     print(
         f"{count} malformed messages: each answered in one line; memory {sizes[0]:.0f} MiB after "
         f"half of them, {sizes[1]:.0f} MiB after all; then it wrote as before"
+    )
+
+
+def malformed_requests(address: str, server: psutil.Process, count: int) -> None:
+    """Send the door requests of which none is right, and see that the server is as it was."""
+    import httpx
+
+    rng, sizes, statuses = random.Random(0), [], Counter[int]()
+    values = ("", "-1", "1.5", "x" * 999, "9" * 99, "C", "1-", "%00", "../../etc", "3/0", "Am | H")
+    with httpx.Client(base_url=f"http://{address}", timeout=60) as client:
+        for _ in range(2):
+            for _ in range(count // 2):
+                names = rng.choices([*OPTIONS, "colour"], k=rng.randrange(1, 4))
+                answer = client.post(
+                    f"/api/{rng.choice([*DOORS, 'play', '..%2f'])}",
+                    params={name: rng.choice(values) for name in names},
+                    content=rng.randbytes(rng.randrange(200)),
+                )
+                statuses[answer.status_code] += 1
+                assert len(answer.text.splitlines()) <= 1
+            sizes.append(mebibytes(server))
+    shown = ", ".join(f"{status}: {number}" for status, number in sorted(statuses.items()))
+    print(
+        f"{count} malformed requests to the door: each answered in one line ({shown}); memory "
+        f"{sizes[0]:.0f} MiB after half of them, {sizes[1]:.0f} MiB after all"
     )
 
 

@@ -229,6 +229,18 @@ def test_a_long_piece_is_read_in_turns(models):
         assert sum(not each for each in told) > MOST_NOTES  # each is a turn that may be its last
 
 
+def test_how_unlikely_the_notes_of_a_long_piece_are_is_told_in_turns(do, models, tune):
+    (short,) = do("surprise", piece=tune)
+    notes = [[48 * bar, 12, 60 + bar % 5, 80, 40, 1] for bar in range(100)]
+    bars = {"bars": [[4, 4, 48]] * 100, "tempo": [[80]] * 100}
+    message = {"model": "quartet", "piece": tune | {"notes": notes} | bars}
+    *turns, told = TASKS["surprise"](models, message)
+    assert turns == [{}] * 4
+    assert [len(each["surprise"]) for each in (short, told)] == [4, 100]
+    message["piece"] |= {"notes": notes[:32], "bars": [[4, 4, 48]] * 32, "tempo": [[80]] * 32}
+    assert [*TASKS["surprise"](models, message)][-1]["surprise"][:31] == told["surprise"][:31]
+
+
 def test_a_note_that_was_put_in_is_explained_too(do, tune):
     (why,) = do("explain", written=None, piece=tune, note=2)
     assert [40, 67] in [[program, pitch] for program, pitch, _ in why["alternatives"]]
