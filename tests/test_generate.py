@@ -330,7 +330,7 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--time-signature", "3"], ["time-signature", "3/4"]),
         (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
         (["--best-of", "1" + "0" * 20], ["--best-of", "the largest is"]),
-        (["--best-of", 129], ["--best-of", "the largest is 128"]),
+        (["--best-of", 129], ["--best-of", "at most 128"]),
         (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
         (["--top-k", "9" * 5000], ["--top-k", "5000 characters"]),
