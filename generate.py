@@ -40,6 +40,7 @@ from common.cli import (
 from common.files import check_writable
 from data.batches.options import ID_SUFFIXES
 from data.score import Grid
+from generation.chord_track import CADENCES
 from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.defaults import (
     DEFAULT_LENGTH,
@@ -207,6 +208,12 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help='that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come again\n'
         "(default length: until they are over)",
+    )
+    group.add_argument(
+        "--cadence",
+        choices=CADENCES,
+        help="how the piece ends, in the key that is asked for or given: with V7 I,\n"
+        "with V, with V7 VI, with IV I",
     )
     group.add_argument(
         "--pitch-range",
@@ -468,6 +475,7 @@ def _constraints(options: argparse.Namespace) -> Constraints:
     return Constraints(
         key=options.key,
         chords=options.chords,
+        cadence=options.cadence,
         pitch_range=options.pitch_range and tuple(options.pitch_range),
         programs=options.programs and tuple(options.programs),
         max_polyphony=options.max_polyphony,

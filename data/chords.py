@@ -66,6 +66,14 @@ class Chord(NamedTuple):
         return self.classes[1]
 
 
+class Span(NamedTuple):
+    """A chord, and where it stands."""
+
+    begin: int  # grid step
+    end: int
+    chord: Chord
+
+
 def plain(text: str) -> str:
     """Return a text with signs that a keyboard has: hyphens, # and b."""
     return text.translate(_PLAIN)

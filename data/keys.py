@@ -106,6 +106,12 @@ def key_pitch_classes(key: Key) -> NDArray[np.bool_]:
     return belongs
 
 
+def harmonic_scale(key: Key) -> list[int]:
+    """Return the pitch classes of a key's scale, in minor with both seventh degrees."""
+    scale = _MINOR_HARMONIC if key.mode == "minor" else _MAJOR
+    return [(key.tonic + above) % 12 for above in scale]
+
+
 def estimate_key(score: Score) -> Key:
     """Estimate the key of a piece by Krumhansl & Schmuckler: the best fitting profile's.
 

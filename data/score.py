@@ -121,6 +121,12 @@ class Grid:
         """Return the steps of a whole bar of this meter, or these meters, rounded up."""
         return -(-numerator * 4 * self.steps_per_beat // denominator)
 
+    def beat_steps(self, numerator: int, denominator: int) -> int:
+        """Return the steps of a beat: a quarter note, three eighths in 6/8, an eighth in 5/8."""
+        is_compound = numerator % 3 == 0 and numerator > 3 and denominator >= 8
+        part = self.bar_steps(1, max(denominator, 4))
+        return 3 * part if is_compound else part
+
 
 SECONDS = Grid(100, "seconds")  # the seconds grid: finer than onsets can be heard apart
 

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_atomically
 from common.text import printable
+from data.harmony import chords_of
 from data.midi.io import midi_bytes
 from data.score import Score
 from evaluation import tables
@@ -133,7 +134,7 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
 
 def _roll(example: Example) -> tuple[bytes, str, str]:
     """Return the PNG of a piano roll, where its systems are as JSON, and what it shows."""
-    roll = draw_piano_roll(example.score)
+    roll = draw_piano_roll(example.score, chords=chords_of(example.score))
     places = json.dumps([vars(place) for place in roll.systems])
     caption = "Pitch over time, a color an instrument."
     click = " Click in it to hear it from there."
@@ -158,7 +159,7 @@ def _engraved(example: Example, heard: Score) -> str:
         beside = example.picture.with_suffix(".svg")
         if beside.is_file() and (text := beside.read_text("utf-8", "replace")).startswith("<svg"):
             return text
-    return engrave(to_musicxml(heard))
+    return engrave(to_musicxml(heard, chords=chords_of(heard)))
 
 
 def _data_uri(content: bytes, kind: str) -> str:

@@ -9,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from data.keys import Key, melody_key
+from data.arrays import offsets
+from data.chords import Chord
+from data.keys import Key, harmonic_scale, melody_key
 from data.score import BAR, DRUMS, NOTE
 from data.tokens.cursor import Ints
-from generation.chord_track import ChordTrack, Placed, beat_steps, place_chords
+from generation.chord_track import CADENCES, ChordTrack, Placed, place_chords
 from generation.given import GivenTokens
 from generation.seeds import Seed
 
@@ -31,15 +33,28 @@ def key_of(placed: Sequence[Placed]) -> Key | None:
     return melody_key(np.array(rows, NOTE)) if rows else None
 
 
+def chord_in(key: Key, name: str) -> Chord | None:
+    """Return a chord of a key by its numeral, a triad or V7 of its harmonic scale; "": none."""
+    if not name:
+        return None
+    degree = ("I", "II", "III", "IV", "V", "VI").index(name.removesuffix("7"))
+    *lower, leading = harmonic_scale(key)
+    scale = [*lower[:6], leading]
+    root, third = scale[degree], scale[(degree + 2) % 7]
+    kind = "7" if name.endswith("7") else "m" if (third - root) % 12 == 3 else ""
+    return Chord(root, kind, root)
+
+
 class Chords(NamedTuple):
     """Where the chords of a piece stand, as loops read it: S steps, C places at which one begins.
 
-    Times are in grid steps. After the last step come the last `cycle` of them again and again.
+    Times are in grid steps. After the last step come the last `cycle` of them again and again, or
+    there is no chord any more.
     """
 
-    place: Ints  # (S,) number of the place in force at each step; -1: there is no chord
-    since: Ints  # (S,) steps since it began
-    is_beat: NDArray[np.bool_]  # (S,) whether a beat begins
+    place: Ints  # (S + 1,) number of the place in force at each step; -1: there is no chord
+    since: Ints  # (S + 1,) steps since it began
+    is_beat: NDArray[np.bool_]  # (S + 1,) whether a beat begins
     cycle: int
     classes: Ints  # (C,) a bit for each pitch class of the chord
     bass: Ints  # (C,) pitch class
@@ -81,6 +96,39 @@ class ChordPlan:
     bars: NDArray[np.void]
     begin: int
     cycle: int
+
+    @classmethod
+    def ending(
+        cls, cadence: str, key: Key, given: GivenTokens, bars: int, meter: tuple[int, int]
+    ) -> ChordPlan:
+        """Return the chords with which a piece ends.
+
+        The last begins with the last bar, or where in it the last given note begins; the one
+        before it half a bar earlier.
+
+        Args:
+            cadence: one of CADENCES.
+            key: of the chords.
+            given: what is given.
+            bars: of the piece.
+            meter: of new bars, which are whole.
+        """
+        score, grid = given.seed.score, given.vocabulary.grid
+        rows = np.array(
+            [*score.bars.tolist(), *[(*meter, grid.bar_steps(*meter))] * (bars - given.bars)], BAR
+        )
+        starts = offsets(rows["length"]).tolist()
+        last, end = starts[-2:]
+        beat = grid.beat_steps(*rows[-1].tolist()[:2])
+        onset = given.notes.onset
+        if given.has_note_in_last_bar and bars == given.bars:
+            last += (int(onset.max()) - last) // beat * beat
+        half = max(grid.bar_steps(*rows[-1].tolist()[:2]) // 2 // beat, 1) * beat
+        before = max(last - half, given.seed.first_open_step // beat * beat)
+        chords = [chord_in(key, name) for name in CADENCES[cadence]]
+        where = zip((before, last), (last, end), chords, (bars - 2, bars - 1), strict=True)
+        placed = tuple(Placed(*each) for each in where if each[2] and each[0] < each[1])
+        return cls(placed, rows, begin=0, cycle=0)
 
     @property
     def last_bar_start(self) -> int:
@@ -148,10 +196,10 @@ class ChordPlan:
             ValueError: a chord that no notes can make.
         """
         grid, size = given.vocabulary.grid, self.begin + int(self.bars["length"].sum())
-        place, since = np.full(size, -1), np.zeros(size, dtype=np.int64)
-        is_beat, at = np.zeros(size, dtype=bool), self.begin
+        place, since = np.full(size + 1, -1), np.zeros(size + 1, dtype=np.int64)
+        is_beat, at = np.zeros(size + 1, dtype=bool), self.begin
         for number, (*meter, steps) in enumerate(self.bars.tolist()):
-            beat = beat_steps(meter[0], meter[1], grid)
+            beat = grid.beat_steps(*meter)
             upbeat = steps % beat if number == 0 and steps < grid.bar_steps(*meter) else 0
             is_beat[at + upbeat : at + steps : beat] = True
             at += steps

@@ -23,6 +23,13 @@ from data.chords import Chord, parse_chord, plain
 from data.score import Grid
 from generation.note_text import SeedError, parse_length
 
+# The last two chords of a piece, "" where it is any; in minor those of its harmonic scale.
+CADENCES = {
+    "authentic": ("V7", "I"),
+    "half": ("", "V"),
+    "deceptive": ("V7", "VI"),
+    "plagal": ("IV", "I"),
+}
 MOST_CHORDS = 4096
 _NONE = ("N.C.", "NC", "R")
 _SHOWN = 24  # letters at most that a message repeats
@@ -126,13 +133,6 @@ def _read(word: str) -> tuple[Chord | None, Fraction | None]:
     return chord, length
 
 
-def beat_steps(numerator: int, denominator: int, grid: Grid) -> int:
-    """Return the steps of a beat: a quarter note, three eighths in 6/8, an eighth in 5/8."""
-    is_compound = numerator % 3 == 0 and numerator > 3 and denominator >= 8
-    part = grid.bar_steps(1, max(denominator, 4))
-    return 3 * part if is_compound else part
-
-
 def place_chords(track: ChordTrack, bars: NDArray[np.void], grid: Grid) -> list[Placed]:
     """Return where the chords of a track stand in bars, again and again until the last.
 
@@ -151,7 +151,7 @@ def place_chords(track: ChordTrack, bars: NDArray[np.void], grid: Grid) -> list[
         if is_upbeat:
             again = track.upbeat(steps, grid)
         if again or not is_upbeat:
-            placed += track.fill(number, begin, steps, beat_steps(meter[0], meter[1], grid), grid)
+            placed += track.fill(number, begin, steps, grid.beat_steps(*meter), grid)
             number = number + 1 if number + 1 < len(track.bars) else again
         begin += steps
     return placed

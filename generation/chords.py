@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
+from data.tokens.chords import turned
 from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
@@ -36,8 +37,8 @@ class Heard(NamedTuple):
 @compiled_inside
 def at_step(chords: Chords, step: int) -> int:
     """Return where in the tables of steps a step stands."""
-    size = len(chords.place)
-    return step if step < size else size - chords.cycle + (step - size) % chords.cycle
+    size = len(chords.place) - 1
+    return min(turned(step, size, chords.cycle), size)
 
 
 @compiled_inside

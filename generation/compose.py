@@ -245,10 +245,11 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     write_midi(piece.score, midi)
     if has_sound():
         write_wav(piece.score, wav)
-    roll = draw_piano_roll(piece.score, piece.given.seed.is_closed, piece.is_given)
+    own, harmony = parse_key(key) if key else None, piece.harmony
+    closed = piece.given.seed.is_closed
+    roll = draw_piano_roll(piece.score, closed, piece.is_given, chords=harmony, key=own)
     write_png(roll.svg, picture)
     written = [midi, wav, picture] if has_sound() else [midi, picture]
     if has_notation(piece.score.grid):
-        notation = parse_key(key) if key else None
-        written += write_notation(piece.score, stem, notation, piece.is_given, piece.chords)
+        written += write_notation(piece.score, stem, own, piece.is_given, harmony)
     return written

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.chords import Chord
+from data.chords import Span
+from data.harmony import joined
 from data.keys import Key, key_number
+from data.tokens.chords import ToldChords, told_chords
 from data.tokens.cursor import at_start, record
 from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
@@ -54,6 +56,7 @@ class ConstrainedGrammar:
         length: how long the piece is, with what is given; None: the model ends it.
         constraints: what the model may play; None: anything.
         seed: the notes that are kept, and where the model may write others; None: it begins.
+        features: what computes the model's side input; None: without chords.
 
     Attributes:
         grammar: the grammar that is narrowed.
@@ -72,13 +75,14 @@ class ConstrainedGrammar:
         length: Length | None = None,
         constraints: Constraints | None = None,
         seed: Seed | None = None,
+        features: SideFeatures | None = None,
     ) -> None:
         constraints = constraints or UNCONSTRAINED
         seed = seed or no_seed(vocabulary)
         self.vocabulary = vocabulary
         self.length = length or Length()
         self.grammar = Grammar(vocabulary)
-        self.features = SideFeatures(vocabulary)
+        self.features = features or SideFeatures(vocabulary)
         tempo, meter = constraints.tempo_number(vocabulary), constraints.meter_number(vocabulary)
         if tempo is not None:
             seed = seed.at_tempo(vocabulary.tempos[tempo])
@@ -86,6 +90,7 @@ class ConstrainedGrammar:
         self.given = GivenTokens(seed, vocabulary)
         self._plan = self._plan_chords(constraints)
         self._given_notes = self.features.gathered([self.given.notes])
+        self._told_chords = self._tell_chords()
         own_key = key_of(self._plan.placed) if self._plan else None
         self._key = constraints.parsed_key or own_key or self.given.key
         is_open = self.given.notes.is_open
@@ -125,7 +130,8 @@ class ConstrainedGrammar:
     def _plan_chords(self, constraints: Constraints) -> ChordPlan | None:
         """Return where the chords that are asked for stand; new bars then have one meter."""
         track, vocabulary, bars = constraints.chord_track, self.vocabulary, self.length.bars
-        if track is None:
+        cadence, key = constraints.cadence, constraints.parsed_key or self.given.key
+        if track is None and cadence is None:
             return None
         if not vocabulary.grid.has_meter:
             raise ConstraintError("the model counts seconds, not bars: it has no chords to ask for")
@@ -134,9 +140,21 @@ class ConstrainedGrammar:
         if self._meter is None and bars != self.given.bars:
             known, usual = vocabulary.meters, self.meter or vocabulary.grid.default_meter
             self._meter = known.index(usual) if usual in known else 0
+        meter = self.meter or vocabulary.grid.default_meter
+        if cadence is not None:
+            if key is None or bars is None:
+                lacks = "in a key: ask for --key" if key is None else "at the end: ask for --bars"
+                raise ConstraintError(f"a cadence is {lacks}")
+            return ChordPlan.ending(cadence, key, self.given, bars, meter)
         with _refused():
-            meter = self.meter or vocabulary.grid.default_meter
-            return ChordPlan.of(track, self.given, bars, meter)
+            return ChordPlan.of(track, self.given, bars, meter) if track else None
+
+    def _tell_chords(self) -> ToldChords:
+        """Return the chords that are asked for, as they are told; none: not even that."""
+        if self._plan is None:
+            return told_chords([])
+        size = self._plan.begin + int(self._plan.bars["length"].sum())
+        return told_chords([joined(self.chords)], [size], [self._plan.cycle])
 
     def _who_plays(self, constraints: Constraints) -> NDArray[np.bool_]:
         """Return (P,) the programs that may play new notes: of many, those that have begun or join.
@@ -194,10 +212,10 @@ class ConstrainedGrammar:
         return asked
 
     @property
-    def chords(self) -> tuple[tuple[int, Chord], ...]:
-        """The chords that are asked for, each with the step at which it begins."""
+    def chords(self) -> tuple[Span, ...]:
+        """The chords that are asked for."""
         placed = self._plan.placed if self._plan else ()
-        return tuple((each.begin, each.chord) for each in placed if each.chord)
+        return tuple(Span(each.begin, each.end, each.chord) for each in placed if each.chord)
 
     @property
     def meter(self) -> tuple[int, int] | None:
@@ -349,6 +367,8 @@ class ConstrainedGrammar:
             piece=piece,
             begin=state.at["now"] - read.now[:, -1],
             given=self._given_notes,
+            harmony=np.full(batch, 0 if self._plan else -1),
+            chords=self._told_chords,
         )
         heard = self.features.start(2 * batch if self.guidance else batch, length)
         return Window(heard, context, bars_before=state.at["bar_count"] - bars)

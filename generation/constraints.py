@@ -19,7 +19,7 @@ from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
-from generation.chord_track import ChordTrack
+from generation.chord_track import CADENCES, ChordTrack
 
 if TYPE_CHECKING:
     from data.style import Style
@@ -55,6 +55,8 @@ class Constraints:
         pitches: the pitches of each program, but for one that is not in it, or has none of those
             that are asked for.
         time_signature: numerator and denominator of every new bar, each a whole one.
+        cadence: how the piece ends, one of CADENCES (generation/chord_track.py), in its key, which
+            is asked for or given; new bars are as with chords.
         chords: chords that hold, such as "Am | F C/E | G" (see generation/chord_track.py). New bars
             are then of one time signature, and whole.
 
@@ -69,6 +71,7 @@ class Constraints:
     tempo_bpm: float | None = None
     time_signature: tuple[int, int] | None = None
     chords: str | None = None
+    cadence: str | None = None
     counterpoint: str | None = None
     rests: str | None = None
     regular_bars: bool | None = None
@@ -87,6 +90,12 @@ class Constraints:
             raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
         if self.counterpoint not in (None, STRICT, FREE):
             raise ConstraintError(f"counterpoint is strict or free, not {self.counterpoint!r}")
+        if self.cadence not in (None, *CADENCES):
+            raise ConstraintError(
+                f"there is no cadence {self.cadence!r}: ask for {_listed(CADENCES)}"
+            )
+        if self.cadence is not None and self.chords is not None:
+            raise ConstraintError("chords say how a piece ends: ask for no cadence")
         if self.rests not in (None, NO_RESTS, FREE):
             raise ConstraintError(f"rests are none or free, not {self.rests!r}")
         if self.programs is not None and not self.programs:

@@ -16,7 +16,7 @@ from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
-from data.tokens.features import SideArrays, SideFeatures
+from data.tokens.features import SideArrays, SideFeatures, has_harmony
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
@@ -65,7 +65,8 @@ class Model:
     @cached_property
     def features(self) -> SideFeatures:
         """What computes the decoder's side input from ids."""
-        return SideFeatures(self.vocabulary)
+        blocks = self.network.config.side_blocks
+        return SideFeatures(self.vocabulary, has_harmony(blocks))
 
     @cached_property
     def choices(self) -> Ids:

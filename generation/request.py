@@ -65,7 +65,8 @@ class Request:
         if tempo is not None:
             seed = seed.at_tempo(vocabulary.tempos[tempo])
         _check_size(seed.score, vocabulary)
-        return model, ConstrainedGrammar(vocabulary, self._whole(seed), constraints, seed)
+        length, features = self._whole(seed), model.features
+        return model, ConstrainedGrammar(vocabulary, length, constraints, seed, features)
 
     def _whole(self, seed: Seed) -> Length:
         """Return the length of the piece with the seed; notes are the new ones."""

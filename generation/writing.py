@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.canonical import canonical
-from data.chords import Chord
+from data.chords import Span
 from data.forms import Form
+from data.harmony import chords_of
 from data.score import Score
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
@@ -44,20 +45,30 @@ class Piece:
         score: the music that they encode.
         given: what was given, all of which is in it.
         likeness: how like training pieces it is (`rank`); nan where that was not asked.
-        chords: those that were asked for, each with the step at which it begins.
+        chords: those that were asked for.
     """
 
     ids: NDArray[np.int64]
     score: Score
     given: GivenTokens
     likeness: float = float("nan")
-    chords: tuple[tuple[int, Chord], ...] = ()
+    chords: tuple[Span, ...] = ()
 
     @property
     def is_given(self) -> NDArray[np.bool_]:
         """Whether each note of the score, (N,), was given."""
         names = ["onset", "program", "pitch"]
         return np.isin(self.score.notes[names], self.given.seed.score.notes[names])
+
+    @property
+    def harmony(self) -> list[Span]:
+        """The chords of the piece: those that were asked for, and elsewhere those that it has."""
+        found = [
+            span
+            for span in chords_of(self.score)
+            if not any(span.begin < own.end and own.begin < span.end for own in self.chords)
+        ]
+        return sorted([*self.chords, *found])
 
     def new_notes(self) -> Score:
         """Return the model's own notes alone, from the bar in which they may begin."""
@@ -159,6 +170,16 @@ class Writing:
         many = self._request.candidates
         now = rows.count / many * self._grammar.progress(rows.state) if rows else 0
         return (len(self.pieces) + now) / self._request.samples
+
+    @property
+    def bars_written(self) -> int:
+        """How many whole bars each piece has that is written now, at least."""
+        return int(self._rows.state.at["bar_count"].min()) - 1 if self._rows else 0
+
+    @property
+    def drafts(self) -> list[Piece]:
+        """The pieces, those that are written now as far as they are."""
+        return self.pieces + (self._rows.pieces if self._rows else [])
 
     def __iter__(self) -> Iterator[Notes]:
         samples, seed = self._request.samples, self._request.random_seed

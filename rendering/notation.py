@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from common.files import write_atomically
 from common.verovio_toolkit import load_notation
-from data.chords import Chord
+from data.chords import Span
+from data.harmony import numeral
 from data.instrument_names import sound_name
 from data.keys import Key, key_signature, spell_pitch
 from data.score import DRUMS, Grid, Score
@@ -72,7 +73,7 @@ def to_musicxml(
     key: Key | None = None,
     is_given: NDArray[np.bool_] | None = None,
     exact: bool = False,
-    chords: Sequence[tuple[int, Chord]] = (),
+    chords: Sequence[Span] = (),
 ) -> str:
     """Return a Score as MusicXML 4.0, at concert pitch.
 
@@ -86,7 +87,7 @@ def to_musicxml(
         key: of the signature and the spelling; None: that of `notated_key`.
         is_given: whether each note, (N,), was given; the others are colored, if any was.
         exact: whether played music keeps its times, however hard to read.
-        chords: whose symbols stand above it, each with the step at which it begins.
+        chords: whose symbols stand above it, and below it what they are in the key.
 
     Raises:
         ValueError: it has no notation: on a grid of seconds, or of beats that no note values fit.
@@ -126,7 +127,7 @@ def write_notation(
     stem: Path,
     key: Key | None = None,
     is_given: NDArray[np.bool_] | None = None,
-    chords: Sequence[tuple[int, Chord]] = (),
+    chords: Sequence[Span] = (),
 ) -> list[Path]:
     """Write `stem`.musicxml and `stem`.svg, each whole or not at all, and return their paths.
 
@@ -170,14 +171,14 @@ class _Writer:
         key: Key | None,
         is_given: NDArray[np.bool_] | None,
         exact: bool,
-        chords: Sequence[tuple[int, Chord]],
+        chords: Sequence[Span],
     ) -> None:
         self._grid, self._program = score.grid, score.notes["program"].tolist()
         self._pitch = score.notes["pitch"].tolist()
         self._tempo_bpm = score.tempo_bpm.tolist()
         self._measures = Measures(score, key, exact)
         scale = self._measures.quarter // score.grid.steps_per_beat
-        self._chords = [(step * scale, chord) for step, chord in chords]
+        self._chords = [(span.begin * scale, span.chord) for span in chords]
         self._is_new = np.zeros(len(score.notes), dtype=bool)
         if is_given is not None and is_given.any():
             self._is_new = ~is_given
@@ -297,6 +298,10 @@ class _Writer:
                 if chord.bass != chord.root:
                     self._add_class(element, "bass", chord.bass)
                 _add(element, "offset", step - begin)
+                direction = SubElement(measure, "direction", placement="below")
+                words = numeral(chord, self._measures.key)
+                _add(SubElement(direction, "direction-type"), "words", words)
+                _add(direction, "offset", step - begin)
 
     def _add_class(self, harmony: Element, tag: str, pitch_class: int) -> None:
         """Add the name of a pitch class."""

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from data.chords import Span
+from data.harmony import numeral, symbol
 from data.instrument_names import instrument_name, sound_name
+from data.keys import Key, notated_key
 from data.score import DRUMS, MOST_PROGRAM, Score
 from rendering.svg import LINE, SMALL_SIZE, TITLE_SIZE, Style, boxes, legend, svg, text
 
@@ -21,13 +24,14 @@ _IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
 
 # Pixels. A system is one line of bars, and every pitch has a row in it.
 _WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 1560, 54, 18, 36, 66, 32
-_MARKS = 36  # room for meters above the first system
+_MARKS, _CHORDS = 36, 34  # room for meters above the first system, and for chords above each
 _DRUM_NAMES = 132  # more room at the left where there are drums
 _ROW, _ROW_OF_MANY, _MOST_HEIGHT = 10, 8, 720  # of a row, alone or of many systems; of a system
 # Quarter notes or seconds per system, and systems; longer pieces get denser systems.
 _SYSTEM_BEATS, _MAX_SYSTEMS = {"beats": 32, "seconds": 16}, 16
 _MAX_NUMBERS = 24  # bar numbers per system
 _LEGEND_COLUMNS = 6
+_LETTER, _LEAST_NAME = 8.5, 10  # pixels of a letter of a chord's name, and of a name that is shown
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
 # Surprise: pale where a note was expected, through amber to dark red, ever darker.
@@ -108,6 +112,8 @@ def draw_piano_roll(
     is_given: NDArray[np.bool_] | None = None,
     title: str = "",
     continues: str = "the model goes on",
+    chords: Sequence[Span] = (),
+    key: Key | None = None,
 ) -> PianoRoll:
     """Draw pitch over time, one color per program, in as many systems as the bars need.
 
@@ -115,7 +121,8 @@ def draw_piano_roll(
     same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
     Grid steps (S,) that `is_closed` names hold nothing new: their ground is shaded, and where it
     first ends `continues` is written. Notes (N,) that `is_given` names are dark, which by default
-    are those that begin on shaded ground.
+    are those that begin on shaded ground. The names of `chords` stand above, and what they are in
+    `key`; None: that of `notated_key`.
     """
     notes = score.notes
     color_of = {
@@ -132,12 +139,14 @@ def draw_piano_roll(
     colors = _rgb([color_of[program] for program in notes["program"].tolist()])
     colors[is_dark] = (1 - _SEED_TINT) * _rgb([_SEED]) + _SEED_TINT * colors[is_dark]
     lines = range(0, len(entries), _LEGEND_COLUMNS)
-    page = _Page.of(score, title, head=_TEXT_LINE * len(lines))
+    page = _Page.of(score, title, head=_TEXT_LINE * len(lines), above=_CHORDS * bool(chords))
     parts = [
         legend(page.left, page.head + at * _TEXT_LINE, entries[first : first + _LEGEND_COLUMNS])
         for at, first in enumerate(lines)
     ]
-    return page.roll([*_systems(page, colors, is_closed, continues), *parts])
+    key = key or notated_key(score)
+    names = itertools.chain(*(_names(system, chords, key) for system in page.systems))
+    return page.roll([*_systems(page, colors, is_closed, continues), *parts, *names])
 
 
 def draw_surprise(
@@ -173,6 +182,7 @@ class _Page:
         row: of each note, (N,); see `_rows`.
         left: pixels from the left edge to the systems.
         head: pixels from the top to the middle of the first line below the title.
+        above: pixels between the meters above a system and the system.
     """
 
     score: Score
@@ -182,11 +192,12 @@ class _Page:
     systems: list[_System]
     left: int
     head: int
+    above: int
     height: int
 
     @classmethod
-    def of(cls, score: Score, title: str, head: int, foot: int = 0) -> "_Page":
-        """Lay out systems with so many pixels between them and the title, and below them."""
+    def of(cls, score: Score, title: str, head: int, foot: int = 0, above: int = 0) -> "_Page":
+        """Lay out systems with so many pixels between them and the title, below and above them."""
         row, row_names = _rows(score)
         shown = row if len(row) else np.array([60.0])
         rows = int(max(16, np.ptp(shown) + 5))
@@ -195,7 +206,7 @@ class _Page:
         left = _LEFT + _DRUM_NAMES * bool(np.any(score.notes["program"] == DRUMS))
         widest = max(end - start for start, end in spans)
         title_height = _TEXT_LINE * bool(title)
-        first, height = title_height + head + _MARKS, rows * row_height
+        first, height = title_height + head + _MARKS + above, rows * row_height
         systems = [
             _System(
                 start=start,
@@ -207,10 +218,12 @@ class _Page:
                 highest=(shown.min() + shown.max() + rows) / 2,
                 row_height=row_height,
             )
-            for top, (start, end) in zip(itertools.count(first, height + _GAP), spans, strict=False)
+            for top, (start, end) in zip(
+                itertools.count(first, height + _GAP + above), spans, strict=False
+            )
         ]
         total = systems[-1].bottom + _BOTTOM + foot
-        return cls(score, title, row, row_names, systems, left, title_height + 20, total)
+        return cls(score, title, row, row_names, systems, left, title_height + 20, above, total)
 
     def roll(self, parts: Sequence[str]) -> PianoRoll:
         """Return the picture with its title and these parts."""
@@ -257,7 +270,7 @@ def _systems(
     parts = []
     for system in page.systems:
         parts += _ground(system, notes, closed)
-        parts += _bars(system, page.score, closed, continues)
+        parts += _bars(page, system, closed, continues)
         parts += [
             text(system.left - 6, float(system.y(row)), name, text_anchor="end", **_SMALL)
             for row, name in page.row_names.items()
@@ -339,8 +352,25 @@ def _ground(system: _System, notes: NDArray[np.void], closed: NDArray[np.int64])
     return parts
 
 
-def _bars(system: _System, score: Score, closed: NDArray[np.int64], continues: str) -> list[str]:
+def _names(system: _System, chords: Sequence[Span], key: Key) -> list[str]:
+    """Return the names of the chords above a system, made narrow where there is little room."""
+    parts = []
+    for span in chords:
+        begin, end = max(span.begin, system.start), min(span.end, system.end)
+        left, room = float(system.x(begin)), float(system.x(end) - system.x(begin)) - 3
+        if begin >= end or room < _LEAST_NAME:
+            continue
+        lines = [(symbol(span.chord, key), 26, _BOLD), (numeral(span.chord, key), 9, {})]
+        for words, height, style in lines:
+            fit = {"textLength": room} if len(words) * _LETTER > room else {}
+            squeezed = fit | {"lengthAdjust": "spacingAndGlyphs"} if fit else {}
+            parts.append(text(left, system.top - height, words, **_SMALL | style | squeezed))
+    return parts
+
+
+def _bars(page: _Page, system: _System, closed: NDArray[np.int64], continues: str) -> list[str]:
     """Draw bar lines, beats, bar numbers, new meters, and say where what is closed ends."""
+    score, top = page.score, system.top - page.above - 13
     lines, bars, start, end = score.bar_starts, score.bars, system.start, system.end
     shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
     numbered = shown[:: 1 + len(shown) // _MAX_NUMBERS]
@@ -363,7 +393,7 @@ def _bars(system: _System, score: Score, closed: NDArray[np.int64], continues: s
     return [
         _vertical(system, inner, fill=LINE, fill_opacity=0.4 if is_dense else 1),
         "" if is_dense else _vertical(system, np.array(beats), fill=LINE, fill_opacity=0.3),
-        *(text(float(system.x(at)), system.top - 13, mark, **_BOLD) for at, mark in marks.items()),
+        *(text(float(system.x(at)), top, mark, **_BOLD) for at, mark in marks.items()),
         *(
             text(float(system.x(at)), system.bottom + 15, f"{number}{unit}", **_SMALL, **_MIDDLE)
             for at, number in zip(lines[numbered], numbers.tolist(), strict=True)

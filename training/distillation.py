@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from common.interface import SideInput
 from data.batches.datamodule import MusicDataModule
-from data.tokens.features import SideFeatures
+from data.tokens.features import SideFeatures, has_harmony
 from data.tokens.vocabulary import Vocabulary
 from generation.defaults import model_path
 from model.config import SHAPE, DecoderConfig
@@ -89,7 +89,8 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
         raise RunError(
             f"model.begin_with: {path} has learned other data: ids, or more than 16 instruments"
         )
-    if SideFeatures(theirs).shape["side_blocks"] != config.side_blocks:
+    features = SideFeatures(theirs, has_harmony(config.side_blocks))
+    if features.shape["side_blocks"] != config.side_blocks:
         raise RunError(f"model.begin_with: {path}: its side input is not that of this program")
     take_weights(decoder, trained, ours, theirs)
 

@@ -76,8 +76,11 @@ class Meanings:
 
     @property
     def features(self) -> Ints:
-        """(S + 1,) the trained model's feature for each of ours, of few instruments each."""
-        ours, theirs = SideFeatures(self.ours), SideFeatures(self.theirs)
+        """(S + 1,) the trained model's feature for each of ours, of few instruments each.
+
+        The last are of chords, which not all models have learned.
+        """
+        ours, theirs = SideFeatures(self.ours, True), SideFeatures(self.theirs, True)
         programs, pitches, octave = self.programs, self.pitches, whole(OCTAVE)
         most = ours.layout.longest_left + 1, theirs.layout.longest_left + 1
         notes = [joined(programs, pitches), pitches, octave]
@@ -169,7 +172,8 @@ def take_weights(decoder: Decoder, trained: Decoder, ours: Vocabulary, theirs: V
     meanings = Meanings(ours, theirs)
     rows = {"embedding.weight": meanings.ids, "head.weight": meanings.ids}
     if decoder.side is not None:
-        rows["side.weight"] = meanings.features
+        features = meanings.features[: decoder.config.n_features + 1]
+        rows["side.weight"] = np.where(features <= trained.config.n_features, features, -1)
     if decoder.interval_head is not None:
         rows["interval_head.table.weight"] = meanings.intervals
     learned: dict[str, Tensor] = trained.state_dict()

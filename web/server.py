@@ -23,6 +23,7 @@ from starlette.websockets import WebSocket
 
 from common.worker_pool import Failed, guarded
 from data.canonical import canonical
+from data.harmony import chords_of
 from data.instrument_names import instrument_name
 from data.midi.io import midi_bytes
 from data.midi.quantize import MidiError
@@ -293,7 +294,8 @@ def stems_of(piece: PagePiece) -> bytes:
 
 def picture_of(piece: PagePiece) -> bytes:
     """Return the roll of a piece as a picture, the notes that were put in dark."""
-    return png_bytes(draw_piano_roll(piece.score, is_given=piece.is_own).svg)
+    chords = chords_of(piece.score)
+    return png_bytes(draw_piano_roll(piece.score, is_given=piece.is_own, chords=chords).svg)
 
 
 def musicxml_of(piece: PagePiece) -> bytes:
@@ -304,7 +306,8 @@ def musicxml_of(piece: PagePiece) -> bytes:
     """
     if not has_notation(piece.score.grid):
         raise MessageError("this model counts seconds, not beats: its music has no notation")
-    return to_musicxml(piece.score, is_given=piece.is_own).encode()
+    chords = chords_of(piece.score)
+    return to_musicxml(piece.score, is_given=piece.is_own, chords=chords).encode()
 
 
 def engraved(piece: PagePiece) -> bytes:

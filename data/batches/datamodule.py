@@ -64,7 +64,7 @@ class MusicDataModule(LightningDataModule):
             sequences = open_id_sequences(options.path, options.vocabulary_size)
             return SequenceBatches(sequences, self.context_length)
         corpus = open_corpus(options.path, options.datasets, options.corpus)
-        shares = options.silence, options.misreading, options.given
+        shares = options.silence, options.misreading, options.given, options.chords
         written = options.written and partial(
             read_written, options.written, corpus.vocabulary, options.kept_instruments
         )

@@ -19,6 +19,7 @@ class WindowOptions(Options):
     silence: Share = 0.0  # share of the windows in which some instruments are silent, but not all
     misreading: Share = 0.0  # share of the notes in windows that are a few semitones off
     given: Share = 0.0  # share of the windows in which some notes are known in advance
+    chords: Share = 0.0  # share of the windows beside which their chords are known
     written: str | None = None  # a folder of pieces that trained models wrote, to learn from too
     seed: Count = 0  # of the choice of windows
     num_workers: Count = 0  # processes that prepare windows; 0: none beside training

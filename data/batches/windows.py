@@ -9,14 +9,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.interface import NOT_SCORED
+from common.interface import NOT_SCORED, PAD
 from data.batches.cutting import WindowCutter, ids_and_targets
 from data.batches.interface import AnyVocabulary, PieceBatch
+from data.chords import Span
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
 from data.followed_keys import key_followed
+from data.harmony import Pulse, find_chords, hold
 from data.keys import key_number
-from data.score import Score
+from data.score import BAR, Score
 from data.style import Style
 from data.tokens.augment import (
     WAYS,
@@ -28,6 +30,7 @@ from data.tokens.augment import (
     transpositions,
 )
 from data.tokens.bag import NO_PITCH
+from data.tokens.chords import ToldChords, told_chords
 from data.tokens.context import bar_lengths, rebase
 from data.tokens.cursor import Ints
 from data.tokens.features import Context, SideArrays, SideFeatures
@@ -35,12 +38,14 @@ from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
+from data.tokens.windows import read_windows
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
 KNOWN_FINAL_SHARE = 0.7  # of these: when its final chord begins, too
 KNOWN_KEY_SHARE = 0.3  # of all: of which key the whole piece is
 KNOWN_ENSEMBLE_SHARE = 0.3  # of all: which programs play nowhere in it
+PARTLY_TOLD_SHARE = 0.3  # of those beside which chords are told: only some of them
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how good it is
@@ -60,6 +65,8 @@ class TrainingWindows:
         misreading: share of the notes in `ids` that are moved by a few semitones; targets are not,
             nor are given notes.
         given: share of the windows in which some notes are given; their tokens are not scored.
+        chords: share of the windows beside which its chords are told; if there is any, the side
+            input has a block for them.
 
     Attributes:
         features: what computes the side input.
@@ -74,13 +81,14 @@ class TrainingWindows:
         silence: float = 0.0,
         misreading: float = 0.0,
         given: float = 0.0,
+        chords: float = 0.0,
     ) -> None:
-        self._given = given
+        self._given, self._chords = given, chords
         self._split, self._vocabulary = split, vocabulary
         self._kind_of = vocabulary.kind_of
         self._length = context_length + 1
         self._reach, self._silence, self._misreading = reach, silence, misreading
-        self.features = SideFeatures(vocabulary)
+        self.features = SideFeatures(vocabulary, has_harmony=chords > 0)
         self._tables = transpositions(vocabulary, reach)
         self._slips = transpositions(vocabulary, MOST_SLIP)
 
@@ -100,7 +108,9 @@ class TrainingWindows:
             says in KNOWN_LENGTH_SHARE of the windows how many bars follow.
         """
         drawn = self._choose(seed, step, size)
-        ids, targets, silent = self._cut(drawn)
+        window, is_restated, is_beyond = self._whole(drawn)
+        harmony, chords = self._harmony(drawn, np.where(is_beyond, PAD, window))
+        ids, targets, silent = self._cut(drawn, window, is_restated, is_beyond)
         pieces, number, is_given = self._give(drawn, ids, targets)
         final, position = self._finals(drawn)
         bars_left = self._cutter.bar_after[drawn.piece] - drawn.bar
@@ -114,6 +124,8 @@ class TrainingWindows:
             piece=number,
             begin=np.zeros_like(number),
             given=self.features.gathered(pieces),
+            harmony=harmony,
+            chords=chords,
         )
         ids = misread(ids, np.where(is_given, 0, drawn.slip), self._slips)
         return ids, targets, self.features.compute(ids, context)
@@ -146,15 +158,49 @@ class TrainingWindows:
         has_known_key = rng.random(size) < KNOWN_KEY_SHARE
         has_known_final = has_known_length & (rng.random(size) < KNOWN_FINAL_SHARE)
         has_known_ensemble = rng.random(size) < KNOWN_ENSEMBLE_SHARE
+        telling = np.where(rng.random(size) < self._chords, rng.integers(2**32, size=size), -1)
         return _Drawn(
             *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
-            *(has_known_key, has_known_ensemble),
+            *(has_known_key, has_known_ensemble, telling),
         )
 
-    def _cut(self, drawn: _Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Return ids (B, T), targets (B, T) and which programs are silent (B, P)."""
+    def _whole(self, drawn: _Drawn) -> tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return windows (B, W) as `WindowCutter.cut` does, moved."""
         window, is_restated, is_beyond = self._cutter.cut(drawn.piece, drawn.bar)
         window = self._tables[(drawn.shift + self._reach)[:, None], window]
+        return window, is_restated, is_beyond
+
+    def _harmony(self, drawn: _Drawn, windows: Ints) -> tuple[Ints, ToldChords]:
+        """Return which chords each of the windows (B, W) is told, -1: none; and the chords.
+
+        They are those of all its voices, of all of the window or of a part of it.
+        """
+        number, pieces = np.full(len(windows), -1), list[list[Span]]()
+        holds = list[list[bool]]()
+        for row in np.flatnonzero(drawn.telling >= 0):
+            rng = np.random.default_rng(drawn.telling[row])
+            spans, own = window_chords(windows[row], self._vocabulary)
+            first, stop = 0, len(spans)
+            if rng.random() < PARTLY_TOLD_SHARE:
+                first, stop = np.sort(rng.integers(len(spans) + 1, size=2)).tolist()
+            number[row] = len(pieces)
+            pieces.append(spans[first:stop])
+            holds.append(own[first:stop])
+        return number, told_chords(pieces, holds=holds)
+
+    def _cut(
+        self,
+        drawn: _Drawn,
+        window: Ints,
+        is_restated: NDArray[np.bool_],
+        is_beyond: NDArray[np.bool_],
+    ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+        """Return ids (B, T), targets (B, T) and which programs are silent (B, P).
+
+        Args:
+            drawn: the choices.
+            window, is_restated, is_beyond: from `_whole`.
+        """
         silent = np.zeros_like(drawn.order, dtype=bool)
         if self._silence:
             window = np.where(is_beyond, 0, window)
@@ -257,6 +303,29 @@ class _Drawn:
     giving: NDArray[np.int64]  # (B,) the random seed of what is given; -1: nothing
     has_known_key: NDArray[np.bool_]  # (B,) whether the model sees the key of the piece
     has_known_ensemble: NDArray[np.bool_]  # (B,) and which programs play nowhere in it
+    telling: NDArray[np.int64]  # (B,) the random seed of which chords it sees; -1: none
+
+
+def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[bool]]:
+    """Return the chords of a window (T,), Pad at its right end, and whether each of them holds.
+
+    Times count from its first bar.
+    """
+    windows = read_windows(ids[None], vocabulary)
+    kind, value, now, end = (
+        a[0] for a in (windows.kind, windows.value, windows.now, windows.note_end)
+    )
+    is_bar = kind == Kind.BAR
+    meters = np.array(vocabulary.meters)[value[is_bar]]
+    bars = np.empty(len(meters), BAR)
+    bars["numerator"], bars["denominator"] = meters.T
+    bars["length"] = windows.bar_length[0, is_bar]
+    is_note = (kind == Kind.NOTE) & ~vocabulary.is_drum_note[ids]
+    pitch = value[is_note] % vocabulary.pitch_count + vocabulary.lowest_pitch
+    onset, stop = now[is_note], int(bars["length"].sum())
+    notes = onset, np.minimum(end[is_note], stop), pitch, Pulse.of(bars, vocabulary.grid)
+    spans = find_chords(*notes)
+    return spans, hold(spans, *notes)
 
 
 def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:
@@ -357,7 +426,7 @@ class MusicBatches:
 
     Args:
         corpus: where the pieces are.
-        context_length, reach, silence, misreading, given: as `TrainingWindows` takes them.
+        context_length, reach, silence, misreading, given, chords: as `TrainingWindows` takes them.
         written: returns pieces that are learned from as well; None: there are none.
     """
 
@@ -367,12 +436,13 @@ class MusicBatches:
     silence: float
     misreading: float
     given: float
+    chords: float
     written: Callable[[], Split] | None = None
 
     @cached_property
     def features(self) -> SideFeatures:
         """What computes the side input."""
-        return SideFeatures(self.corpus.vocabulary)
+        return SideFeatures(self.corpus.vocabulary, has_harmony=self.chords > 0)
 
     @cached_property
     def some_pieces(self) -> list[Score]:
@@ -403,6 +473,7 @@ class MusicBatches:
             self.silence,
             self.misreading,
             self.given,
+            self.chords,
         )
 
     def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:

@@ -11,6 +11,7 @@ sampling, scoring and "why" all take it.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from data.followed_keys import follow_key
 from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
+from data.tokens.chords import CHORDS_WIDTH, ToldChords, tell_chords, told_chords
 from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start, record
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, gathered, tell_given
@@ -50,10 +52,13 @@ class Context(NamedTuple):
     piece: Ints  # (B,) number of the piece among those of `given`
     begin: Ints  # (B,) steps from the beginning of that piece to the window's first bar
     given: Given
+    harmony: Ints  # (B,) number of the piece among those of `chords`
+    chords: ToldChords
 
     def of_rows(self, rows: Ints) -> Context:
         """Return the context of these rows (B',)."""
-        of_rows = {name: array[rows] for name, array in self._asdict().items() if name != "given"}
+        tables = ("given", "chords")
+        of_rows = {name: own[rows] for name, own in self._asdict().items() if name not in tables}
         return self._replace(**of_rows)
 
 
@@ -82,6 +87,7 @@ class Blocks:
     echo: int
     given: int
     key: int
+    harmony: int  # 0: there is no such block
 
 
 class Layout(NamedTuple):
@@ -213,19 +219,8 @@ def tell(
         shared = references[2 * layout.programs :]
         shared[0], shared[1] = roots.latest + 1, roots.lowest + 1
         shared[2], shared[3] = roots.lowest_before + 1, tonic + 1
-    if context.piece[row] >= 0:
-        counted = (tonic, roots.latest, roots.lowest)
-        tell_given(
-            bag,
-            at.given,
-            context.given,
-            context.piece[row],
-            now + context.begin[row],
-            number,
-            HORIZON_BEATS * layout.steps_per_beat,
-            counted if layout.programs else (NO_PITCH, NO_PITCH, NO_PITCH),
-            layout.lowest_pitch,
-        )
+    step = now + context.begin[row]
+    tell_to_come(layout, context, row, bag, step, number, (tonic, roots.latest, roots.lowest))
 
 
 @compiled_inside
@@ -303,6 +298,35 @@ def tell_context(layout: Layout, heard: Heard, context: Context, row: int, bag: 
     if context.key[row] >= 0:
         put(bag, at.key + context.key[row] // OCTAVE)
         put(bag, at.key + 2 + context.key[row] % OCTAVE)
+
+
+@compiled_inside
+def tell_to_come(
+    layout: Layout,
+    context: Context,
+    row: int,
+    bag: Bag,
+    step: int,
+    number: int,
+    roots: tuple[int, int, int],
+) -> None:
+    """Tell of given notes and of chords, at a step of their piece, as `tell_given` does."""
+    at = layout.at
+    if context.piece[row] >= 0:
+        tell_given(
+            bag,
+            at.given,
+            context.given,
+            context.piece[row],
+            step,
+            number,
+            HORIZON_BEATS * layout.steps_per_beat,
+            roots if layout.programs else (NO_PITCH, NO_PITCH, NO_PITCH),
+            layout.lowest_pitch,
+        )
+    if at.harmony and context.harmony[row] >= 0:
+        chords, which = context.chords, context.harmony[row]
+        tell_chords(bag, at.harmony, chords, which, step, roots, layout.lowest_pitch)
 
 
 @compiled_inside
@@ -409,7 +433,7 @@ def read(
     """
     B, T = ids.shape
     capacity, size = heard.number.shape[1], layout.size
-    scratch = 16 * capacity + VOICE_WIDTH * (context.silent.shape[1] + 1) + 64
+    scratch = 16 * capacity + VOICE_WIDTH * (context.silent.shape[1] + 1) + 128
     bag = Bag(np.empty(scratch, np.int64), np.zeros(1, np.int64))
     told_at = np.full(size, -1)  # the latest cell beside which each feature was told
     numbers = np.empty(64 * ids.size + size, np.int32)  # of all cells, one after the other
@@ -441,6 +465,11 @@ def read(
         for i in range(begin, stop):
             bags[cell // T, cell % T, i - begin] = numbers[i]
     return bags
+
+
+def has_harmony(side_blocks: Sequence[int]) -> bool:
+    """Return whether a decoder with these blocks of side input can be told chords."""
+    return len(side_blocks) == len(Blocks.__annotations__)
 
 
 class SideFeatures:
@@ -487,6 +516,8 @@ class SideFeatures:
                     together (`data.tokens.given`)
         key         of the whole piece: the mode, the tonic; and by semitones above that tonic, the
                     id itself, if it is a note, what sounds, what is over
+        harmony     the chord that is in force, and the one that comes next (`data.tokens.chords`);
+                    not of models that have not learned it
 
     and beside the bag, as numbers
 
@@ -504,6 +535,7 @@ class SideFeatures:
 
     Args:
         vocabulary: of the ids.
+        has_harmony: whether chords can be told.
 
     Attributes:
         blocks: the features of each block, by name.
@@ -512,7 +544,7 @@ class SideFeatures:
         layout: what the loops need of it.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, has_harmony: bool = False) -> None:
         self.vocabulary = vocabulary
         programs = len(vocabulary.programs)
         few = programs if programs <= FEW else 0
@@ -522,6 +554,8 @@ class SideFeatures:
         is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
         own_width = len(number) if few else programs + vocabulary.pitch_count
         widths = self._block_widths(few, own_width, longest_left)
+        if has_harmony:  # the last, so that all others have the same numbers without it
+            widths["harmony"] = CHORDS_WIDTH
         starts = dict(zip(widths, itertools.accumulate(widths.values(), initial=1), strict=False))
         self.blocks = {
             name: slice(starts[name], starts[name] + width) for name, width in widths.items()
@@ -535,7 +569,7 @@ class SideFeatures:
         self.shape["n_durations"] = vocabulary.longest_duration
         self.shape["first_duration"] = vocabulary.first(Kind.DURATION)
         self.layout = Layout(
-            at=record(Blocks, **starts),
+            at=record(Blocks, **{"harmony": 0, **starts}),
             size=self.size,
             words=vocabulary.words,
             programs=few,
@@ -549,7 +583,7 @@ class SideFeatures:
             pitch_of=np.where(is_drum, NO_PITCH, pitch),
             profiles=KEY_PROFILES,
         )
-        self._no_given = self.gathered([])
+        self._no_given, self._no_chords = self.gathered([]), told_chords([])
 
     def _block_widths(self, few: int, own_width: int, longest_left: int) -> dict[str, int]:
         """Return the number of features of each block, in their order."""
@@ -619,6 +653,8 @@ class SideFeatures:
             piece=unknown,
             begin=zero,
             given=self._no_given,
+            harmony=unknown,
+            chords=self._no_chords,
         )
 
     def gathered(self, pieces: list[GivenNotes]) -> Given:

@@ -22,10 +22,10 @@ SOON = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192)  # steps until a note is 
 # Widths of what is told of a voice: whether it is closed; of its next given note the pitch class,
 # how soon it is due, the step to it from the given note before, and where it lies above the tonic,
 # the latest note and the lowest that sounds; of the note after, the first two and the tonic.
-_DUE_WIDTH = len(SOON) + 1
+DUE_WIDTH = len(SOON) + 1
 _STEP_WIDTH = 2 * OCTAVE + 1
-_NEXT_WIDTH = OCTAVE + _DUE_WIDTH + _STEP_WIDTH + 3 * OCTAVE
-VOICE_WIDTH = 1 + _NEXT_WIDTH + OCTAVE + _DUE_WIDTH + OCTAVE
+_NEXT_WIDTH = OCTAVE + DUE_WIDTH + _STEP_WIDTH + 3 * OCTAVE
+VOICE_WIDTH = 1 + _NEXT_WIDTH + OCTAVE + DUE_WIDTH + OCTAVE
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,15 @@ def tell_given(
 
 
 @compiled_inside
+def put_due(bag: Bag, block: int, steps: int) -> None:
+    """Put in how soon something is due: one of DUE_WIDTH features."""
+    soon = 0
+    for least in SOON:
+        soon += steps >= least
+    put(bag, block + soon)
+
+
+@compiled_inside
 def _tell_note(
     bag: Bag,
     at: int,
@@ -163,14 +172,11 @@ def _tell_note(
 ) -> None:
     """Tell of one given note, the next of its voice or the one after it."""
     pitch, before = given.pitch[k, n], given.pitch_before[k, n]
-    soon = 0
-    for least in SOON:
-        soon += given.onset[k, n] - now >= least
-    put(bag, at + OCTAVE + soon)
+    put_due(bag, at + OCTAVE, given.onset[k, n] - now)
     if pitch == NO_PITCH:
         return
     put(bag, at + (pitch + lowest_pitch) % OCTAVE)
-    at += OCTAVE + _DUE_WIDTH
+    at += OCTAVE + DUE_WIDTH
     if is_next:
         if before != NO_PITCH:
             put(bag, at + OCTAVE + min(max(pitch - before, -OCTAVE), OCTAVE))

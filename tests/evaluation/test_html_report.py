@@ -20,6 +20,7 @@ from PIL import Image
 import evaluate
 from data.corpus.corpus import Corpus, CorpusError
 from data.files.read import read_score
+from data.harmony import chords_of
 from data.midi.io import write_midi
 from evaluation import tables
 from evaluation.html_report import MAX_SECONDS, TEMPLATES, write_report
@@ -97,7 +98,10 @@ def judged(tmp_path_factory):
         untrained_on(Path("tunes"), folder / "m.safetensors")
         write_midi(tune(100), HOSTILE)
         write_midi(tune(101, bars=60), "long.mid")
-        write_png(draw_piano_roll(tune(100)).svg, Path(HOSTILE).with_suffix(".png"))
+        write_png(
+            draw_piano_roll(tune(100), chords=chords_of(tune(100))).svg,
+            Path(HOSTILE).with_suffix(".png"),
+        )
         Path("long.png").write_bytes(b"no picture")
         Path("more").mkdir()
         (Path("more") / "broken.mid").write_bytes(b"<i>MThd")

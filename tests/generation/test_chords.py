@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data.midi.io import write_midi
 from data.score import BAR
-from generation.chord_track import ChordTrack, place_chords
+from generation.chord_track import CADENCES, ChordTrack, place_chords
 from generation.compose import compose
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
@@ -144,7 +144,8 @@ def run_case(seed):
     vocabularies = WIDE if rng.random() < 0.8 else cases.VOCABULARIES
     case = cases.a_case(seed, vocabularies)
     try:
-        case.constraints = replace(case.constraints, chords=some_chords(rng))
+        asked = {"cadence": str(rng.choice([*CADENCES]))} if rng.random() < 0.25 else {}
+        case.constraints = replace(case.constraints, **(asked or {"chords": some_chords(rng)}))
         if rng.random() < 0.5 and case.length.bars:
             case.length = Length(bars=3 + len(case.seed.score.bars))
         ready = cases.begun(case)
@@ -164,6 +165,30 @@ def run_case(seed):
 @given(st.integers(0, 2**32 - 1))
 def test_whatever_else_is_asked_for_there_is_a_way_to_the_end(seed):
     assume(run_case(seed))
+
+
+@pytest.mark.parametrize(
+    ("cadence", "last"),
+    [
+        ("authentic", ["G7", "C"]),
+        ("half", ["G"]),
+        ("deceptive", ["G7", "Am"]),
+        ("plagal", ["F", "C"]),
+    ],
+)
+def test_a_piece_ends_with_the_cadence_that_is_asked_for(cadence, last, tmp_path):
+    model = load("bach")
+    asked = Constraints(key="C", cadence=cadence, time_signature=(4, 4))
+    piece = compose(model, Request(None, Length(bars=3), asked))[0]
+    tune = seed_from_notes("C5 D5 E5 F5 G5:2 A5:1 G5 F5 E5 D5 D5", model.vocabulary, asked)
+    seed = voices_of(tune.score, model.vocabulary)
+    kept = compose(model, Request(seed, None, replace(asked, time_signature=None)))[0]
+    given = {("Violin", *each) for each in seed.score.notes[["onset", "pitch"]].tolist()}
+    for each, final in ((piece, 96), (kept, 132)):  # with the last bar, with the last given note
+        rows = [(last[0], final - 24, final)] * (len(last) > 1) + [(last[-1], final, 144)]
+        assert [(span.chord.name, span.begin, span.end) for span in each.chords] == rows
+        write_midi(each.score, tmp_path / "piece.mid")
+        assert not what_is_broken(tmp_path / "piece.mid", rows, given if each is kept else ())
 
 
 def places(text, *bars):
@@ -216,6 +241,8 @@ def test_what_is_no_chord_is_refused_in_one_line(text, words):
         (Constraints(chords="C:3 | F"), Length(), "bar 1 of the chords is 3 quarter notes long"),
         (Constraints(chords="C | F | G"), Length(bars=2), "3 bars of chords, and 2 bars to write"),
         (Constraints(chords="C"), Length(notes=9), "ask for --bars"),
+        (Constraints(cadence="half"), Length(bars=2), "in a key: ask for --key"),
+        (Constraints(cadence="half", key="C"), Length(), "at the end: ask for --bars"),
         (Constraints(chords="C | Fm", key="C"), Length(), "in bar 2 of the chords Fm cannot be"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from data.canonical import canonical
-from data.chords import parse_chord
+from data.chords import Span, parse_chord
 from data.keys import parse_key
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
 from rendering.measures import MAX_RINGING_BARS, Measures
@@ -269,10 +269,9 @@ def test_a_note_that_rings_on_and_on_ends():
 
 
 def test_symbols_stand_where_their_chords_begin():
-    chords = [(0, parse_chord("Bbmaj7/D")), (24, parse_chord("F#m7b5"))]
+    chords = [Span(0, 24, parse_chord("Bbmaj7/D")), Span(24, 48, parse_chord("F#m7b5"))]
     xml = to_musicxml(piece(line([60] * 4)), parse_key("F"), chords=chords)
     found = music21.converter.parseData(xml).flatten().getElementsByClass("ChordSymbol")
-    assert [(float(each.offset), each.figure) for each in found] == [
-        (0, "B-maj7/D"),
-        (2, "F#ø7"),
-    ]
+    symbols = [(float(each.offset), each.figure) for each in found]
+    assert symbols == [(0, "B-maj7/D"), (2, "F#ø7")]
+    assert texts(xml, ".//words") == ["IVmaj65", "♭iiø7"]

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from matplotlib.image import imread
 
 from data.canonical import canonical
+from data.chords import Span, parse_chord
+from data.keys import parse_key
 from data.score import BAR, DRUMS, NOTE, SECONDS
 from rendering.piano_roll import MAX_NATS, draw_piano_roll, draw_surprise
 from rendering.png import png_bytes
@@ -52,6 +54,18 @@ def test_both_programs_of_a_unison_are_seen():
     violin, viola = share_of(VERMILION, unison), share_of(BLUE, unison)
     assert violin > 0.005
     assert violin == pytest.approx(viola, rel=0.3)
+
+
+def test_chords_are_named_where_they_begin_in_the_spelling_of_their_key():
+    score = piece(scale(32))
+    spans = [Span(0, 48, parse_chord("Ebm")), Span(48, 384, parse_chord("B7/D#"))]
+    roll = draw_piano_roll(score, chords=spans, key=parse_key("E"))
+    place = {text: style.get("x") for text, style in texts(roll.svg)}
+    assert place["D#m"] == place["vii"] == "54.0"
+    assert float(place["B7/D#"]) == float(place["V65"]) > 54
+    assert roll.height > draw_piano_roll(score).height
+    no_room = draw_piano_roll(score, chords=[Span(0, 2, parse_chord("Ebm"))])
+    assert "Ebm" not in words(no_room)
 
 
 def test_seed_and_continuation_differ_at_a_glance():

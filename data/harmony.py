@@ -1,0 +1,231 @@
+"""Which chords music is in, found from its notes alone, and what they are in a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.interface import OCTAVE
+from data.arrays import offsets, segment_ids
+from data.chords import CHORDS, KINDS, Chord, Span
+from data.keys import Key, harmonic_scale, pitched_notes, spell_pitch
+from data.score import Grid, Score
+
+Ints: TypeAlias = NDArray[np.int64]
+
+LONGEST = 16  # half beats that a chord is looked for in, at most
+_AT_ONCE = 1024  # half beats that are judged together
+
+# How well a chord fits a span: for each half beat 1 by the share of its notes that are of it, less
+# OUTSIDE by the share of others; and once for each span what else there is to say.
+OUTSIDE = 1.0
+FIRST_IS_NO_ROOT = 0.2  # against: the lowest note where it begins is not its root
+LACKS = (1.15, 1.4, 0.15, 0.8, 0.8)  # against: a note of it, from the root up, does not sound
+RARE = {  # against: its kind
+    **{"aug": 1.2, "sus2": 1.6, "sus4": 1.2, "7": 0.2, "maj7": 2.8, "m7": 1.9, "m7b5": 1.9},
+    **{"dim7": 1.9, "6": 2.1, "m6": 2.1, "9": 2.4},
+}
+CHANGE = (0.2, 0.25, 1.1)  # against: it begins at a bar line, on another beat, off the beat
+
+
+class Pulse(NamedTuple):
+    """The half beats of music, H of them."""
+
+    edges: Ints  # (H + 1,) grid steps
+    level: Ints  # (H,) 0 where a bar begins, 1 on another beat, 2 off the beat
+
+    @classmethod
+    def of(cls, bars: NDArray[np.void], grid: Grid) -> Pulse:
+        """Return the half beats of bars, (M,) of BAR; of an upbeat the last is whole."""
+        edges, levels, at = list[int](), list[int](), 0
+        for number, (*meter, steps) in enumerate(bars.tolist()):
+            beat = grid.beat_steps(*meter)
+            half = max(beat // 2, 1)
+            is_upbeat = number == 0 and steps < grid.bar_steps(*meter)
+            early = -steps % beat if is_upbeat else 0
+            for step in range(-(early % half), steps, half):
+                edges.append(at + max(step, 0))
+                levels.append(0 if step <= 0 else 1 + bool((step + early) % beat))
+            at += steps
+        return cls(np.array([*edges, at]), np.array(levels, dtype=np.int64))
+
+
+def _templates() -> NDArray[np.float64]:
+    """Return (36, K), what speaks for each chord: notes, that they sound, and the first bass."""
+    columns = []
+    for _kind, above in CHORDS.items():
+        for root in range(OCTAVE):
+            classes = (root + np.array(above)) % OCTAVE
+            sounds, lacks, first = np.full(OCTAVE, -OUTSIDE), np.zeros(OCTAVE), np.zeros(OCTAVE)
+            sounds[classes], lacks[classes] = 1, LACKS[: len(above)]
+            first[np.arange(OCTAVE) != root] = -FIRST_IS_NO_ROOT
+            columns.append(np.concatenate([sounds, lacks, first]))
+    return np.stack(columns, axis=1)
+
+
+_TEMPLATES = _templates()
+_AGAINST = [RARE.get(kind, 0) + sum(LACKS[: len(above)]) for kind, above in CHORDS.items()]
+_AGAINST_ALL = np.repeat(_AGAINST, OCTAVE)  # (K,), kinds of 12 roots each
+
+
+def find_chords(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[Span]:
+    """Return the chords of music, one after the other: those which together fit its notes best.
+
+    The bass of a chord is the lowest note where it begins, if that is of it, else its root. Of
+    seven chorales that people analyzed it finds the root for 87% of the time, root and kind for
+    74%; of 1,034 folk tunes with chords 99% and 94% (benchmarks/harmony.py).
+
+    Args:
+        onset, end, pitch: (N,) of notes with a pitch, times in grid steps.
+        pulse: of the music. Where nothing sounds there is no chord.
+    """
+    heard, first = _heard(onset, end, pitch, pulse)
+    H = len(pulse.level)
+    sums = np.concatenate([np.zeros((1, OCTAVE)), np.cumsum(heard, axis=0)])  # (H + 1, 12)
+    bass = np.eye(OCTAVE + 1)[first][:, :OCTAVE]  # (H, 12), zeros where nothing sounds
+    change = np.array(CHANGE)[pulse.level]
+    best, last = np.zeros(H + 1), np.zeros((H + 1, 2), dtype=np.int64)
+    for low in range(1, H + 1, _AT_ONCE):
+        stops = np.arange(low, min(low + _AT_ONCE, H + 1))  # (S,)
+        begins = stops[:, None] - np.arange(1, LONGEST + 1)  # (S, LONGEST)
+        is_before, begins = begins < 0, begins.clip(0)
+        within = sums[stops][:, None] - sums[begins]  # (S, LONGEST, 12)
+        evidence = np.concatenate([within, within > 1e-9, bass[begins]], axis=-1)
+        fits = evidence @ _TEMPLATES - _AGAINST_ALL  # (S, LONGEST, 36) -> (S, LONGEST, K)
+        fits = fits.round(9)  # so that equals are equal however they are added up
+        chord = fits.argmax(axis=-1)
+        fit = np.where(is_before, -np.inf, fits.max(axis=-1) - change[begins])
+        for row, stop in enumerate(stops.tolist()):
+            reached = fit[row] + best[begins[row]]
+            longest = int(reached.argmax())
+            best[stop] = reached[longest]
+            last[stop] = begins[row, longest], chord[row, longest]
+    spans, stop = list[Span](), H
+    while stop:
+        begin, number = last[stop].tolist()
+        heard_at = np.flatnonzero(first[begin:stop] < OCTAVE)
+        if len(heard_at):
+            low, high = (begin + heard_at[[0, -1]]).tolist()
+            found = _chord(number, int(first[low]))
+            spans.append(Span(int(pulse.edges[low]), int(pulse.edges[high + 1]), found))
+        stop = begin
+    return joined(spans[::-1])
+
+
+def hold(spans: Sequence[Span], onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[bool]:
+    """Return whether chords hold as those do that are asked for (generation/chords.py).
+
+    Args:
+        spans: the chords.
+        onset, end, pitch, pulse: of the music, as in `find_chords`.
+    """
+    beats, bar_lines = (pulse.edges[:-1][pulse.level <= most] for most in (1, 0))
+    found = []
+    for begin, stop, chord in spans:
+        its = np.isin(pitch % OCTAVE, chord.classes)
+        lines = [begin, *bar_lines[(bar_lines > begin) & (bar_lines < stop)].tolist()]
+        sounding = [(onset <= line) & (end > line) for line in lines]
+        early = (onset < pulse.edges[pulse.edges > begin][0]) & (end > begin)
+        later = (onset > begin) & (onset < stop) & np.isin(onset, beats)
+        found.append(
+            {chord.root, chord.third} <= {*(pitch[early] % OCTAVE).tolist()}
+            and all(s.any() and pitch[s].min() % OCTAVE == chord.bass for s in sounding)
+            and all(its[s].all() for s in (*sounding, later))
+        )
+    return found
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Return spans of which those that follow each other with the same chord are one."""
+    found = list[Span]()
+    for span in spans:
+        if found and found[-1].end == span.begin and found[-1].chord == span.chord:
+            found[-1] = found[-1]._replace(end=span.end)
+        else:
+            found.append(span)
+    return found
+
+
+def _chord(number: int, lowest: int) -> Chord:
+    """Return a chord by its number, over the lowest note if that is of it."""
+    chord = Chord(number % OCTAVE, KINDS[number // OCTAVE], number % OCTAVE)
+    return chord._replace(bass=lowest) if lowest in chord.classes else chord
+
+
+def _heard(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> tuple[NDArray[np.float64], Ints]:
+    """Return (H, 12) the share of each pitch class in what sounds in each half beat, and the bass.
+
+    The bass is (H,) the pitch class of the lowest of the notes that sound first; OCTAVE: none does.
+    """
+    H = len(pulse.level)
+    begin_at = np.searchsorted(pulse.edges, onset, side="right") - 1
+    count = np.searchsorted(pulse.edges, end).clip(max=H) - begin_at
+    parts = offsets(count.clip(0))  # a note has a part in each half beat
+    note = segment_ids(parts)
+    at = np.arange(parts[-1]) - parts[note] + begin_at[note]
+    begin = np.maximum(onset[note], pulse.edges[at])
+    heard = np.zeros((H, OCTAVE))
+    np.add.at(heard, (at, pitch[note] % OCTAVE), np.minimum(end[note], pulse.edges[at + 1]) - begin)
+    heard /= np.maximum(heard.sum(axis=1, keepdims=True), 1)
+    order = np.lexsort((pitch[note], begin, at))
+    is_first = np.diff(at[order], prepend=-1) > 0
+    first = np.full(H, OCTAVE)
+    first[at[order][is_first]] = pitch[note][order][is_first] % OCTAVE
+    return heard, first
+
+
+def chords_of(score: Score) -> list[Span]:
+    """Return the chords of a piece; none where it counts seconds."""
+    if not score.grid.has_meter or not len(score.bars):
+        return []
+    notes = pitched_notes(score)
+    onset, duration, pitch = (notes[n].astype(np.int64) for n in ("onset", "duration", "pitch"))
+    return find_chords(onset, onset + duration, pitch, Pulse.of(score.bars, score.grid))
+
+
+def symbol(chord: Chord, key: Key) -> str:
+    """Return the symbol of a chord as it is spelled in a key."""
+
+    def name(pitch_class: int) -> str:
+        letter, sharps, _ = spell_pitch(pitch_class, key)
+        return letter + "#" * sharps + "b" * -sharps
+
+    under = "" if chord.bass == chord.root else f"/{name(chord.bass)}"
+    return f"{name(chord.root)}{chord.kind}{under}"
+
+
+# Scale degrees by semitones above the tonic, with the sign of those outside the scale.
+_DEGREES = {
+    "major": (*("I", "♭II", "II", "♭III", "III", "IV"), *("♯IV", "V", "♭VI", "VI", "♭VII", "VII")),
+    "minor": (*("I", "♭II", "II", "III", "♯III", "IV"), *("♯IV", "V", "VI", "♯VI", "VII", "VII")),
+}
+_FIGURES = {
+    3: ("", "6", "64"),
+    4: ("7", "65", "43", "42"),
+}  # of triads and of sevenths, by the bass
+_SIGNS = {"dim": "°", "dim7": "°", "m7b5": "ø", "aug": "+", "maj7": "maj"}
+
+
+def numeral(chord: Chord, key: Key) -> str:
+    """Return the Roman numeral of a chord in a key, such as V65 or, for a dominant of V, V7/V."""
+    scale, target = harmonic_scale(key), (chord.root + 5) % OCTAVE
+    own = {*chord._replace(bass=chord.root).classes}
+    is_dominant = chord.kind in ("", "7") and not own <= {*scale}
+    is_applied = is_dominant and target in scale and target != key.tonic
+    of = "V" if is_applied else _DEGREES[key.mode][(chord.root - key.tonic) % OCTAVE]
+    above = CHORDS[chord.kind]
+    is_small = above[1] == 3
+    text = (of.lower() if is_small else of) + _SIGNS.get(chord.kind, "")
+    place = chord.classes.index(chord.bass)
+    if chord.kind in ("sus2", "sus4", "6", "m6", "9"):
+        text += chord.kind.removeprefix("m")
+    elif place < len(above):
+        text += _FIGURES[len(above)][place]
+    if is_applied:
+        third = (target + 4) % OCTAVE in scale
+        its = _DEGREES[key.mode][(target - key.tonic) % OCTAVE]
+        text += f"/{its if third else its.lower()}"
+    return text
