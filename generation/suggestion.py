@@ -1,0 +1,60 @@
+"""Which chords a model would have in a bar."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from data.chords import Chord
+from data.harmony import chords_of, symbol
+from data.keys import notated_key
+from generation.model import Model
+from generation.request import Request
+from generation.writing import Piece, Writing
+from model.config import SamplingOptions
+
+SAMPLES = 24
+
+
+def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> list[str]:
+    """Return the symbols of the chords that a model has most often in a bar, the likeliest first.
+
+    It writes what is asked for SAMPLES times, as far as that bar, and the chords of what it wrote
+    are found (data/harmony.py): the one that is longest in the bar counts.
+
+    Args:
+        model: from `load`.
+        request: what the piece is; in `constraints.chords` the bar has "N.C.", or anything.
+        bar: the index of the bar in the piece.
+        count: how many chords, at most.
+
+    Raises:
+        ConstraintError: something that can never be.
+    """
+    sampling = SamplingOptions()
+    request = replace(request, samples=SAMPLES, candidates=1, sampling=sampling)
+    writing = Writing(model, request)
+    for _ in writing:
+        if writing.bars_written > bar:
+            break
+    pieces = writing.drafts
+    found = [chord for piece in pieces if (chord := _chord_of_bar(piece, bar))]
+    often = Counter((chord.root, chord.kind) for chord in found)
+    over = Counter(found)
+    key = request.constraints.parsed_key or notated_key(pieces[0].score)
+    likeliest = [
+        max((chord for chord in over if chord[:2] == name), key=over.__getitem__)
+        for name, _ in often.most_common(count)
+    ]
+    return [symbol(chord, key) for chord in likeliest]
+
+
+def _chord_of_bar(piece: Piece, bar: int) -> Chord | None:
+    """Return the chord that is longest in a bar of a piece; None: there is none."""
+    starts = piece.score.bar_starts.tolist()
+    if bar + 1 >= len(starts):
+        return None
+    begin, end = starts[bar : bar + 2]
+    spans = [span for span in chords_of(piece.score) if span.begin < end and span.end > begin]
+    longest = max(spans, key=lambda span: min(span.end, end) - max(span.begin, begin), default=None)
+    return longest and longest.chord
