@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -23,8 +24,9 @@ from starlette.websockets import WebSocket
 
 from common.worker_pool import Failed, guarded
 from data.canonical import canonical
-from data.harmony import chords_of
+from data.harmony import chords_of, symbol
 from data.instrument_names import instrument_name
+from data.keys import notated_key
 from data.midi.io import midi_bytes
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, SECONDS
@@ -96,6 +98,7 @@ def make_app(
         Route("/stems", partial(page.file_of, stems_of, "application/zip"), methods=["POST"]),
         Route("/png", partial(page.file_of, picture_of, "image/png"), methods=["POST"]),
         Route("/musicxml", partial(page.file_of, musicxml_of, MUSICXML), methods=["POST"]),
+        Route("/chords", partial(page.file_of, chord_names, "application/json"), methods=["POST"]),
         Route("/score", partial(page.file_of, engraved, "image/svg+xml"), methods=["POST"]),
         Route("/upload", page.upload, methods=["POST"]),
         Route("/api/{how}", page.write, methods=["POST"]),
@@ -296,6 +299,19 @@ def picture_of(piece: PagePiece) -> bytes:
     """Return the roll of a piece as a picture, the notes that were put in dark."""
     chords = chords_of(piece.score)
     return png_bytes(draw_piano_roll(piece.score, is_given=piece.is_own, chords=chords).svg)
+
+
+def chord_names(piece: PagePiece) -> bytes:
+    """Return the names of the chords that sound in each bar of a piece, as JSON."""
+    score, names = piece.score, [list[str]() for _ in piece.score.bars]
+    key = notated_key(score)
+    for span in chords_of(score):
+        first, last = (
+            np.searchsorted(score.bar_starts, [span.begin, span.end - 1], side="right") - 1
+        )
+        for bar in names[first : last + 1]:
+            bar.append(symbol(span.chord, key))
+    return json.dumps([" ".join(bar) for bar in names]).encode()
 
 
 def musicxml_of(piece: PagePiece) -> bytes:

@@ -1,14 +1,24 @@
-// The row of chords above the roll: a field for each bar, in which one types what shall be there.
+// The row of chords above the roll: a field for each bar, in which one types what shall be there,
+// and sees what is there.
 import { byId, make, setHidden } from "./dom.js";
-import { edit, on, page, session, startedPiece, tell } from "./page.js";
+import { isDuet } from "./duet.js";
+import { current, edit, on, page, session, startedPiece, tell } from "./page.js";
 import { barOf } from "./piece.js";
+import { post } from "./server.js";
 import { redraw, roll } from "./stage.js";
 import { isOn } from "./transport.js";
 
-/** @import { View } from "./view.js" */
+/**
+ * @import { Piece } from "./piece.js"
+ * @import { View } from "./view.js"
+ */
 
 const row = byId("chords");
 let placed = ""; // how the fields lie
+/** @type {WeakMap<Piece, string[]>} the chords that pieces are in, bar by bar */
+const names = new WeakMap();
+/** @type {Piece | null} */
+let asked = null;
 
 const chords = () => session.now?.chords ?? [];
 const fields = () => /** @type {HTMLInputElement[]} */ ([...row.children]);
@@ -61,13 +71,29 @@ function put(bar, text) {
   tell("asked");
 }
 
+/** Asks for the names of the chords that a person has not typed. */
+async function nameAll() {
+  const piece = current();
+  const isQuiet = page.isServed && !page.writing && !isDuet();
+  if (!piece?.notes.length || !isQuiet || names.has(piece) || asked === piece) return;
+  asked = piece;
+  try {
+    names.set(piece, await (await post("/chords", JSON.stringify({ piece }))).json());
+    fill();
+  } catch {
+    asked = null; // without names one types all the same
+  }
+}
+
 /** Shows the chords that there are, and takes no others while the model writes. */
 function fill() {
   const all = chords();
+  const piece = current();
+  const found = (piece && names.get(piece)) ?? [];
   fields().forEach((input, number) => {
     if (document.activeElement !== input || !all[number]) input.value = all[number] ?? "";
     input.readOnly = Boolean(page.writing);
-    input.placeholder = all.length || number ? "" : "e.g. Am";
+    input.placeholder = found[number] ?? (all.length || number ? "" : "e.g. Am");
   });
 }
 
@@ -97,11 +123,13 @@ function place(view) {
 function show() {
   const hasBars = page.plays?.grid !== "seconds";
   const was = roll.hasChords;
+  if (chords().length) byId("has-chords").setAttribute("aria-pressed", "true"); // they hold
   roll.hasChords = hasBars && isOn("has-chords");
   setHidden(byId("has-chords"), !hasBars);
   setHidden(row, !roll.hasChords);
   fill();
   if (roll.hasChords !== was) redraw();
+  if (roll.hasChords) nameAll();
 }
 
 roll.onView = place;
