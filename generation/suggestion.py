@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from data.chords import Chord
@@ -16,11 +17,12 @@ from model.config import SamplingOptions
 SAMPLES = 24
 
 
-def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> list[str]:
-    """Return the symbols of the chords that a model has most often in a bar, the likeliest first.
+def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> Iterator[list[str]]:
+    """Yield the symbols of the chords that a model has most often in a bar, the likeliest first.
 
     It writes what is asked for SAMPLES times, as far as that bar, and the chords of what it wrote
-    are found (data/harmony.py): the one that is longest in the bar counts.
+    are found (data/harmony.py): the one that is longest in the bar counts. Until then there are
+    none: whoever stops asking, stops it.
 
     Args:
         model: from `load`.
@@ -35,6 +37,7 @@ def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> 
     request = replace(request, samples=SAMPLES, candidates=1, sampling=sampling)
     writing = Writing(model, request)
     for _ in writing:
+        yield []
         if writing.bars_written > bar:
             break
     pieces = writing.drafts
@@ -46,7 +49,7 @@ def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> 
         max((chord for chord in over if chord[:2] == name), key=over.__getitem__)
         for name, _ in often.most_common(count)
     ]
-    return [symbol(chord, key) for chord in likeliest]
+    yield [symbol(chord, key) for chord in likeliest]
 
 
 def _chord_of_bar(piece: Piece, bar: int) -> Chord | None:

@@ -71,8 +71,9 @@ class Connection:
         except MessageError as error:
             return await self._tell({"error": str(error)})
         kind = "write" if kind == "stop" else str(kind)
-        if kind in self._tasks:
-            self._tasks.pop(kind).cancel()
+        for other in (kind, "suggest") if kind == "write" else (kind,):  # writing comes first
+            if other in self._tasks:
+                self._tasks.pop(other).cancel()
         if message["do"] != "stop":
             task = self._tasks[kind] = asyncio.create_task(self._run(kind, number, message))
             task.add_done_callback(partial(self._forget, kind))

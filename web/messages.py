@@ -308,6 +308,15 @@ def note_number(message: Json, piece: PagePiece) -> int:
     return _integer(message, "note", 0, len(piece.score.notes) - 1)
 
 
+def bar_number(message: Json) -> int:
+    """Return the index of the bar that a message points to.
+
+    Raises:
+        MessageError: no piece has such a bar.
+    """
+    return _integer(message, "bar", 0, MOST_BARS - 1)
+
+
 def _table(data: Json, name: str, width: int, most: int) -> NDArray[np.int64]:
     """Return rows of whole numbers, int64 (N, width)."""
     rows = data.get(name)

@@ -41,6 +41,7 @@ from generation.seeds import (
     usual_tempo,
     voices_of,
 )
+from generation.suggestion import suggest_chords
 from generation.writing import Piece, Writing, has_critic, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
@@ -51,6 +52,7 @@ from web.messages import (
     PagePiece,
     Settings,
     WriteRequest,
+    bar_number,
     counts_of,
     json_of,
     note_number,
@@ -201,6 +203,14 @@ def surprise(models: Models, message: Json) -> Iterator[Json]:
     yield {"surprise": nats}
 
 
+def suggest(models: Models, message: Json) -> Iterator[Json]:
+    """Tell the page which chords the model would have in a bar of a piece, the likeliest first."""
+    bar = bar_number(message)
+    model, request = _asked(models, write_request(message))
+    for symbols in suggest_chords(model, request, bar):
+        yield {"suggested": symbols} if symbols else {}
+
+
 def blame(models: Models, message: Json, error: ConstraintError) -> Iterator[Json]:
     """Tell the page why a request cannot be, and beside which control; None: no single one."""
     settings, found = message.get("settings"), None
@@ -226,6 +236,7 @@ TASKS = {
     "write": write,
     "explain": explain,
     "surprise": surprise,
+    "suggest": suggest,
 }
 
 

@@ -14,10 +14,11 @@ from generation.suggestion import suggest_chords
 def test_before_the_tonic_the_dominant_is_suggested():
     chords = Constraints(chords="C | F | N.C. | C", key="C", time_signature=(4, 4))
     request = Request(None, Length(bars=4), chords)
-    suggested = suggest_chords(load("bach"), request, 2)
+    *turns, suggested = suggest_chords(load("bach"), request, 2)
+    assert not any(turns)
     assert len({*suggested}) == 3
     assert {parse_chord(each).root for each in suggested} & {7}
-    assert suggest_chords(load("bach"), request, 2) == suggested
+    assert [*suggest_chords(load("bach"), request, 2)][-1] == suggested
 
 
 def test_under_a_melody_chords_of_its_notes_are_suggested():
@@ -25,10 +26,14 @@ def test_under_a_melody_chords_of_its_notes_are_suggested():
     notes = seed_from_notes("E4:4 A4:4 G4:2 F4:2 E4:4", model.vocabulary)
     request = Request(voices_of(notes.score, model.vocabulary), None, Constraints(key="C"))
     for bar, pitch_class in ((0, 4), (1, 9)):
-        (first,) = suggest_chords(model, request, bar, count=1)
+        *_, (first,) = suggest_chords(model, request, bar, count=1)
         assert pitch_class in parse_chord(first).classes
 
 
 def test_what_cannot_be_is_said_before_anything_is_written():
     with pytest.raises(ConstraintError, match="no chord 'H'"):
-        suggest_chords(load("bach"), Request(None, Length(bars=2), Constraints(chords="H | C")), 0)
+        next(
+            suggest_chords(
+                load("bach"), Request(None, Length(bars=2), Constraints(chords="H | C")), 0
+            )
+        )

@@ -77,3 +77,9 @@ def test_many_pages_are_served_in_turns(models, tune, writer):
     asyncio.run(all_of_them())
     assert "done" not in first_notes[:8]  # all have notes before one has all of its own
     assert len(first_notes) == 16
+
+
+def test_what_is_suggested_makes_room_for_what_is_written(models, tune, writer):
+    page = Socket([asked(tune, 32) | {"do": "suggest", "id": 2, "bar": 31}, asked(tune)])
+    asyncio.run(Connection(page, models, writer).listen())
+    assert {told["id"] for told in page.told} == {1}

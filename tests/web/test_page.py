@@ -854,7 +854,7 @@ def test_what_cannot_be_is_said_beside_the_control(tab):
 
 def type_chords(tab, bar, text):
     """Goes to the field of a bar, and types chords over what is there."""
-    tab.click(f"#chords input:nth-child({bar})")
+    tab.click(f"#chords input:nth-of-type({bar})")
     tab.ask("document.activeElement.select()")
     tab.call("Input.insertText", text=text)
     tab.key("Enter")
@@ -902,6 +902,26 @@ def test_chords_are_typed_into_bars_and_what_is_written_holds_to_them(
         assert tab.ask(shown)[:4] == ["C", "F C/E", "Dm7 G7", "C"]
     tab.click("#clear")
     assert not any(tab.ask(shown))
+
+
+def test_in_an_empty_bar_the_model_offers_its_own_chords(tab):
+    type_chords(tab, 1, "C")  # and the focus is in the next
+    offers = "[...document.querySelectorAll('#offers button')].map(its => its.textContent)"
+    names = tab.until(f"(its => its.length && its)({offers})")
+    assert 1 <= len({*names}) == len(names) <= 3
+    tab.click("#offers button:nth-child(1)")
+    assert tab.ask("etude.session.now.chords") == ["C", names[0]]
+    tab.ask("document.activeElement.blur()")
+    tab.click("#chords input:nth-of-type(2)")  # of a bar that has one, nothing is offered
+    assert tab.ask("document.getElementById('offers').hidden")
+    tab.click("#clear")
+    type_in(tab, "C5 E5 G5 C6 D5 F5 A5 D6")
+    for how in ("harmonize", "continue"):  # under a tune, then in the place of what is written
+        tab.click("#chords input:nth-of-type(2)")
+        tab.until("!document.getElementById('offers').hidden")
+        tab.click(f"[data-how={how}]")
+        tab.until(f"etude.session.now.label == '{how}'")
+        assert tab.ask("document.getElementById('offers').hidden")
 
 
 def test_the_chords_of_what_is_there_are_named(tab):

@@ -2,8 +2,9 @@
 // and sees what is there.
 import { byId, make, setHidden } from "./dom.js";
 import { isDuet } from "./duet.js";
-import { current, edit, on, page, session, startedPiece, tell } from "./page.js";
-import { barOf } from "./piece.js";
+import { server } from "./connection.js";
+import { current, edit, isReady, on, page, request, session, startedPiece, tell } from "./page.js";
+import { barOf, lastEnd, where } from "./piece.js";
 import { post } from "./server.js";
 import { redraw, roll } from "./stage.js";
 import { isOn } from "./transport.js";
@@ -14,6 +15,7 @@ import { isOn } from "./transport.js";
  */
 
 const row = byId("chords");
+const SOON = 250; // milliseconds in a field, after which one is offered something
 let placed = ""; // how the fields lie
 /** @type {WeakMap<Piece, string[]>} the chords that pieces are in, bar by bar */
 const names = new WeakMap();
@@ -21,7 +23,9 @@ const names = new WeakMap();
 let asked = null;
 
 const chords = () => session.now?.chords ?? [];
-const fields = () => /** @type {HTMLInputElement[]} */ ([...row.children]);
+const fields = () => /** @type {HTMLInputElement[]} */ ([...row.querySelectorAll("input")]);
+const offers = make("div", { id: "offers", hidden: true }); // for the bar in whose field one is
+let waiting = 0;
 
 /**
  * A field for the chords of a bar; only one of them is in the order of Tab.
@@ -32,9 +36,12 @@ function field(number) {
   input.autocomplete = "off";
   input.tabIndex = number ? -1 : 0;
   input.addEventListener("change", () => put(number, input.value));
-  input.addEventListener("focus", () =>
-    fields().forEach((its) => (its.tabIndex = -1 + Number(its === input))),
-  );
+  input.addEventListener("focus", () => {
+    fields().forEach((its) => (its.tabIndex = -1 + Number(its === input)));
+    clearTimeout(waiting);
+    offers.hidden = true;
+    waiting = setTimeout(() => suggest(number, input), SOON);
+  });
   input.addEventListener("keydown", (event) => {
     const isAtEnd = input.selectionStart === input.value.length;
     const isAtStart = input.selectionEnd === 0;
@@ -43,11 +50,57 @@ function field(number) {
     event.preventDefault();
     const by = isNext && !event.shiftKey ? 1 : -1;
     if (event.key === "Enter") put(number, input.value);
-    const next = fields()[number + by];
-    next?.focus();
-    next?.select();
+    goTo(number + by);
   });
   return input;
+}
+
+/** @param {number} number of a bar */
+function goTo(number) {
+  const input = fields()[number];
+  input?.focus();
+  input?.select();
+}
+
+/**
+ * A request to write a bar, or as far as that; a person's notes in it are kept.
+ * @param {number} bar
+ */
+function upTo(bar) {
+  const piece = startedPiece();
+  const there = piece.notes.length ? where(piece, lastEnd(piece) - 1).bar + 1 : 0;
+  const written = piece.notes.filter((note) => !note[5] && where(piece, note[0]).bar === bar);
+  const programs = [...new Set(written.map((note) => note[4]))];
+  const isTune = !written.length && (page.plays?.programs.length ?? 0) > 1;
+  const how = bar >= there ? "continue" : isTune ? "harmonize" : "rewrite";
+  const ask = request(how, { bars: [bar, bar + 1], programs });
+  return { ...ask, settings: { ...ask.settings, bars: Math.max(1, bar + 1 - there) } };
+}
+
+/**
+ * Offers what the model would have in a bar for which nobody has typed anything.
+ * @param {number} number
+ * @param {HTMLInputElement} input
+ */
+function suggest(number, input) {
+  const isHere = () => !input.value && input === document.activeElement;
+  if (!isHere() || !isReady() || page.writing || isDuet()) return;
+  server.ask("suggest", { ...upTo(number), bar: number }, ({ suggested }) => {
+    if (!suggested || !isHere()) return;
+    offers.replaceChildren(
+      ...suggested.map((/** @type {string} */ name) => {
+        const button = make("button", { type: "button", title: "The model's own" }, name);
+        button.addEventListener("click", () => {
+          put(number, name);
+          goTo(number + 1);
+        });
+        return button;
+      }),
+    );
+    offers.style.left = `min(${input.style.left}, 100% - 12rem)`;
+    input.after(offers);
+    offers.hidden = false;
+  });
 }
 
 /**
@@ -93,6 +146,7 @@ function fill() {
   fields().forEach((input, number) => {
     if (document.activeElement !== input || !all[number]) input.value = all[number] ?? "";
     input.readOnly = Boolean(page.writing);
+    input.title = found[number] ?? ""; // which may be longer than the bar
     input.placeholder = found[number] ?? (all.length || number ? "" : "e.g. Am");
   });
 }
@@ -107,8 +161,10 @@ function place(view) {
   if (now === placed) return;
   placed = now;
   row.style.top = `${view.numbers}px`;
-  while (row.children.length > bars.length) row.lastChild?.remove();
-  while (row.children.length < bars.length) row.append(field(row.children.length));
+  fields()
+    .slice(bars.length)
+    .forEach((input) => input.remove());
+  for (let number = fields().length; number < bars.length; number++) row.append(field(number));
   fields().forEach((input, bar) => {
     const { number, missing } = barOf(view.piece, bar);
     input.setAttribute("aria-label", `Chords of bar ${number}`);
@@ -132,7 +188,11 @@ function show() {
   if (roll.hasChords) nameAll();
 }
 
+row.append(offers);
 roll.onView = place;
+row.addEventListener("focusout", ({ relatedTarget }) => {
+  if (!(relatedTarget instanceof Node && row.contains(relatedTarget))) offers.hidden = true;
+});
 on("show", show);
 byId("has-chords").addEventListener("click", () => {
   byId("has-chords").setAttribute("aria-pressed", String(!isOn("has-chords")));
