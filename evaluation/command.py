@@ -38,6 +38,7 @@ from evaluation.samples import compare_with_corpus, sample_like_corpus
 from evaluation.sequences import measure_sequences
 from evaluation.summary import summarize_model
 from generation import sequences
+from generation.compose import candidates
 from generation.model import Model, OfIdsError, corpus_of, load
 from model.attention_maps import attention_maps, attention_names
 from model.decoding import decoder_of, side_tensors
@@ -120,7 +121,13 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         scores = sample_like_corpus(model, corpus, options.count, options.seed)
     result = compare_with_corpus(scores, corpus, options.seed)
     _print(tables.statistics_lines(result))
-    return {"music": {"midi": options.midi, **vars(result)}}
+    measured: dict[str, Any] = {"music": {"midi": options.midi, **vars(result)}}
+    if not files and (many := candidates(model)) > 1:
+        best = sample_like_corpus(model, corpus, options.count, options.seed, many)
+        kept = compare_with_corpus(best, corpus, options.seed)
+        _print(textwrap.wrap(tables.kept_note(kept, many), tables.LINE_WIDTH))
+        measured["kept"] = {"candidates": many, **vars(kept)}
+    return measured
 
 
 def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:

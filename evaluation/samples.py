@@ -46,8 +46,9 @@ def sample_pieces(
     label: str,
     constraints: Constraints = UNCONSTRAINED,
     sampling: SamplingOptions | None = None,
+    candidates: int = 1,
 ) -> list[Score]:
-    """Sample a piece of each of these lengths; those of one length side by side."""
+    """Sample a piece of each of these lengths, the best of so many candidates, side by side."""
     batches = []
     for length, count in sorted(Counter(bars).items()):
         batches += [(length, min(MAX_BATCH, left)) for left in range(count, 0, -MAX_BATCH)]
@@ -62,6 +63,7 @@ def sample_pieces(
                 sampling=sampling,
                 samples=count,
                 random_seed=seed + number,
+                candidates=candidates,
             ),
         )
         pieces += [piece.score for piece in new]
@@ -75,10 +77,12 @@ def typical_lengths(pieces: Sequence[Score], count: int) -> list[int]:
     return [int(length) for length in np.quantile(lengths, places, method="nearest")]
 
 
-def sample_like_corpus(model: Model, corpus: Corpus, count: int, seed: int) -> list[Score]:
+def sample_like_corpus(
+    model: Model, corpus: Corpus, count: int, seed: int, candidates: int = 1
+) -> list[Score]:
     """Sample so many pieces, about as long as those of the corpus's train split."""
     lengths = typical_lengths(split_scores(corpus, "train", MAX_PIECES, seed), count)
-    return sample_pieces(model, lengths, seed, "Writing pieces")
+    return sample_pieces(model, lengths, seed, "Writing pieces", candidates=candidates)
 
 
 def compare_with_corpus(pieces: Sequence[Score], corpus: Corpus, seed: int) -> CorpusComparison:

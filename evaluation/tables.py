@@ -214,6 +214,15 @@ def statistics_notes(comparison: Comparison) -> Iterator[str]:
     )
 
 
+def kept_note(comparison: Comparison, candidates: int) -> str:
+    """Return how well those pieces are told from held-out ones that a critic keeps of several."""
+    told = comparison.told_apart.generated
+    return (
+        f"These were drawn once. Where the best of {candidates} is kept by the model's critic, as "
+        f"generate.py does, the areas are {number(told.forest, 2)} and {number(told.logistic, 2)}."
+    )
+
+
 def originality_table(groups: Mapping[str, SetOriginality | PieceOriginality]) -> Table:
     """Return what training has of some groups of pieces, by name: a row per representation."""
     rows = []

@@ -237,6 +237,17 @@ def test_music_is_measured_beside_held_out_pieces(checkpoint, capsys):
     assert Path("b.json").read_text() == Path("a.json").read_text()
 
 
+def test_music_is_measured_as_it_is_drawn_and_as_a_critic_keeps_it(checkpoint, capsys, monkeypatch):
+    monkeypatch.setattr("evaluation.command.candidates", lambda _: 3)
+    music("--count", 5, "--json", "a.json")
+    assert "Where the best of 3 is kept by the model's critic" in capsys.readouterr().out
+    figures = json.loads(Path("a.json").read_text())
+    drawn, kept = figures["music"], figures["kept"]
+    assert kept["candidates"] == 3
+    assert kept["pieces"] == drawn["pieces"]
+    assert kept["rows"] != drawn["rows"]
+
+
 def test_pieces_a_model_writes_are_as_long_as_those_it_learned_from():
     tunes = [tune(seed, bars=3 + seed) for seed in range(20)]
     assert samples.typical_lengths(tunes, 2) == [9, 18]
