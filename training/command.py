@@ -30,6 +30,7 @@ from model.threads import ThreadChooser
 from training import checkpoints
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
+from training.distillation import with_beginning
 from training.module import MusicModule
 from training.options import Precision, RunOptions
 from training.pace import with_steps
@@ -195,10 +196,11 @@ def make_run(subcommand: str, options: RunOptions) -> None:
     with ExitStack() as held:  # the run's folder, until the command ends
         options, steps_made = settled(subcommand, options, held)
         held.enter_context(disk_errors_name(options.run))  # of what Lightning writes there
-        module = MusicModule(options.model)
         data = MusicDataModule(options.data, options.model.context_length)
+        options = with_beginning(options, data)
         if subcommand == "fit":
             options = with_steps(options, data)
+        module = MusicModule(options.model)
         trainer = make_trainer(subcommand, options, steps_made)
         getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
 

@@ -1,12 +1,14 @@
 """Trained decoders whose expectations, or whose weights, a run takes over."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from common.cli import say
 from common.interface import SideInput
 from data.batches.datamodule import MusicDataModule
 from data.tokens.features import SideFeatures, has_harmony
@@ -18,7 +20,10 @@ from model.decoder import Decoder
 from model.decoding import decoder_of
 from model.serialization import ModelFile, ModelFileError, load_model_file
 from training.checks import RunError
+from training.options import RunOptions
 from training.warm_start import take_weights
+
+BASE = "base"  # the model that ships for runs to begin with
 
 
 class Teachers(nn.Module):
@@ -63,6 +68,26 @@ def read_teachers(
                 f"{context_length}: lower model.context_length"
             )
     return Teachers(decoders).eval().requires_grad_(False)
+
+
+def with_beginning(options: RunOptions, data: MusicDataModule) -> RunOptions:
+    """Return the options with the model that a run begins with: of `auto` BASE or none.
+
+    It serves music of few instruments, and a decoder of its own shape. A run that goes on, or is
+    judged, has the weights of its checkpoint.
+    """
+    model = options.model
+    if options.ckpt_path is not None:
+        return replace(options, model=replace(model, begin_with=None))
+    if model.begin_with != "auto":
+        return options
+    data.prepare_data()
+    config = _content("model.begin_with", BASE).network.config
+    is_alike = all(getattr(config, name) == getattr(model, name) for name in SHAPE)
+    name = BASE if is_alike and data.side_shape.get("n_programs") else None
+    if name:
+        say(f"the run begins with what models/{BASE}.safetensors has learned")
+    return replace(options, model=replace(model, begin_with=name))
 
 
 def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> None:

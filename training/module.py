@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from training.optimizer import MuonAdamW, trapezoid
 from training.options import ModelOptions
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
+BEGUN_RATES = 0.3  # of a run that begins with a model, by those of others
 MOST_WINDOWS = 8  # of a batch that a message lists
 
 
@@ -53,10 +54,11 @@ def decoder_for(options: ModelOptions, data: MusicDataModule) -> Decoder:
 
 def optimizer_for(decoder: Decoder, options: ModelOptions, precision: str) -> MuonAdamW:
     """Return the optimizer of a decoder that is trained at a precision, as Lightning names it."""
+    share = BEGUN_RATES if options.begin_with else 1.0
     return MuonAdamW(
         decoder,
-        options.learning_rate,
-        options.muon_learning_rate,
+        share * options.learning_rate,
+        share * options.muon_learning_rate,
         options.weight_decay,
         torch.bfloat16 if "mixed" in precision else torch.float32,
     )
@@ -349,7 +351,10 @@ class MusicModule(LightningModule):
         """
         if "vocabulary" not in checkpoint:
             raise RunError("the checkpoint is not one that train.py wrote")
-        saved, ours = checkpoint["hyper_parameters"], asdict(self.options)
+        saved = checkpoint["hyper_parameters"]
+        began = saved.get("begin_with")  # which settles the rates, too
+        self.options = replace(self.options, begin_with=began)
+        ours = asdict(self.options)
         if changed := [
             f"{name} {saved.get(name)}, not {ours[name]}"
             for name in (ours if self.trainer.training else SHAPE)

@@ -19,6 +19,7 @@ from training.options import RunOptions
 TIMED_SECONDS = 8.0  # of steps; the median of the later half counts
 STEPS_SHARE = 0.8  # of the time; validation, music and what is found at the end take the rest
 LEAST_STEPS = 20
+MOST_PASSES = 8  # through the training pieces, of a run that begins with a model: it learns fast
 VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # from one to the next at least; in a run
 
 
@@ -41,10 +42,20 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
     seconds = _seconds_a_step(options, data)
     share = STEPS_SHARE * 60 / trainer.accumulate_grad_batches
     steps = max(LEAST_STEPS, 10 * round(share * options.minutes / seconds / 10))
-    say(f"{steps:,} steps of {seconds:.2f} seconds: {options.minutes:g} min in all, about")
+    minutes = options.minutes
+    if options.model.begin_with and steps > (most := _enough_steps(options, data)):
+        minutes, steps = round(minutes * most / steps, 1), most
+    say(f"{steps:,} steps of {seconds:.2f} seconds: {minutes:g} min in all, about")
     validations = min(MOST_VALIDATIONS, max(1, int(options.minutes / VALIDATION_MINUTES)))
     interval = trainer.val_check_interval or -(-steps // validations)
     return replace(options, trainer=replace(trainer, max_steps=steps, val_check_interval=interval))
+
+
+def _enough_steps(options: RunOptions, data: MusicDataModule) -> int:
+    """Return the steps after which a run that begins with a model learns pieces by heart."""
+    tokens = len(data.corpus.split("train").tokens)
+    windows = options.data.batch_size * options.trainer.accumulate_grad_batches
+    return max(LEAST_STEPS, MOST_PASSES * tokens // (windows * options.model.context_length))
 
 
 def _steps_before(options: RunOptions) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Learning from trained models: their mean, the loss they make, and runs that they teach."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from torch.nn import functional
 import train
 from benchmarks.chorales import Mean
 from common.interface import NOT_SCORED
+from data.batches.datamodule import MusicDataModule
+from data.midi.io import write_midi
 from generation.model import corpus_of, load
 from model.config import DecoderConfig
 from model.decoder import Decoder
@@ -16,8 +19,12 @@ from model.decoding import decoder_of
 from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.models import untrained_on
-from training.distillation import Teachers
+from tests.music import piece
+from training import arguments
+from training.distillation import Teachers, with_beginning
 from training.loss import cross_entropy, expected_cross_entropy
+from training.module import BEGUN_RATES, optimizer_for
+from training.options import ModelOptions
 
 CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 V = 5
@@ -121,6 +128,37 @@ def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
     )
     for name, weight in first.named_parameters():
         torch.testing.assert_close(kept.get_parameter(name), weight, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ([], "base"),
+        (["--model.n_embd", "64"], None),
+        (["--data.path", "band", "--data.instruments", "original"], None),
+        (["--model.begin_with", "null"], None),
+        (["--model.begin_with", "first"], "first"),
+    ],
+)
+def test_auto_is_base_where_it_serves_the_folder(tunes, capsys, options, name):
+    Path("band").mkdir()
+    for number in range(4):
+        of_many = piece([(12 * n, 12, 60 + number * n % 12, 80, n) for n in range(17)])
+        write_midi(of_many, f"band/{number}.mid")
+    words = ["fit", "--config", str(CONFIG.with_name("folder.yaml")), "--data.path", "tunes"]
+    _, options = arguments.read([*words, *options])
+    data = MusicDataModule(options.data, options.model.context_length)
+    assert with_beginning(options, data).model.begin_with == name
+    assert ("the run begins with what models/base" in capsys.readouterr().out) == (name == "base")
+
+
+def test_a_run_that_begins_with_a_model_learns_at_lower_rates():
+    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, context_length=8))
+    options = ModelOptions(learning_rate=0.1, muon_learning_rate=0.2)
+    for first, share in ((None, 1), ("base", BEGUN_RATES)):
+        of_run = optimizer_for(decoder, replace(options, begin_with=first), "32-true")
+        rates = [group["lr"] for group in of_run.param_groups]
+        assert rates == pytest.approx([share * 0.2, share * 0.1, share * 0.1])
 
 
 def test_a_run_that_begins_with_another_shape_is_refused_in_one_line(tunes, capsys):

@@ -14,7 +14,7 @@ from generation.model import load
 from tests.folders import write_tunes
 from training import checkpoints, pace
 from training.checks import RunError
-from training.options import RunOptions, TrainerOptions
+from training.options import ModelOptions, RunOptions, TrainerOptions
 from training.pace import with_steps
 
 SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
@@ -37,6 +37,23 @@ def test_steps_take_four_fifths_of_the_minutes(paced, capsys):
     in_parts = TrainerOptions(accumulate_grad_batches=2)
     assert paced(replace(TEN_MINUTES, trainer=in_parts)).max_steps == trainer.max_steps / 2
     assert paced(RunOptions(minutes=0.1)).max_steps == pace.LEAST_STEPS
+
+
+def test_few_pieces_are_read_so_often_and_no_more_by_a_run_that_begins_with_a_model(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(pace, "_seconds_a_step", lambda *_: HALF_A_SECOND)
+    path, datasets = str(write_tunes(tmp_path, 8)), str(tmp_path / "datasets")
+    options = replace(TEN_MINUTES, data=DataOptions(path=path, datasets=datasets, batch_size=1))
+    options = replace(options, model=ModelOptions(begin_with="base", context_length=32))
+    data = MusicDataModule(options.data, 32)
+    data.prepare_data()
+    tokens = len(data.corpus.split("train").tokens)
+    steps = with_steps(options, data).trainer.max_steps
+    assert steps == pace.MOST_PASSES * tokens // 32 < 960
+    assert f"{steps} steps of 0.50 seconds: {round(steps / 96, 1):g} min" in capsys.readouterr().out
+    hundredth = replace(options, minutes=0.1)
+    assert with_steps(hundredth, data).trainer.max_steps == pace.LEAST_STEPS
 
 
 def test_what_is_said_is_not_overruled(paced):

@@ -44,6 +44,7 @@ SETTINGS = {
     "trainer.accelerator": "cpu",
     "monitor.times": 1,
 }
+BEGUN = {"model.begin_with": "first"}  # another model: rates, too, are as they were
 
 
 def arguments(run, **changes):
@@ -136,12 +137,18 @@ def no_larger_files(size):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a run that nothing disturbed, in which are tunes and their tokens."""
-    return run_of_tunes(tmp_path_factory.mktemp("whole"), lambda: train.main(arguments("run")))
+
+    def begin():
+        train.main(arguments("first", trainer__max_steps=1))
+        train.main(arguments("run", **BEGUN))
+
+    return run_of_tunes(tmp_path_factory.mktemp("whole"), begin)
 
 
 @pytest.fixture
 def folder(whole, tmp_path, monkeypatch):
     """A folder with the same tunes, to train in."""
+    (tmp_path / "first").symlink_to(whole / "first")
     return enter_same_tunes(whole, tmp_path, monkeypatch)
 
 
@@ -208,13 +215,13 @@ def assert_nothing_happened(folder, whole):
 def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
     folder, whole, fate, exit_code, kept
 ):
-    code, lines = run_until(folder, arguments("run"), fate)
+    code, lines = run_until(folder, arguments("run", **BEGUN), fate)
     assert code == exit_code, lines
     assert checkpoint(folder)["global_step"] == kept
     if code > 0:
         assert f"after step {kept}; --ckpt_path last goes on" in lines[-1]
     torch.set_num_threads(2)  # one so far; the same bits come of any number
-    train.main(arguments("run"))
+    train.main(arguments("run", **BEGUN))
     torch.set_num_threads(1)
     assert_nothing_happened(folder, whole)
 
@@ -314,7 +321,7 @@ def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(
 
 @pytest.mark.slow
 def test_a_full_disk_is_reported_and_the_checkpoint_before_stays_whole(folder, whole):
-    run_until(folder, arguments("run"), killed_in_training)
+    run_until(folder, arguments("run", **BEGUN), killed_in_training)
     last = folder / "run" / "checkpoints" / "last.ckpt"
     before = last.read_bytes()
     run = arguments("run", trainer__logger="false")  # its pictures are larger than checkpoints
@@ -324,7 +331,7 @@ def test_a_full_disk_is_reported_and_the_checkpoint_before_stays_whole(folder, w
     assert "best.ckpt cannot be written (File too large)" in lines[0]
     assert last.read_bytes() == before
     assert not list(folder.rglob("*.unfinished*"))
-    train.main(arguments("run"))
+    train.main(arguments("run", **BEGUN))
     assert_nothing_happened(folder, whole)
 
 
