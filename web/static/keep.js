@@ -1,5 +1,6 @@
 // What is kept, and comes back: the session in the browser, in a link, and as files.
 import { all, byId, field, make, reason, say, setHidden, setOff } from "./dom.js";
+import { isDuet } from "./duet.js";
 import { KEPT, LINK, said, textOf } from "./link.js";
 import { chooseModel } from "./models.js";
 import { current, model, on, page, session, settings, tell } from "./page.js";
@@ -19,6 +20,8 @@ import { keep, kept, listed, nameOfTab } from "./store.js";
 let latest;
 let text = ""; // that is kept
 const tab = nameOfTab();
+const IN_DUET = 5000; // milliseconds: to keep a long session takes a tenth of a second
+let later = 0;
 let isBusy = false;
 /** @type {Session[]} as they are to be kept, of each tune the latest */
 const waiting = [];
@@ -48,6 +51,8 @@ const entryOf = ({ tune, piece }, text) => ({
 
 /** Keeps the session as it has become; a link in the address is of another one now. */
 async function keepSoon() {
+  clearTimeout(later);
+  later = 0;
   const { now } = session;
   if (!now || page.writing) return;
   if (location.hash) history.replaceState(null, "", location.pathname);
@@ -169,7 +174,9 @@ async function takeAway(kind, name) {
 }
 
 on("show", () => {
-  if (session.now !== latest) keepSoon();
+  if (session.now === latest) return;
+  if (isDuet()) later ||= setTimeout(keepSoon, IN_DUET);
+  else keepSoon();
 });
 on("asked", keepSoon);
 byId("text").addEventListener("input", keepSoon);
