@@ -206,16 +206,17 @@ _FIGURES = {
     3: ("", "6", "64"),
     4: ("7", "65", "43", "42"),
 }  # of triads and of sevenths, by the bass
+_LEADING = {"": ("V", 5), "7": ("V", 5)} | dict.fromkeys(("dim", "dim7", "m7b5"), ("VII", 1))
 _SIGNS = {"dim": "°", "dim7": "°", "m7b5": "ø", "aug": "+", "maj7": "maj"}
 
 
 def numeral(chord: Chord, key: Key) -> str:
     """Return the Roman numeral of a chord in a key, such as V65 or, for a dominant of V, V7/V."""
-    scale, target = harmonic_scale(key), (chord.root + 5) % OCTAVE
-    own = {*chord._replace(bass=chord.root).classes}
-    is_dominant = chord.kind in ("", "7") and not own <= {*scale}
-    is_applied = is_dominant and target in scale and target != key.tonic
-    of = "V" if is_applied else _DEGREES[key.mode][(chord.root - key.tonic) % OCTAVE]
+    own, scale = {*chord._replace(bass=chord.root).classes}, harmonic_scale(key)
+    of, up = _LEADING.get(chord.kind, ("", 0))  # to a chord that it leads to
+    target = (chord.root + up) % OCTAVE
+    is_applied = bool(up) and not own <= {*scale} and target in scale and target != key.tonic
+    of = of if is_applied else _DEGREES[key.mode][(chord.root - key.tonic) % OCTAVE]
     above = CHORDS[chord.kind]
     is_small = above[1] == 3
     text = (of.lower() if is_small else of) + _SIGNS.get(chord.kind, "")

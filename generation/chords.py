@@ -17,8 +17,10 @@ from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chord_plan import BASS, ROOT, THIRD, Chords
+from generation.counterpoint import moves_in_parallel
+from generation.length import Row
 from generation.masks import forbid, sounding_at
-from generation.rows import END, ONSET, Rows, Rules
+from generation.rows import END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Rows, Rules
 
 # Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
 # as its root and as its third, or -1.
@@ -346,3 +348,45 @@ def has_note_at(rules: Rules, rows: Rows, row: int, step: int, reach: Ints) -> b
         if fits and rank(can_be_had(rules, place, more, reach, wanted, note)) >= best:
             return True
     return False
+
+
+@compiled_inside
+def leave_bass_apart(rules: Rules, here: Row, latest: Ints, mask: Mask) -> None:
+    """Mask notes after which the bass of a new chord could only be reached in parallel.
+
+    It falls to the last program that has not begun, which can leap by an octave, but has no choice.
+
+    Args:
+        rules: of all rows.
+        here, latest: where a row stands; `latest` is as it was in the end.
+        mask: (V,), what may come next.
+    """
+    chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
+    now, at = here.now, at_step(chords, here.now)
+    place, low = chords.place[at], -1
+    if place < 0 or chords.since[at] > 0 or not chords.wanted[place] & BASS:
+        return
+    is_open = rules.given.is_open[min(now, len(rules.given.is_open) - 1)]
+    for program in range(len(parts.plays)):
+        may_begin = parts.plays[program] and parts.is_pitched[program] and is_open[program]
+        if may_begin and latest[ONSET, program] < now and latest[END, program] <= now:
+            low = program
+    first = rules.words.firsts[Kind.NOTE]
+    for note in range(low * pitch_count if low >= 0 else 0):
+        program, pitch = divmod(note, pitch_count)
+        if not mask[first + note] or latest[ONSET, program] == now:
+            continue
+        onset, old = latest[ONSET, program], latest[PITCH, program]
+        old_before, end_before = latest[PITCH_BEFORE, program], latest[END_BEFORE, program]
+        latest[ONSET, program], latest[PITCH, program] = now, pitch
+        latest[PITCH_BEFORE, program], latest[END_BEFORE, program] = old, latest[END, program]
+        can_follow = False
+        for under in range(pitch + 1):
+            bass = low * pitch_count + under
+            is_bass = (under + chords.lowest_pitch) % OCTAVE == chords.bass[place]
+            if is_bass and chords.is_free[place, bass] and parts.is_within[bass]:
+                is_apart = not moves_in_parallel(parts.is_pitched, latest, low, under, now)
+                can_follow |= is_apart
+        latest[ONSET, program], latest[PITCH, program] = onset, old
+        latest[PITCH_BEFORE, program], latest[END_BEFORE, program] = old_before, end_before
+        mask[first + note] = can_follow

@@ -16,7 +16,7 @@ from common.interface import OCTAVE
 from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
-from generation.chords import REACH, hold_until, keep_to_chords
+from generation.chords import REACH, hold_until, keep_to_chords, leave_bass_apart
 from generation.counterpoint import (
     end_bar,
     find_triad,
@@ -69,6 +69,9 @@ def keep_style(
         if takes_note:
             move_apart(first, parts.is_pitched, latest, now, mask)
             keep_or_yield(mask, before, due, notes)
+            if len(rules.chords.place) > 0:
+                leave_bass_apart(rules, here, latest, mask)
+                keep_or_yield(mask, before, due, notes)
         final = here.final_onset - here.bar_start
         if final >= 0 and here.is_last:
             end_bar(first, here, final, mask)
