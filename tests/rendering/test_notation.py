@@ -274,4 +274,4 @@ def test_symbols_stand_where_their_chords_begin():
     found = music21.converter.parseData(xml).flatten().getElementsByClass("ChordSymbol")
     symbols = [(float(each.offset), each.figure) for each in found]
     assert symbols == [(0, "B-maj7/D"), (2, "F#ø7")]
-    assert texts(xml, ".//words") == ["IVmaj65", "♭iiø7"]
+    assert texts(xml, ".//words") == ["IVmaj65", "viiø7/ii"]
