@@ -23,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -94,8 +95,6 @@ def page(address: str) -> connect:
 
 async def prepare(socket: ClientConnection, address: str) -> tuple[str, dict[str, Any]]:
     """Return the name of the first model, ready to play, and a tune for it."""
-    import httpx
-
     model = httpx.get(f"http://{address}/models").json()["models"][0]
     await socket.send(json.dumps({"do": "describe", "id": 0, "model": model}))
     await until(socket, "plays")
@@ -195,8 +194,6 @@ async def malformed(
 
 def malformed_requests(address: str, server: psutil.Process, count: int) -> None:
     """Send the door requests of which none is right, and see that the server is as it was."""
-    import httpx
-
     rng, sizes, statuses = random.Random(0), [], Counter[int]()
     values = ("", "-1", "1.5", "x" * 999, "9" * 99, "C", "1-", "%00", "../../etc", "3/0", "Am | H")
     with httpx.Client(base_url=f"http://{address}", timeout=60) as client:

@@ -56,7 +56,7 @@ class Pulse(NamedTuple):
 def _templates() -> NDArray[np.float64]:
     """Return (36, K), what speaks for each chord: notes, that they sound, and the first bass."""
     columns = []
-    for _kind, above in CHORDS.items():
+    for above in CHORDS.values():
         for root in range(OCTAVE):
             classes = (root + np.array(above)) % OCTAVE
             sounds, lacks, first = np.full(OCTAVE, -OUTSIDE), np.zeros(OCTAVE), np.zeros(OCTAVE)

@@ -123,9 +123,8 @@ class Grid:
 
     def beat_steps(self, numerator: int, denominator: int) -> int:
         """Return the steps of a beat: a quarter note, three eighths in 6/8, an eighth in 5/8."""
-        is_compound = numerator % 3 == 0 and numerator > 3 and denominator >= 8
         part = self.bar_steps(1, max(denominator, 4))
-        return 3 * part if is_compound else part
+        return 3 * part if is_compound(numerator, denominator) else part
 
 
 SECONDS = Grid(100, "seconds")  # the seconds grid: finer than onsets can be heard apart
@@ -203,6 +202,11 @@ class Score:
         notes["onset"] -= self.bar_starts[begin]
         bars = slice(begin, bar[is_inside].max(initial=begin - 1) + 1)
         return Score(notes, self.bars[bars], self.tempo_bpm[bars], self.grid)
+
+
+def is_compound(numerator: int, denominator: int) -> bool:
+    """Return whether the beats of a meter have three parts each, as in 6/8."""
+    return numerator % 3 == 0 and numerator > 3 and denominator >= 8
 
 
 def can_be_said(numerator: ArrayLike, denominator: ArrayLike) -> NDArray[np.bool_]:

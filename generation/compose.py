@@ -32,7 +32,7 @@ from generation.seeds import (
     seed_from_midi,
     seed_from_notes,
 )
-from generation.writing import Piece, Writing, has_critic
+from generation.writing import Piece, Writing, critic_of
 from model.config import SamplingOptions
 from rendering.audio import has_sound, write_wav
 from rendering.notation import has_notation, write_notation
@@ -103,7 +103,7 @@ def stream(model: Model, request: Request = ANY_PIECE) -> Iterator[StreamedNote]
 
 def candidates(model: Model) -> int:
     """Return how many pieces are written for one that is kept, where nobody says."""
-    return CANDIDATES if has_critic(model) else 1
+    return 1 if critic_of(model) is None else CANDIDATES
 
 
 def accompany(model: Model, seed: Seed) -> Seed:

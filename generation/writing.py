@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from data.canonical import canonical
 from data.chords import Span
+from data.critic import Critic
 from data.forms import Form
 from data.harmony import chords_of
 from data.score import Score
@@ -91,10 +92,10 @@ def rank(
     return sorted(found, key=lambda piece: standing(model, piece, constraints))
 
 
-def has_critic(model: Model) -> bool:
-    """Return whether a critic says which pieces are most like training pieces."""
+def critic_of(model: Model) -> Critic | None:
+    """Return the critic that says which pieces are most like training pieces, if there is one."""
     critic = model.style.critic
-    return critic is not None and critic.is_current
+    return critic if critic is not None and critic.is_current else None
 
 
 def judged(model: Model, pieces: Sequence[Piece]) -> list[Piece]:
@@ -102,8 +103,8 @@ def judged(model: Model, pieces: Sequence[Piece]) -> list[Piece]:
 
     It is what the model's critic (data/critic.py) says, or without one minus the nats per note.
     """
-    critic = model.style.critic
-    if critic is not None and has_critic(model):
+    critic = critic_of(model)
+    if critic is not None:
         found = [critic.likeness(piece.score) for piece in pieces]
     else:
         found = [-nats for nats in _nats_per_note(model, pieces)]

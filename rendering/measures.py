@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from data.arrays import offsets
 from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
-from data.score import DRUMS, Score
+from data.score import DRUMS, Score, is_compound
 from rendering.note_values import FLAGS, BarRhythm, NoteValue, Span, steps_per_quarter
 from rendering.readable import held_until_next, is_played, joined_chords, rounded
 from rendering.staves import Staff, arrange
@@ -54,7 +54,7 @@ class Bar:
     @property
     def is_compound(self) -> bool:
         """Whether its beats have three parts each, as in 6/8."""
-        return self.numerator % 3 == 0 and self.numerator > 3 and self.denominator >= 8
+        return is_compound(self.numerator, self.denominator)
 
 
 class Measures:

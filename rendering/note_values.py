@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from data.score import Grid
+from data.score import Grid, is_compound
 
 _TYPES = (
     *("breve", "whole", "half", "quarter", "eighth"),
@@ -77,21 +77,21 @@ class BarRhythm:
         part = 4 * quarter // denominator
         if 4 * quarter % denominator or part % smallest:  # 7/32, 3/5
             part = smallest
-        is_compound = numerator % 3 == 0 and numerator > 3 and denominator >= 8
-        beat = 3 * part if is_compound else part
+        has_three = is_compound(numerator, denominator)
+        beat = 3 * part if has_three else part
         levels, size = [whole], whole
         while size % (2 * beat) == 0:
             size //= 2
             levels.append(size)
         if levels[-1] != beat:
             levels.append(beat)
-        if is_compound:
+        if has_three:
             levels.append(part)
         while levels[-1] % (2 * smallest) == 0:
             levels.append(levels[-1] // 2)
         cell = min(part, quarter)
-        pairs = cell == quarter and not is_compound
-        return cls(tuple(levels), beat, is_compound, cell, pairs, origin, quarter)
+        pairs = cell == quarter and not has_three
+        return cls(tuple(levels), beat, has_three, cell, pairs, origin, quarter)
 
     def beam_group(self, start: int) -> int:
         """Return the number of the group of notes that share a beam, by a note's start."""

@@ -144,9 +144,10 @@ def draw_piano_roll(
         legend(page.left, page.head + at * _TEXT_LINE, entries[first : first + _LEGEND_COLUMNS])
         for at, first in enumerate(lines)
     ]
-    key = key or notated_key(score)
-    names = itertools.chain(*(_names(system, chords, key) for system in page.systems))
-    return page.roll([*_systems(page, colors, is_closed, continues), *parts, *names])
+    if chords:
+        key = key or notated_key(score)
+        parts += [name for system in page.systems for name in _names(system, chords, key)]
+    return page.roll([*_systems(page, colors, is_closed, continues), *parts])
 
 
 def draw_surprise(

@@ -14,7 +14,7 @@ from data.batches.datamodule import MusicDataModule
 from data.tokens.features import SideFeatures, has_harmony
 from data.tokens.vocabulary import Vocabulary
 from generation.defaults import model_path
-from model.config import SHAPE, DecoderConfig
+from model.config import SHAPE, DecoderConfig, DecoderOptions
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import decoder_of
@@ -83,7 +83,7 @@ def with_beginning(options: RunOptions, data: MusicDataModule) -> RunOptions:
         return options
     data.prepare_data()
     config = _content("model.begin_with", BASE).network.config
-    is_alike = all(getattr(config, name) == getattr(model, name) for name in SHAPE)
+    is_alike = not _differences(config, model)
     name = BASE if is_alike and data.side_shape.get("n_programs") else None
     if name:
         say(f"the run begins with what models/{BASE}.safetensors has learned")
@@ -98,11 +98,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
     content = _content("model.begin_with", path)
     trained, ours = decoder_of(content.network), data.vocabulary
     config, own = trained.config, decoder.config
-    if differing := [
-        f"{name} {before}, not {now}"
-        for name in SHAPE
-        if (before := getattr(config, name)) != (now := getattr(own, name))
-    ]:
+    if differing := _differences(config, own):
         raise RunError(
             f"model.begin_with: {path} has {', '.join(differing)}: give the run the same settings"
         )
@@ -118,6 +114,15 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
     if features.shape["side_blocks"] != config.side_blocks:
         raise RunError(f"model.begin_with: {path}: its side input is not that of this program")
     take_weights(decoder, trained, ours, theirs)
+
+
+def _differences(trained: DecoderOptions, own: DecoderOptions) -> list[str]:
+    """Return what differs in the shapes of a trained decoder and of our own."""
+    return [
+        f"{name} {before}, not {now}"
+        for name in SHAPE
+        if (before := getattr(trained, name)) != (now := getattr(own, name))
+    ]
 
 
 def _is_of_few(config: DecoderConfig) -> bool:

@@ -42,7 +42,7 @@ from generation.seeds import (
     voices_of,
 )
 from generation.suggestion import suggest_chords
-from generation.writing import Piece, Writing, has_critic, judged, standing
+from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
     MOST_TEXT,
@@ -147,7 +147,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     yield {
         "order": sorted(range(len(pieces)), key=stands.__getitem__),
         "beyond": [is_beyond for _, is_beyond, _ in stands],
-        "has_critic": has_critic(model),
+        "has_critic": critic_of(model) is not None,
     }
 
 

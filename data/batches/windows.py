@@ -109,7 +109,7 @@ class TrainingWindows:
         """
         drawn = self._choose(seed, step, size)
         window, is_restated, is_beyond = self._whole(drawn)
-        harmony, chords = self._harmony(drawn, np.where(is_beyond, PAD, window))
+        harmony, chords = self._harmony(drawn, window)
         ids, targets, silent = self._cut(drawn, window, is_restated, is_beyond)
         pieces, number, is_given = self._give(drawn, ids, targets)
         final, position = self._finals(drawn)
@@ -165,10 +165,10 @@ class TrainingWindows:
         )
 
     def _whole(self, drawn: _Drawn) -> tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return windows (B, W) as `WindowCutter.cut` does, moved."""
+        """Return windows (B, W) as `WindowCutter.cut` does, moved, and Pad beyond the piece."""
         window, is_restated, is_beyond = self._cutter.cut(drawn.piece, drawn.bar)
         window = self._tables[(drawn.shift + self._reach)[:, None], window]
-        return window, is_restated, is_beyond
+        return np.where(is_beyond, PAD, window), is_restated, is_beyond
 
     def _harmony(self, drawn: _Drawn, windows: Ints) -> tuple[Ints, ToldChords]:
         """Return which chords each of the windows (B, W) is told, -1: none; and the chords.
@@ -203,7 +203,6 @@ class TrainingWindows:
         """
         silent = np.zeros_like(drawn.order, dtype=bool)
         if self._silence:
-            window = np.where(is_beyond, 0, window)
             silent = self._silent(window, drawn)
             is_left = ids_left(window, silent, self._vocabulary)
             to_left = np.argsort(~is_left, axis=1, kind="stable")  # (B, W)
