@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import PurePath
 
 import numpy as np
 
-from data.canonical import canonical
+from data.canonical import ScoreBatch, canonical
+from data.corpus.corpus import Corpus
+from data.corpus.runs import find_matches, shared_runs
 from data.files.read import parse_events
 from data.instrument_names import instrument_name
 from data.keys import high_to_low
@@ -65,6 +68,8 @@ from web.models import Models
 
 WARM_UP_TOKENS = 3  # what is compiled is read from the disk with the first, or compiled
 SCORED_BARS, BARS_BEFORE = 32, 8  # of a long piece at a time, and what is heard before them
+TOLD_RUN = 16  # notes: of a run that a training piece has, too; shorter ones are common property
+SEARCHED_TOKENS = 2**18  # of training pieces at a time: a tenth of a second
 # The settings that have a place for errors beside their control; the first to blame comes first.
 CONTROLS = ("bar_chords", "key", "range", "programs", "polyphony", "tempo", "meter")
 
@@ -149,6 +154,26 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "beyond": [is_beyond for _, is_beyond, _ in stands],
         "has_critic": critic_of(model) is not None,
     }
+    corpus = models.corpus_of(model)
+    if corpus is not None:
+        yield from _shared_runs(writing.pieces, corpus)
+
+
+def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
+    """Tell the page the longest run of each piece's new notes that a training piece has, too."""
+    new = ScoreBatch.from_scores([piece.new_notes() for piece in pieces])
+    train, vocabulary = corpus.split("train"), corpus.vocabulary
+    for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS):  # others take turns
+        longest = [
+            shared_runs(found["line"], number, train.names, vocabulary.grid)[:1]
+            for number in range(len(pieces))
+        ]
+        yield {
+            "shared": [
+                [[run.notes, PurePath(run.file).stem] for run in runs if run.notes >= TOLD_RUN]
+                for runs in longest
+            ]
+        }
 
 
 def _told(row: int, its: StreamedNote) -> list[int]:

@@ -1,4 +1,4 @@
-"""Runs of notes: the lines and the texture of pieces.
+"""Runs of notes: the lines and the texture of pieces, and which of them two sets share.
 
 A run is some consecutive notes of a piece, in either of two representations:
 
@@ -13,9 +13,12 @@ Two runs are the same if from note to note both move by the same number of semit
 same number of grid steps between onsets. So key, instrument, tempo, velocity, the place in the bar
 and how long notes are held make no difference; a changed rhythm does, and so do added notes. Drums
 have no key and their patterns are common property: they are left out.
+
+Notes are compared exactly, through the sorted suffixes of both sides (Manber and Myers 1993,
+"Suffix arrays"): there are no hashes, so there are no false matches.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +27,14 @@ from numpy.typing import NDArray
 from data.arrays import offsets, segment_ids
 from data.canonical import ScoreBatch
 from data.corpus.store import Split
-from data.score import DRUMS, MOST_PROGRAM
+from data.instrument_names import instrument_name
+from data.score import DRUMS, MOST_PROGRAM, Grid
 from data.tokens.batch_tokenizer import decode_batch
 from data.tokens.vocabulary import Vocabulary
 
 REPRESENTATIONS = ("line", "texture")
-CHUNK = 2**21  # training tokens that are read at once
+LEAST_NOTES = 4  # of a run that is listed
+CHUNK = 2**21  # training tokens that are read at once, if nothing else is said
 
 
 Integers = NDArray[np.int64]
@@ -50,20 +55,37 @@ class NoteSequence:
     left: Integers  # how many notes its line has from this one on
 
 
-def read_sequences(
-    train: Split, vocabulary: Vocabulary
-) -> Iterator[tuple[int, dict[str, NoteSequence]]]:
-    """Yield the notes of a training set in each of REPRESENTATIONS, CHUNK tokens at a time.
+@dataclass(frozen=True)
+class LongestMatches:
+    """For each of N notes the longest run from it that the training set has too, and one place."""
 
-    With each chunk comes the index of its first piece. So memory does not grow with the set.
-    """
-    chunk_of = train.piece_offsets[:-1] // CHUNK
-    for members in np.split(np.arange(len(train)), np.flatnonzero(np.diff(chunk_of)) + 1):
-        first, last = members[[0, -1]].tolist()
-        ends = train.piece_offsets[first : last + 2]
-        ids = train.tokens[ends[0] : ends[-1]].astype(np.int64)
-        batch = decode_batch(ids, np.diff(ends), vocabulary)
-        yield first, {name: note_sequence(batch, name) for name in REPRESENTATIONS}
+    notes: NoteSequence
+    length: Integers  # (N,) notes in the run; 1 where training never continues in this way
+    piece: Integers  # (N,) the index of the training piece
+    bar: Integers  # (N,) the bar in which the run begins there
+    semitones: Integers  # (N,) how much higher it is there
+
+
+@dataclass(frozen=True)
+class SharedRun:
+    """A run of notes, and where it is in the training set."""
+
+    notes: int  # how many there are
+    instrument: str  # or "texture", where they are taken together
+    bar: int  # where it begins
+    file: str  # where it begins in training
+    file_bar: int
+    semitones: int  # how much higher it is there
+
+    def __str__(self) -> str:
+        """Say how long it is, and where it is found."""
+        semitones = abs(self.semitones)
+        moved = f", {semitones} semitone{'s' * (semitones > 1)} " if semitones else ""
+        moved += ("higher" if self.semitones > 0 else "lower") * bool(semitones)
+        return (
+            f"{self.notes} notes from bar {self.bar} ({self.instrument}) stand in "
+            f"{self.file} from bar {self.file_bar}{moved}"
+        )
 
 
 def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
@@ -122,3 +144,103 @@ def _is_on_top(
         is_on_top[here] = np.maximum.accumulate(reach)[latest[here]] <= begin[here]
         reach[here] = end[here]
     return is_on_top
+
+
+def find_matches(
+    pieces: ScoreBatch, train: Split, vocabulary: Vocabulary, at_once: int = CHUNK
+) -> Iterator[dict[str, LongestMatches]]:
+    """Find the longest run from each note that `train` has, in each of REPRESENTATIONS.
+
+    Yields what was found so far after every `at_once` tokens of `train`: the last is of all.
+    """
+    notes = {name: note_sequence(pieces, name) for name in REPRESENTATIONS}
+    best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in REPRESENTATIONS}
+    for first, chunks in _read_sequences(train, vocabulary, at_once):
+        for name in REPRESENTATIONS:
+            chunk = chunks[name]
+            if not len(chunk.step):  # drums alone
+                continue
+            length, at = _longest_matches(notes[name].step, chunk.step)
+            semitones = chunk.pitch[at] - notes[name].pitch
+            new = np.stack([length, first + chunk.piece[at], chunk.bar[at], semitones])
+            best[name] = np.where(length > best[name][0], new, best[name])
+        yield {
+            name: LongestMatches(notes[name], length + 1, piece, bar, semitones)
+            for name, (length, piece, bar, semitones) in best.items()
+        }
+
+
+def shared_runs(
+    matches: LongestMatches, piece: int, names: Sequence[str], grid: Grid
+) -> list[SharedRun]:
+    """Return the runs of a piece that are no part of another, the longest first.
+
+    Those of LEAST_NOTES or more, for the piece of this index; `names` are of training pieces.
+    """
+    begin, end = np.searchsorted(matches.notes.piece, (piece, piece + 1)).tolist()
+    length = matches.length[begin:end]
+    # a run that begins one note later and ends with this one is a part of it
+    is_part = np.append(False, length[:-1] == length[1:] + 1)[: len(length)]
+    rows = np.flatnonzero(~is_part & (length >= LEAST_NOTES))
+    rows = rows[np.argsort(-length[rows], kind="stable")] + begin
+    runs = []
+    for row in rows.tolist():
+        program = int(matches.notes.program[row])
+        runs.append(
+            SharedRun(
+                int(matches.length[row]),
+                "texture" if program < 0 else instrument_name(program, grid),
+                int(matches.notes.bar[row]),
+                names[matches.piece[row]],
+                int(matches.bar[row]),
+                int(matches.semitones[row]),
+            )
+        )
+    return runs
+
+
+def _read_sequences(
+    train: Split, vocabulary: Vocabulary, at_once: int
+) -> Iterator[tuple[int, dict[str, NoteSequence]]]:
+    """Yield the notes of a training set in each of REPRESENTATIONS, some tokens at a time.
+
+    With each chunk comes the index of its first piece. So memory does not grow with the set.
+    """
+    chunk_of = train.piece_offsets[:-1] // at_once
+    for members in np.split(np.arange(len(train)), np.flatnonzero(np.diff(chunk_of)) + 1):
+        first, last = members[[0, -1]].tolist()
+        ends = train.piece_offsets[first : last + 2]
+        ids = train.tokens[ends[0] : ends[-1]].astype(np.int64)
+        batch = decode_batch(ids, np.diff(ends), vocabulary)
+        yield first, {name: note_sequence(batch, name) for name in REPRESENTATIONS}
+
+
+def _longest_matches(asked: Integers, there: Integers) -> tuple[Integers, Integers]:
+    """Find the longest run of steps from each place in `asked` that `there` has, and where.
+
+    Negative steps equal nothing; `there` has at least one step. Returns (N,) how many steps match,
+    and (N,) at which place in `there` they begin.
+    """
+    n, count = len(asked), len(asked) + len(there)
+    steps = np.concatenate([np.where(asked < 0, asked - len(there), asked), there])
+    # ranks[k][i]: the rank of the 2^k steps from i on among all such, in alphabetical order
+    ranks = [np.unique(steps, return_inverse=True)[1]]
+    while np.isin(ranks[-1][:n], ranks[-1][n:]).any():
+        width = 2 ** (len(ranks) - 1)
+        second = np.append(ranks[-1][width:] + 1, np.zeros(min(width, count), dtype=np.int64))
+        ranks.append(np.unique(ranks[-1] * (count + 1) + second, return_inverse=True)[1])
+    # the longest match of a place is its neighbor in that order, on one side or the other
+    order = np.argsort(ranks[-1], kind="stable")
+    is_there = order >= n
+    mine, theirs = order[~is_there], order[is_there]
+    after = np.cumsum(is_there)[~is_there]  # of each of mine, the first of theirs that follows
+    length, at = np.zeros(n, dtype=np.int64), np.full(n, n)
+    for neighbor in (after - 1, after):
+        other = theirs[neighbor.clip(0, len(theirs) - 1)]
+        shared = np.zeros(n, dtype=np.int64)
+        for level in range(len(ranks) - 2, -1, -1):
+            rank = ranks[level]
+            shared += (rank[mine + shared] == rank[other + shared]) << level
+        is_longer = shared > length[mine]
+        length[mine[is_longer]], at[mine[is_longer]] = shared[is_longer], other[is_longer]
+    return length, at - n

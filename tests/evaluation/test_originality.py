@@ -6,18 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.canonical import ScoreBatch, canonical
-from data.corpus import runs
 from data.corpus.corpus import open_corpus
-from data.corpus.runs import REPRESENTATIONS, note_sequence
+from data.corpus.runs import REPRESENTATIONS, find_matches, note_sequence, shared_runs
 from data.corpus.store import Split
 from data.score import BAR, DRUMS, NOTE, SECONDS, Grid
 from data.tokens.batch_tokenizer import encode_batch
-from evaluation.originality import (
-    find_matches,
-    measure_originality,
-    run_shares,
-    shared_runs,
-)
+from evaluation.originality import measure_originality, run_shares
 from tests.folders import transposed, tune, write_tunes
 from tests.music import piece, scores, vocabulary_for
 
@@ -39,7 +33,7 @@ def split_of(*pieces):
 def found_in(asked, *training):
     """The figures of one piece and its runs, by representation."""
     train, vocabulary = split_of(*training)
-    found = find_matches(ScoreBatch.from_scores([asked]), train, vocabulary)
+    *_, found = find_matches(ScoreBatch.from_scores([asked]), train, vocabulary)
     return {
         name: vars(run_shares(found[name], range(1)))
         | {"runs": shared_runs(found[name], 0, train.names, Grid())}
@@ -102,8 +96,8 @@ def test_no_run_reaches_from_one_piece_or_line_into_the_next():
     halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
     assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
     train, vocabulary = split_of(piece(line(TUNE)))
-    found = find_matches(ScoreBatch.from_scores(halves), train, vocabulary)["line"]
-    assert run_shares(found, range(2)).longest == [6, 6]
+    *_, found = find_matches(ScoreBatch.from_scores(halves), train, vocabulary)
+    assert run_shares(found["line"], range(2)).longest == [6, 6]
 
 
 def test_bars_are_seconds_where_the_grid_has_no_meter():
@@ -131,7 +125,7 @@ def brute(asked, there):
 def test_as_long_as_found_note_by_note(asked, training):
     training = [*training[:2], asked[0], training[0]]
     train, vocabulary = split_of(*training)
-    found = find_matches(ScoreBatch.from_scores(asked), train, vocabulary)
+    *_, found = find_matches(ScoreBatch.from_scores(asked), train, vocabulary)
     for name in REPRESENTATIONS:
         mine, there = (
             note_sequence(ScoreBatch.from_scores(asked), name),
@@ -144,12 +138,13 @@ def test_as_long_as_found_note_by_note(asked, training):
         assert (length[whole] == mine.left[whole]).all()
 
 
-def test_training_in_chunks_gives_the_same(monkeypatch):
+def test_training_in_chunks_gives_the_same():
     train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
     asked = ScoreBatch.from_scores([transposed(tune(4), 3), tune(2), tune(99)])
-    whole = find_matches(asked, train, vocabulary)
-    monkeypatch.setattr(runs, "CHUNK", 200)
-    for name, in_parts in find_matches(asked, train, vocabulary).items():
+    (whole,) = find_matches(asked, train, vocabulary)
+    *parts, last = find_matches(asked, train, vocabulary, at_once=200)
+    assert parts
+    for name, in_parts in last.items():
         assert in_parts.length.tolist() == whole[name].length.tolist()
         most = whole[name].length > 8
         assert set(in_parts.piece[most].tolist()) == {2, 4}
