@@ -43,12 +43,11 @@ from data.tokens.vocabulary import Vocabulary
 from data.voice_leading import (
     FIFTH,
     PAIRS,
+    REST,
     UNISON,
     Parts,
-    out_of_range,
     parallel_fifths,
     parallel_octaves,
-    voice_crossing,
 )
 from evaluation.cadences import ends_on_tonic
 from evaluation.samples import sample_pieces, split_scores
@@ -69,6 +68,32 @@ MELODIES = {  # that people type, all in C major
     "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
     "Ode to Joy": "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2",
 }
+# The lowest and highest note of soprano, alto, tenor and bass, as in textbooks:
+# C4-G5, G3-D5, C3-G4, E2-C4.
+RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
+
+
+def voice_crossing(score: Score) -> float:
+    """Return the share of the time with two voices or more in which a higher is below a lower."""
+    parts = Parts.of(score)
+    if parts is None:
+        return float("nan")
+    high, low = (parts.pitch[:, voices] for voices in PAIRS)
+    is_pair = (high != REST) & (low != REST)
+    together = int(parts.steps[is_pair.any(axis=1)].sum())
+    crossed = int(parts.steps[(is_pair & (high < low)).any(axis=1)].sum())
+    return crossed / together if together else float("nan")
+
+
+def out_of_range(score: Score) -> float:
+    """Return the share of the notes outside the range of their voice (RANGES)."""
+    parts = Parts.of(score)
+    if parts is None:
+        return float("nan")
+    is_out = (parts.pitch < RANGES[:, 0]) | (parts.pitch > RANGES[:, 1])
+    return float(is_out[parts.begins].mean())
+
+
 MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
 
 

@@ -1,7 +1,6 @@
 """Keys: by name ("D minor", "F#"), and as notes follow them."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -179,15 +178,6 @@ def _fits(sounding: NDArray[np.number[Any]]) -> Iterator[tuple[Key, float, float
         for tonic in range(12):
             correlation = float(np.corrcoef(shares, profiles[tonic])[0, 1])
             yield Key(tonic, mode), correlation, float(shares[(tonic + scale) % 12].sum())
-
-
-def above_tonic(score: Score) -> Counter[int]:
-    """Count the notes by semitones above the tonic, 0 to 11; none where there is no key."""
-    try:
-        tonic = estimate_key(score).tonic
-    except ValueError:
-        return Counter()
-    return Counter(((pitched_notes(score)["pitch"] - tonic) % 12).tolist())
 
 
 def pitched_notes(score: Score) -> NDArray[np.void]:

@@ -1,4 +1,4 @@
-"""Voice leading of a four-part Score: parallels, crossings and voice ranges.
+"""Voice leading of a four-part Score: parallels.
 
 A piece is in four parts if four programs, drums aside, play one note at a time each. The voices are
 ordered by their mean pitch. For other pieces every measure is NaN.
@@ -18,9 +18,6 @@ PARTS = 4
 PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs
 UNISON, FIFTH = 0, 7  # semitones, octaves apart
 REST = -1
-# The lowest and highest note of soprano, alto, tenor and bass, as in textbooks:
-# C4-G5, G3-D5, C3-G4, E2-C4.
-RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
 
 
 @dataclass(frozen=True)
@@ -77,27 +74,6 @@ def parallels(scores: Sequence[Score]) -> float | None:
     found = [parallel_fifths(score) + parallel_octaves(score) for score in scores]
     counts = np.array(found)[~np.isnan(found)]
     return float(counts.mean()) if 2 * len(counts) > len(found) else None
-
-
-def voice_crossing(score: Score) -> float:
-    """Return the share of the time with two voices or more in which a higher is below a lower."""
-    parts = Parts.of(score)
-    if parts is None:
-        return float("nan")
-    high, low = (parts.pitch[:, voices] for voices in PAIRS)
-    is_pair = (high != REST) & (low != REST)
-    together = int(parts.steps[is_pair.any(axis=1)].sum())
-    crossed = int(parts.steps[(is_pair & (high < low)).any(axis=1)].sum())
-    return crossed / together if together else float("nan")
-
-
-def out_of_range(score: Score) -> float:
-    """Return the share of the notes outside the range of their voice (RANGES)."""
-    parts = Parts.of(score)
-    if parts is None:
-        return float("nan")
-    is_out = (parts.pitch < RANGES[:, 0]) | (parts.pitch > RANGES[:, 1])
-    return float(is_out[parts.begins].mean())
 
 
 def _parallels(score: Score, interval: int) -> float:

@@ -1,4 +1,4 @@
-"""Attention: the formula, its many-headed layer, and the cache of keys and values.
+"""Attention: the formula, and its many-headed layer.
 
 Each token asks, with a vector that is the query; each token before it, and the token itself,
 answers with a key; the better the two fit, the more of that token's value is taken over.
@@ -10,16 +10,12 @@ heads, D width, d width of one head, V ids, C context length. A column is one pl
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from model.positions import rotate
-
-if TYPE_CHECKING:
-    from model.cache import KVCache  # which asks for masks of this file
 
 
 def attention_weights(
@@ -39,7 +35,7 @@ def attention_weights(
         query: float (..., T, d).
         key: float (..., S, d), with the same leading axes.
         mask: bool, broadcastable to (..., T, S); True = may look. None = everything.
-        causal: also hide later keys; the T queries are the last T of the S keys.
+        causal: also hide later keys, of as many as there are queries.
         scale: factor on the products; None = 1 / sqrt(d).
 
     Returns:
@@ -47,7 +43,7 @@ def attention_weights(
     """
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.mT  # (..., T, d) @ (..., d, S) -> (..., T, S)
-    seen = _seen(mask, causal, query, key)
+    seen = _seen(mask, causal, query)
     if seen is None:
         return scores.softmax(dim=-1)
     weights = scores.masked_fill(~seen, -math.inf).softmax(dim=-1)
@@ -74,43 +70,39 @@ def scaled_dot_product_attention(
     Returns:
         (..., T, d_v); 0 where a query may see nothing.
     """
-    if mask is None and causal and query.shape[-2] == key.shape[-2]:
+    if mask is None and causal:
         # the kernel's own causal mask is its fastest way
         return functional.scaled_dot_product_attention(
             query, key, value, is_causal=True, scale=scale
         )
-    seen = _seen(mask, causal, query, key)
+    seen = _seen(mask, causal, query)
     output = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scale)
-    if mask is None or seen is None:
+    if seen is None:
         return output
     return output.masked_fill(~seen.any(dim=-1, keepdim=True), 0)
 
 
-def causal_mask(
-    n_query: int, n_key: int, device: torch.device | None = None, *, strict: bool = False
-) -> Tensor:
-    """Return bool (T, S): the T queries are the last of the S keys; none sees a later key.
+def causal_mask(n: int, device: torch.device | None = None, *, strict: bool = False) -> Tensor:
+    """Return bool (T, T): no query sees a later key.
 
     With `strict` none sees its own either: a look-up in what came before.
     """
-    square = torch.ones(n_query, n_key, dtype=torch.bool, device=device)
-    return square.tril(n_key - n_query - strict)
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril(-1 if strict else 0)
 
 
 def padding_mask(is_token: Tensor) -> Tensor:
     """Return bool (B, S), which places hold a token, as (B, 1, 1, S): no query sees an empty one.
 
-    Join it with others by `&`: `causal_mask(T, T) & padding_mask(ids != 0)`.
+    Join it with others by `&`: `causal_mask(T) & padding_mask(ids != 0)`.
     """
     return is_token[:, None, None, :]
 
 
-def _seen(mask: Tensor | None, causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
+def _seen(mask: Tensor | None, causal: bool, query: Tensor) -> Tensor | None:
     """Return `mask` and causality as one boolean mask; None where nothing is hidden."""
-    T, S = query.shape[-2], key.shape[-2]
-    if not causal or T == 1:  # the one last query sees every key
+    if not causal:
         return mask
-    later_hidden = causal_mask(T, S, query.device)
+    later_hidden = causal_mask(query.shape[-2], query.device)
     return later_hidden if mask is None else mask & later_hidden
 
 
@@ -123,7 +115,6 @@ class MultiHeadAttention(nn.Module):
     Args:
         n_embd: D.
         n_head: H.
-        slot: which slot of a `KVCache` is this layer's.
         key_width: d_k, of each head's queries and keys; None = D / H.
         value_width: d_v, of each head's values; None = D / H.
         qk_norm: bring queries and keys to RMS 1, so that no score can run away (Henry et al.
@@ -134,7 +125,6 @@ class MultiHeadAttention(nn.Module):
         self,
         n_embd: int,
         n_head: int,
-        slot: int = 0,
         *,
         key_width: int | None = None,
         value_width: int | None = None,
@@ -144,35 +134,30 @@ class MultiHeadAttention(nn.Module):
         d_k = n_embd // n_head if key_width is None else key_width
         d_v = n_embd // n_head if value_width is None else value_width
         self.n_head = n_head
-        self.slot = slot
         self.qk_norm = nn.RMSNorm(d_k, elementwise_affine=False) if qk_norm else nn.Identity()
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
-        # on a CPU, model/cpu.py replaces these two by faster ones that give the same
-        self.rotate, self.attend = rotate, scaled_dot_product_attention
+        # where a CPU trains, model/cpu.py replaces it by a faster one that gives the same
+        self.attend = scaled_dot_product_attention
 
     def forward(
         self,
         x: Tensor,
         rotation: tuple[Tensor, Tensor] | None = None,
         mask: Tensor | None = None,
-        cache: KVCache | None = None,
     ) -> Tensor:
-        """Attend: x (B, T, D) to itself, and to what the cache holds.
+        """Attend: x (B, T, D) to itself.
 
         Args:
             x: float (B, T, D).
             rotation: `Rotary` of the positions of the T; None = positions do not turn.
-            mask: bool, broadcastable to (B, H, T, S); True = may look. None = causal.
-            cache: keys and values of earlier columns; the T new ones are appended.
+            mask: bool, broadcastable to (B, H, T, T); True = may look. None = causal.
 
         Returns:
             (B, T, D).
         """
         query, key, value = self.project(x, rotation)  # (B, H, T, d)
-        if cache is not None:
-            key, value = cache.append(self.slot, key, value)  # (B, H, S, d)
         y = self.attend(query, key, value, mask, causal=mask is None)
         mixed: Tensor = self.w_o(y.transpose(1, 2).flatten(2))  # (B, H, T, d_v) -> (B, T, D)
         return mixed
@@ -186,6 +171,6 @@ class MultiHeadAttention(nn.Module):
         value = value.unflatten(-1, (self.n_head, -1)).transpose(1, 2)  # (B, H, T, d_v)
         both = self.qk_norm(both)
         if rotation is not None:
-            both = self.rotate(both, rotation)
+            both = rotate(both, rotation)
         query, key = both.unbind()  # what is done to queries is done to keys
         return query, key, value

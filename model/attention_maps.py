@@ -29,33 +29,28 @@ def weights_of(
 
 
 @torch.no_grad()
-def attention_maps(
-    decoder: Decoder,
-    ids: Tensor,
-    mask: Tensor | None = None,
-    side: SideInput[Tensor] | None = None,
-) -> Tensor:
+def attention_maps(decoder: Decoder, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
     """Return the weights of every attention layer while a decoder reads `ids`.
 
     Args:
         decoder: the decoder.
         ids: int64 (B, T).
-        mask, side: as in `Decoder.forward`.
+        side: as in `Decoder.forward`.
 
     Returns:
         float (L, B, H, T, T), L = n_layer * n_attention in the order of reading; each row
-        sums to 1, or is all 0 where a query may see nothing.
+        sums to 1.
     """
     maps: list[Tensor] = []
 
     def look(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
         assert isinstance(layer, MultiHeadAttention)
-        maps.append(weights_of(layer, *inputs[:3]))  # x, rotation, mask
+        maps.append(weights_of(layer, *inputs))  # x, rotation
 
     layers = [layer for layer in decoder.modules() if isinstance(layer, MultiHeadAttention)]
     hooks = [layer.register_forward_pre_hook(look) for layer in layers]
     try:
-        decoder(ids, mask=mask, side=side)
+        decoder(ids, side)
     finally:
         for hook in hooks:
             hook.remove()

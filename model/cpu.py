@@ -20,8 +20,6 @@ from model.config import REACH, interval_rows
 from model.decoder import Decoder
 from model.interval_head import IntervalHead
 from model.interval_loops import Notes, add_intervals, intervals_gradient
-from model.layers import FeedForward, squared_relu
-from model.positions import rotate
 from model.threads import steady_products
 
 
@@ -64,7 +62,7 @@ def causal_bands(
 ) -> Tensor:
     """Compute `scaled_dot_product_attention`, in bands where a whole sequence is read causally."""
     T = query.shape[-2]
-    if not _on_cpu(query) or mask is not None or not causal or key.shape[-2] != T:
+    if not _on_cpu(query) or mask is not None or not causal:
         return scaled_dot_product_attention(query, key, value, mask, causal=causal, scale=scale)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     flat = (x.reshape(-1, T, x.shape[-1]) for x in (query, key, value))  # (..., T, d) -> (N, T, d)
@@ -133,48 +131,6 @@ def _swap_attention(module: nn.Module) -> None:
         module.attend = causal_bands
 
 
-# Positions
-
-
-def rotate_in_place(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Compute `rotate` without a copy of x whose halves have changed places."""
-    if not _on_cpu(x):
-        return rotate(x, rotation)
-    cos, sin = rotation[0].to(x.dtype), rotation[1].to(x.dtype)
-    turned: Tensor = _Turned.apply(x, cos, sin)  # type: ignore[no-untyped-call]
-    return turned
-
-
-class _Turned(torch.autograd.Function):
-    """The same with its derivative, which autograd would not make of changes in place."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        ctx.save_for_backward(cos, sin)
-        return _turned(x, cos, *sin.chunk(2, dim=-1))
-
-    @staticmethod
-    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, None, None]:
-        """Turn the gradient by the same angles, the other way."""
-        cos, sin = ctx.saved_tensors
-        return _turned(gradient[0], cos, *sin.chunk(2, dim=-1)[::-1]), None, None
-
-
-def _turned(x: Tensor, cos: Tensor, to_first: Tensor, to_second: Tensor) -> Tensor:
-    """Return x cos, and to each half of it the other half of x times its sine added."""
-    y = x * cos
-    first, second = x.chunk(2, dim=-1)
-    y_first, y_second = y.chunk(2, dim=-1)
-    y_first.addcmul_(second, to_first)
-    y_second.addcmul_(first, to_second)
-    return y
-
-
-def _swap_rotation(module: nn.Module) -> None:
-    if isinstance(module, MultiHeadAttention):
-        module.rotate = rotate_in_place
-
-
 # Products
 
 
@@ -220,7 +176,7 @@ class _Mapped(torch.autograd.Function):
         return of_x, of_weight, of_bias
 
 
-# Norms and activation
+# Norms
 
 
 class FastRMSNorm(nn.RMSNorm):
@@ -262,35 +218,6 @@ def _swap_norms(module: nn.Module) -> None:
         return fast
 
     _swap_children(nn.RMSNorm, make, module)
-
-
-def fast_squared_relu(x: Tensor) -> Tensor:
-    """Compute `squared_relu` with a derivative in one pass."""
-    if not x.requires_grad or not _on_cpu(x):
-        return squared_relu(x)
-    y: Tensor = _SquaredReLU.apply(x)  # type: ignore[no-untyped-call]
-    return y
-
-
-class _SquaredReLU(torch.autograd.Function):
-    """max(x, 0)^2."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = x.relu()
-        ctx.save_for_backward(y)
-        square: Tensor = y * y
-        return square
-
-    @staticmethod
-    def backward(ctx: Any, *gradient: Tensor) -> Tensor:
-        (y,) = ctx.saved_tensors
-        return torch.addcmul(y.new_zeros(()), gradient[0], y, value=2)  # 2 g y in one pass
-
-
-def _swap_activation(module: nn.Module) -> None:
-    if isinstance(module, FeedForward) and module.activation is squared_relu:
-        module.activation = fast_squared_relu
 
 
 # Dropout
@@ -397,9 +324,7 @@ def _on_cpu(x: Tensor) -> bool:
 
 PIECES: dict[str, Callable[[nn.Module], None]] = {
     "attention": _swap_attention,
-    "rotation": _swap_rotation,
     "norms": _swap_norms,
-    "activation": _swap_activation,
     "dropout": _swap_dropout,
     "intervals": _swap_intervals,
 }

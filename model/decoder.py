@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from common.interface import SideInput
 from model.block_dropout import BlockDropout
-from model.cache import KVCache
 from model.config import DecoderConfig
 from model.end_head import EndHead
 from model.interval_head import IntervalHead
@@ -40,7 +39,7 @@ class Decoder(nn.Module):
             by_time = config.positions == "rotary_time"
             self.positions = Rotary(config.n_embd // config.n_head, by_time)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config, number) for number in range(config.n_layer))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         # post-norm blocks end in a norm of their own
         self.norm = make_norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
@@ -58,20 +57,11 @@ class Decoder(nn.Module):
             nn.init.normal_(self.side.weight[1:], std=SIDE_STD)  # feature 0 is none
             nn.init.zeros_(self.side.weight[0])
 
-    def forward(
-        self,
-        ids: Tensor,
-        cache: KVCache | None = None,
-        mask: Tensor | None = None,
-        side: SideInput[Tensor] | None = None,
-    ) -> Tensor:
+    def forward(self, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
         """Return the logits of the token after each of `ids`.
 
         Args:
             ids: int64 (B, T) in [0, V).
-            cache: what came before; `ids` are appended to it.
-            mask: bool, broadcastable to (B, H, T, S), S the columns cached and T more;
-                True = may look. None = causal.
             side: the side input of a decoder that has one.
 
         Returns:
@@ -80,29 +70,21 @@ class Decoder(nn.Module):
         Raises:
             ValueError: more tokens than the context holds, or a side input that does not fit.
         """
-        T = ids.shape[1]
-        S = T if cache is None else cache.length + T
-        context = self.config.context_length
-        if context < S:
-            raise ValueError(f"{S} tokens are too many: the context length is {context}")
-        if cache is None:
-            positions = torch.arange(T, device=ids.device)  # (T,)
-        else:
-            positions = cache.positions(T)  # (T,) or (B, T)
-            mask = cache.hide_padding(mask, T)
-        x, rotation = self._embed(ids, positions, side)
+        T, context = ids.shape[1], self.config.context_length
+        if context < T:
+            raise ValueError(f"{T} tokens are too many: the context length is {context}")
+        x, rotation = self._embed(ids, side)
         for block in self.blocks:
-            x = block(x, rotation, mask, cache)
-        if cache is not None:
-            cache.advance(T)
+            x = block(x, rotation)
         logits = self._logits(self.norm(x), side)
         return logits if self.training else logits / self.temperature
 
     def _embed(
-        self, ids: Tensor, positions: Tensor, side: SideInput[Tensor] | None
+        self, ids: Tensor, side: SideInput[Tensor] | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
         """Return what enters the blocks, (B, T, D), and the angles of rotary positions, if any."""
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
+        positions = torch.arange(ids.shape[1], device=ids.device)  # (T,)
         if (side is None) != (self.side is None):
             raise ValueError("a side input where the decoder has none, or none where it has one")
         if self.side is not None and side is not None:
@@ -112,7 +94,7 @@ class Decoder(nn.Module):
         if isinstance(self.positions, Rotary):
             rotation = self.positions(positions, side and side.time)
         else:
-            x = x + self.positions(positions)  # (T, D) or (B, T, D)
+            x = x + self.positions(positions)  # (T, D)
         return self.dropout(x), rotation
 
     def _logits(self, x: Tensor, side: SideInput[Tensor] | None) -> Tensor:
@@ -127,13 +109,6 @@ class Decoder(nn.Module):
                 x, side.ends
             )
         return logits
-
-    def empty_cache(self, start: Tensor) -> KVCache:
-        """Make a cache for B rows with `start` (int64 (B,)) columns of padding each."""
-        config = self.config
-        width = config.n_embd // config.n_head
-        shape = (config.n_head, config.context_length, width, width)
-        return KVCache(config.n_layer * config.n_attention, start, shape, like=self.head.weight)
 
 
 def _initialize(module: nn.Module) -> None:

@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from common.interface import PAD, SideInput
-from model.cache import KVCache
 from model.decoder import Decoder
 from model.engine import Engine
 from model.network import Network
-from model.steps import Ids, SideArrays
+from model.steps import Ids, SideArrays, joined
+
+Read = tuple[Ids, SideArrays | None]
 
 
 class PlainSteps:
-    """The decoder as it is, on the device where it is.
+    """The decoder as it is, on the device where it is: the definition of what an engine does.
 
     Args:
         decoder: in evaluation mode.
@@ -30,17 +31,19 @@ class PlainSteps:
             raise ValueError("the decoder is in training mode: call decoder.eval() first")
         self.decoder, self.config = decoder, decoder.config
 
-    @torch.inference_mode()
     def read(
-        self, ids: Ids, side: SideArrays | None = None, cache: KVCache | None = None
-    ) -> tuple[NDArray[np.float32], KVCache]:
-        """Read ids, as `Steps` says."""
-        if cache is None:
-            cache = self.decoder.empty_cache(torch.from_numpy((ids != PAD).argmax(axis=1)))
-        device = cache.start.device
-        column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)  # (B, T)
-        logits: Tensor = self.decoder(column, cache, side=side_tensors(side, device))  # (B, T, V)
-        return logits[:, -1].float().cpu().numpy(), cache
+        self, ids: Ids, side: SideArrays | None = None, cache: Read | None = None
+    ) -> tuple[NDArray[np.float32], Read]:
+        """Read ids, as `Steps` says; kept are the ids themselves, and all are read anew."""
+        if cache is not None:
+            ids = np.concatenate((cache[0], ids), axis=1)
+            side = joined((cache[1], side)) if cache[1] and side else None
+        counts = np.count_nonzero(ids, axis=1)  # of each row, but for Pad
+        order = np.argsort(ids == PAD, axis=1, kind="stable")[:, : counts.max()]  # Pad at the right
+        rows = np.arange(len(ids))
+        at = rows[:, None], order
+        logits = self.logits(ids[at], side and side.map(lambda array: array[at]))  # (B, T, V)
+        return logits[rows, counts - 1], (ids, side)
 
     @torch.inference_mode()
     def logits(self, ids: Ids, side: SideArrays | None = None) -> NDArray[np.float32]:

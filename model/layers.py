@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention
-from model.cache import KVCache
 from model.config import DecoderConfig
 
 
@@ -93,18 +92,14 @@ class Block(nn.Module):
 
     Args:
         config: of the decoder.
-        number: of the block, from 0; it says where in a `KVCache` the block's keys and values lie.
     """
 
-    def __init__(self, config: DecoderConfig, number: int) -> None:
+    def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
-        first_slot = number * config.n_attention
+        shape = config.n_embd, config.n_head
         self.attention = nn.ModuleList(
-            AddNorm(
-                config,
-                MultiHeadAttention(config.n_embd, config.n_head, slot, qk_norm=config.qk_norm),
-            )
-            for slot in range(first_slot, first_slot + config.n_attention)
+            AddNorm(config, MultiHeadAttention(*shape, qk_norm=config.qk_norm))
+            for _ in range(config.n_attention)
         )
         self.feed_forward = AddNorm(config, FeedForward(config))
 
@@ -112,14 +107,12 @@ class Block(nn.Module):
         self,
         x: Tensor,
         rotation: tuple[Tensor, Tensor] | None = None,
-        mask: Tensor | None = None,
-        cache: KVCache | None = None,
     ) -> Tensor:
         """Attend, then feed forward: float (B, T, D) -> (B, T, D).
 
         The arguments are those of `MultiHeadAttention.forward`.
         """
         for attend in self.attention:
-            x = attend(x, rotation, mask, cache)
+            x = attend(x, rotation)
         x = self.feed_forward(x)
         return x

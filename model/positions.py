@@ -74,14 +74,14 @@ class Rotary(nn.Module):
         """Return cosines and sines for `rotate`.
 
         Args:
-            positions: int64 (T,), or (B, T) where each row counts for itself.
+            positions: int64 (T,).
             time: int (B, T), in steps, where odd pairs turn by it.
 
         Returns:
             Two float tensors (1, T, d) or (B, 1, T, d), which broadcast over heads: the cosines
             twice; and the sines, first with their signs changed, then as they are.
         """
-        angle = positions[..., None] * self.by_place  # (..., T, d/2)
+        angle = positions[:, None] * self.by_place  # (T, d/2)
         if self.by_time is not None and time is not None:
             both = angle.expand(*time.shape, -1), time[..., None] * self.by_time  # (B, T, d/4)
             angle = torch.stack(both, dim=-1).flatten(-2)  # (B, T, d/2), by turns

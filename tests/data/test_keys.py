@@ -12,7 +12,6 @@ from data.keys import (
     LEAST_HEARD,
     PROFILES,
     Key,
-    above_tonic,
     estimate_key,
     melody_key,
 )
@@ -39,14 +38,6 @@ def test_it_is_time_that_counts_and_not_how_many_notes():
     assert estimate_key(piece(scale, bars(3))) == Key(0, "major")
     other = chord(57, 60, 64, start=84, duration=96)  # two bars of A minor after the same scale
     assert estimate_key(piece(line(C_MAJOR) + other, bars(4))) == Key(9, "minor")
-
-
-def test_notes_are_counted_from_the_tonic_drums_not():
-    drums = [(0, 12, 36, 80, DRUMS)]
-    scale = [*line([pitch + 2 for pitch in C_MAJOR]), *chord(62, 66, 69, start=84), *drums]
-    counts = above_tonic(piece(scale, bars(3)))
-    assert counts == {0: 2, 2: 1, 4: 2, 5: 1, 7: 2, 9: 1, 11: 1}
-    assert not above_tonic(EMPTY)
 
 
 @given(scores(), st.integers(0, 11))

@@ -12,14 +12,12 @@ from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid
 from data.voice_leading import (
     Parts,
-    out_of_range,
     parallel_fifths,
     parallel_octaves,
-    voice_crossing,
 )
 from tests.music import EMPTY, piece
 
-MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
+MEASURES = (parallel_fifths, parallel_octaves)
 REST = None
 
 
@@ -117,17 +115,6 @@ def test_parallels_are_what_music21_finds(chord, steps):
     assert parallel_octaves(score) == 100 * found["octaves"]
 
 
-def test_crossing_by_hand():
-    straight, crossed = (72, 64, 55, 48), (72, 54, 55, 48)
-    assert voice_crossing(chords(straight, straight)) == 0.0
-    assert voice_crossing(chords(straight, crossed, straight, straight)) == 0.25
-    assert voice_crossing(chords(straight, (72, 55, 55, 48))) == 0.0  # a unison is no crossing
-    # the soprano below the tenor, while the alto rests
-    assert voice_crossing(chords(*[straight] * 3, (54, REST, 55, 48))) == 0.25
-    # a voice alone crosses none, and its time is not counted
-    assert voice_crossing(chords(straight, crossed, (50, REST, REST, REST))) == 0.5
-
-
 def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
     rows = [(0, 24, pitch, 80, program) for pitch, program in ((72, 3), (64, 9), (55, 0), (48, 5))]
     parts = Parts.of(piece([*rows, (24, 6, 40, 80, 5), (0, 6, 36, 80, DRUMS)]))
@@ -135,11 +122,6 @@ def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
     assert parts.pitch.tolist() == [[72, 64, 55, 48], [-1, -1, -1, 40]]
     assert parts.steps.tolist() == [24, 6]
     assert parts.begins.tolist() == [[True] * 4, [False] * 3 + [True]]
-
-
-def test_ranges_by_hand():
-    assert out_of_range(chords((79, 74, 67, 60), (60, 55, 48, 40))) == 0.0
-    assert out_of_range(chords((80, 74, 67, 60), (60, 55, 48, 39))) == 2 / 8
 
 
 def test_what_is_not_in_four_parts_has_no_figures():
@@ -152,12 +134,11 @@ def test_what_is_not_in_four_parts_has_no_figures():
     assert not np.isnan([measure(piece(overlap)) for measure in MEASURES]).any()
     timed = canonical(piece(overlap).notes, EMPTY.bars, [], SECONDS)[0]
     assert np.isnan([parallel_fifths(timed), parallel_octaves(timed)]).all()
-    assert voice_crossing(timed) == 0.0
 
 
 def test_bach_as_bach():
     scores = [chorale(name) for name in ("bwv10.7", "bwv66.6", "bwv269", "bwv277", "bwv253")]
-    for measure, most in zip(MEASURES, (0.0, 2.0, 0.1, 0.01), strict=True):
+    for measure, most in zip(MEASURES, (0.0, 2.0), strict=True):
         assert np.mean([measure(score) for score in scores]) <= most, measure
     # as music21 prints it, this one moves tenor and bass in fifths through four chords
     assert parallel_fifths(chorale("bwv268")) == pytest.approx(100 * 4 / 12)

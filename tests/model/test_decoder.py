@@ -1,4 +1,4 @@
-"""The decoder: causality, rows that do not meet, the cache, learning, errors."""
+"""The decoder: causality, rows that do not meet, learning, errors."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from model.attention import MultiHeadAttention, causal_mask, padding_mask
+from model.attention import MultiHeadAttention, causal_mask
 from model.attention_maps import attention_maps, attention_names
 from model.config import DecoderConfig
 from model.decoder import Block, Decoder
@@ -60,47 +60,19 @@ def test_a_later_token_changes_no_earlier_logit(variant, place, token):
 
 
 @every_variant
-def test_left_padding_in_the_cache_leaves_each_row_as_if_alone(variant):
-    decoder = make(**variant)
-    ids = torch.randint(V, (3, 9))
-    start = torch.tensor([0, 4, 7])
-    for portions in ((9,), (8, 1), (3, 3, 3)):
-        cache = decoder.empty_cache(start)
-        parts = [decoder(part, cache) for part in ids.split(portions, dim=1)]
-        logits = torch.cat(parts, dim=1)
-        assert logits.isfinite().all()
-        for row, skip in enumerate(start.tolist()):
-            alone = decoder(ids[row : row + 1, skip:])
-            torch.testing.assert_close(logits[row : row + 1, skip:], alone)
-
-
-def test_a_mask_replaces_causality():
-    decoder = make()
-    ids = torch.randint(V, (2, 6))
-    causal = torch.ones(6, 6, dtype=torch.bool).tril()
-    torch.testing.assert_close(decoder(ids, mask=causal), decoder(ids))
-    everything = torch.ones(6, 6, dtype=torch.bool)
-    changed = ids.clone()
-    changed[:, -1] = (ids[:, -1] + 1) % V
-    first, then = decoder(ids, mask=everything), decoder(changed, mask=everything)
-    assert not torch.allclose(first[:, 0], then[:, 0])  # the first token sees the last
-
-
-@every_variant
 @pytest.mark.parametrize("lengths", [(9, 4, 1), (6, 6, 9)])
 def test_empty_places_are_left_out_wholly(variant, lengths):
     """Pieces of different lengths side by side: logits and gradients of each alone."""
     decoder = make(**variant)
     pieces = [torch.randint(1, V, (length,)) for length in lengths]
     ids = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True)  # (B, T), 0 where empty
-    mask = causal_mask(9, 9) & padding_mask(ids != 0)  # (B, 1, T, T)
 
     def gradients(loss):
         weights = dict(decoder.named_parameters())
         found = torch.autograd.grad(loss, list(weights.values()))
         return dict(zip(weights, found, strict=True))
 
-    together = decoder(ids, mask=mask)
+    together = decoder(ids)
     alone = [decoder(piece[None])[0] for piece in pieces]
     for row, logits in zip(together, alone, strict=True):
         torch.testing.assert_close(row[: len(logits)], logits, rtol=1e-4, atol=1e-5)
@@ -137,10 +109,6 @@ def test_too_long_a_sequence_says_so():
     decoder = make()
     with pytest.raises(ValueError, match="17 tokens are too many: the context length is 16"):
         decoder(torch.zeros(1, C + 1, dtype=torch.long))
-    cache = decoder.empty_cache(torch.zeros(1, dtype=torch.long))
-    decoder(torch.zeros(1, C, dtype=torch.long), cache)
-    with pytest.raises(ValueError, match="17 tokens are too many"):
-        decoder(torch.zeros(1, 1, dtype=torch.long), cache)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +169,7 @@ def test_the_block_of_the_paper_is_torchs(norm_position):
         if weight.ndim == 1:  # gains and biases that are not 1 and 0
             torch.nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.3)
     x = torch.randn(2, 7, 16)
-    theirs = encoder_layer(decoder.config, block)(x, src_mask=~causal_mask(7, 7))
+    theirs = encoder_layer(decoder.config, block)(x, src_mask=~causal_mask(7))
     torch.testing.assert_close(block(x), theirs, rtol=1e-4, atol=1e-5)
 
 
@@ -243,12 +211,3 @@ def test_attention_maps_are_the_weights_in_use(variant):
     _, _, value = last.project(captured["x"][0])
     heads = (maps[-1] @ value).transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H d)
     torch.testing.assert_close(last.w_o(heads), captured["y"])
-
-
-def test_attention_maps_obey_the_mask():
-    decoder = make()
-    ids = torch.tensor([[0, 0, 3, 4, 5]])
-    maps = attention_maps(decoder, ids, mask=causal_mask(5, 5) & padding_mask(ids != 0))
-    assert not maps[..., :2].any()
-    assert not maps[..., :2, :].any()  # an empty place sees nothing
-    torch.testing.assert_close(maps[..., 2:, :].sum(-1), torch.ones(2, 1, 2, 3))

@@ -88,47 +88,16 @@ def test_note_002():
     ]
     output = scaled_dot_product_attention(query, key, value)
     printed(output[0, 0, SECOND], torch.tensor(context))
-    values = [
-        [
-            *(-0.8441, 0.2829, 1.7343, 1.6112, 2.1563, 1.1398, 1.6928, 1.5736, 1.7709, 0.9618),
-            *(1.3077, 0.2716, 0.3070, 0.3427, 2.4012, 1.9869, -1.1107, 0.6782, -0.2181, 0.8178),
-            *(0.5018, 0.9887, 1.3350, 0.1589, -0.3449, 0.9065, 1.6519, -0.3440),
-        ],
-        [
-            *(0.5165, 0.2638, 0.1946, 0.1296, -0.2176, -1.2548, -0.9272, -1.3402, -0.4107, -0.0859),
-            *(1.0926, 0.4078, -0.6770, 0.1110, -1.1055, 0.3156, -0.3169, 0.7937, -1.1166, 3.0497),
-            *(-0.2863, 1.5513, 2.7004, 0.5483, -2.4544, -1.5389, -0.4168, 0.2455),
-        ],
-        [
-            *(-1.4350, -3.0582, -1.3735, -1.0167, -0.9396, -2.5408, -2.1351, -1.8701, -1.9994),
-            *(-3.7609, -3.8755, -3.1365, -2.1639, -3.0949, -3.7118, -1.8682, -1.8869, -1.7023),
-            *(-1.4043, -4.1602, -3.5326, -1.8202, -3.1335, -1.7162, -2.0997, -1.8854, -2.1002),
-            -3.4872,
-        ],
-    ]
-    printed(value[0, 0, :3], torch.tensor(values))
 
     query, key, value = layer_of(*three_heads).project(words)
     assert query.shape == key.shape == (1, 3, 6, 24)
     assert value.shape == (1, 3, 6, 28)
-    queries = [
-        [
-            *(-0.5317, -1.6069, 1.1446, -1.7651, -0.0069, -1.2229, 0.6265, -1.1083, -0.5696),
-            *(-0.2894, 0.9853, -1.1417, -0.7089, -1.5938, 0.9208, 0.1191, 0.5370, 0.1285),
-            *(-1.1273, 0.3900, 1.6581, 0.2398, -0.4409, 0.8581),
-        ],
-        [
-            *(-1.7130, 0.7300, 0.3016, 1.2672, -0.4968, 1.7345, -0.4737, -0.1441, -1.5281),
-            *(0.1814, 2.1658, 0.0782, 1.1053, -0.2787, -0.8150, 1.2533, -1.6784, -0.6629),
-            *(-0.7785, -0.4442, -0.7335, -1.0979, -1.6565, -0.4303),
-        ],
-        [
-            *(-0.2142, 0.3233, -0.9046, -1.1118, 1.2510, 1.1929, -0.8451, 1.8892, -0.6453),
-            *(0.0580, -0.4397, -0.2499, 1.5047, 0.9832, -1.5491, -0.4635, 0.5074, 1.5554),
-            *(-2.2974, -0.0805, -0.3201, 1.0347, 1.1994, 0.1928),
-        ],
+    first_four = [
+        [-0.5317, -1.6069, 1.1446, -1.7651],
+        [-1.7130, 0.7300, 0.3016, 1.2672],
+        [-0.2142, 0.3233, -0.9046, -1.1118],
     ]
-    printed(query[0, :, SECOND], torch.tensor(queries))
+    printed(query[0, :, SECOND, :4], torch.tensor(first_four))
 
 
 # Note 001: "cat chases mouse", projections that change nothing
@@ -219,7 +188,7 @@ def test_note_004(values_are_keys):
     w_query, w_key = torch.randn(4, 6), torch.randn(4, 6)
     w_value = w_key if values_are_keys else torch.randn(3, 6)
     query, key, value = layer_of(w_query, w_key, w_value).project(words)
-    earlier = causal_mask(5, 5, strict=True)
+    earlier = causal_mask(5, strict=True)
     found = scaled_dot_product_attention(query, key, value, earlier, scale=1)[0, 0]
     assert found[0].eq(0).all()  # an empty database has nothing to give
     for j in range(1, 5):  # softmax(q_j K) V over the words 1 .. j - 1
@@ -232,7 +201,5 @@ def test_note_004_a_key_that_fits_brings_out_its_value():
     keys = torch.eye(3)[None, None] * 10  # three entries that have nothing in common
     values = torch.tensor([[[[1.0], [2.0], [3.0]]]])
     query = torch.tensor([[[[0.0, 0, 0], [10.0, 0, 0], [10.0, 10.0, 0]]]])
-    found = scaled_dot_product_attention(
-        query, keys, values, causal_mask(3, 3, strict=True), scale=1
-    )
+    found = scaled_dot_product_attention(query, keys, values, causal_mask(3, strict=True), scale=1)
     torch.testing.assert_close(found.flatten(), torch.tensor([0.0, 1.0, 1.5]))

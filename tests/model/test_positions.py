@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.cpu import rotate_in_place
 from model.positions import Rotary, Sinusoidal, rotate
 
 
@@ -37,13 +36,6 @@ def test_rotary_products_depend_on_distance_alone(p, q, shift):
     torch.testing.assert_close(product(p, q), product(p + shift, q + shift), atol=1e-4, rtol=1e-4)
 
 
-def test_rotary_counts_each_row_for_itself():
-    rotary = Rotary(4)
-    x = torch.randn(2, 3, 2, 4)  # (B, H, T, d)
-    rows = rotate(x, rotary(torch.tensor([[0, 1], [5, 6]])))
-    torch.testing.assert_close(rows[1:], rotate(x[1:], rotary(torch.tensor([5, 6]))))
-
-
 def test_rotary_keeps_the_dtype():
     x = torch.randn(1, 1, 2, 4, dtype=torch.bfloat16)
     assert rotate(x, Rotary(4)(torch.arange(2))).dtype == torch.bfloat16
@@ -55,12 +47,3 @@ def test_rotary_keeps_the_dtype():
 def test_other_widths_are_refused(width, by_time, kind):
     with pytest.raises(ValueError, match=f"must be {kind}.*not {width}"):
         Rotary(width, by_time)
-
-
-@pytest.mark.parametrize("positions", [torch.arange(3), torch.tensor([[0, 1, 2], [5, 6, 7]])])
-def test_a_turn_in_place_is_the_plain_one_and_its_derivative_is_true(positions):
-    rotation = Rotary(4)(positions)
-    x = torch.randn(2, 2, 3, 4, dtype=torch.double, requires_grad=True)  # (B, H, T, d)
-    torch.testing.assert_close(rotate_in_place(x, rotation), rotate(x, rotation))
-    torch.testing.assert_close(rotate_in_place(x.detach(), rotation), rotate(x, rotation))
-    assert torch.autograd.gradcheck(lambda x: rotate_in_place(x, rotation), x)
