@@ -10,7 +10,6 @@ rule    pieces are written to the chords of so many held-out pieces, without and
         it), and the share of the choices in which it takes away what the model would choose
 """
 
-import argparse
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,11 +21,12 @@ from numpy.typing import NDArray
 
 import model.sampling
 from benchmarks.given import MEASURES, closes_on_tonic
-from common.cli import Parser, fail, positive_integer
+from benchmarks.models import add_corpus, model_and_corpus
+from benchmarks.tables import parser_of
+from common.cli import positive_integer
 from common.interface import PAD
 from data.batches.windows import masks_of_pieces, unpacked
 from data.chords import Span
-from data.corpus.corpus import CorpusError
 from data.harmony import chords_of
 from data.keys import estimate_key
 from data.score import Score
@@ -40,13 +40,12 @@ from generation.compose import compose
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import Constraints
 from generation.length import Length
-from generation.model import Model, corpus_of, load
+from generation.model import Model
 from generation.request import Request
 from generation.rules import allow_rows
 from generation.seeds import voices_of
 from model.config import SamplingOptions
 from model.scoring import Row, token_nats
-from model.serialization import ModelFileError
 
 Ids = NDArray[np.int64]
 
@@ -217,21 +216,15 @@ def whole_bars(score: Score) -> Score:
 
 def main() -> None:
     """Run the command."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("checkpoint", metavar="MODEL")
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--pieces", type=positive_integer, default=40, metavar="N")
-    parser.add_argument(
-        "--rule", type=int, default=0, metavar="N", help="pieces of the rule's part"
-    )
-    parser.add_argument("--harmonize", type=int, default=0, metavar="N", help="of the third")
-    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
+    parser.add_argument("--rule", type=int, default=0, metavar="N", help="its pieces")
+    parser.add_argument("--harmonize", type=int, default=0, metavar="N", help="likewise")
+    add_corpus(parser)
     options = parser.parse_args()
-    try:
-        model_ = load(options.checkpoint)
-        corpus = corpus_of(model_, None, options.datasets)
-    except (ModelFileError, CorpusError, OSError) as error:
-        fail(str(error))
+    model_, corpus = model_and_corpus(options)
     scores = split_scores(corpus, options.split, options.pieces)
     if has_harmony(model_.network.config.side_blocks):
         report_nats(model_, scores)

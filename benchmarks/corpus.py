@@ -22,15 +22,19 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from common.cli import Parser, fail, positive_integer
+from benchmarks.tables import head, in_turns, parser_of, row
+from common.cli import fail, positive_integer
 from data.corpus.corpus import cores
 from data.corpus.find_files import find_music_files
 
 ROUNDS = 3
+MIDITOK = "MidiTok REMI, reads and tokenizes"
 
 
 def etude(folder: Path, _: list[str], workers: int) -> dict[str, Any]:
@@ -84,20 +88,12 @@ def in_this_process(part: str, folder: Path, workers: int) -> None:
     with tempfile.TemporaryDirectory() as few:
         repeat(folder, names[:8], Path(few, "files"), 1)
         PARTS[part](Path(few, "files"), names[:8], workers)
-    before = processor_seconds()
     result = PARTS[part](folder, names, workers)
-    result["processor_seconds"] = processor_seconds() - before
     own, largest_child = (
         resource.getrusage(who).ru_maxrss / 1024
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     print(json.dumps({**result, "peak_mib": own + workers * largest_child}))
-
-
-def processor_seconds() -> float:
-    """Return the processor seconds of this process and of its children that are done."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
@@ -125,85 +121,50 @@ def round_of(part: str, folder: Path, workers: int) -> dict[str, Any]:
     return result
 
 
-def print_head() -> None:
-    """Print the first line of the table."""
-    names = [
-        "files",
-        "notes",
-        "seconds",
-        "of CPU",
-        "notes/s",
-        "x MidiTok",
-        "tokens/note",
-        "peak MiB",
-    ]
-    widths = (9, 13, 9, 9, 12, 10, 12, 10)
-    head = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
-    print(f"{'':34}{head}")
-
-
-def print_row(label: str, row: dict[str, Any], base: dict[str, Any] | None) -> None:
-    """Print a line of the table."""
-    speed = row["notes"] / row["seconds"]
-    times = f"{speed / (base['notes'] / base['seconds']):10.1f}" if base else f"{'-':>10}"
-    tokens = f"{row['tokens'] / row['notes']:12.2f}" if "tokens" in row else f"{'-':>12}"
-    print(
-        f"{label:34}{row['files']:9,}{row['notes']:13,}{row['seconds']:9.2f}"
-        f"{row['processor_seconds']:9.2f}{speed:12,.0f}{times}{tokens}{row['peak_mib']:10,.0f}"
-    )
-
-
-def compare(folder: Path, workers: int) -> None:
-    """Run all parts in turns and print the best round of each."""
-    parts = {"etude, workers: 1": ("etude", 1)}
-    count = 2
-    while count <= workers:
-        parts[f"etude, workers: {count}"] = ("etude", count)
-        count *= 2
-    if find_spec("miditok"):
-        parts["MidiTok REMI, reads and tokenizes"] = ("miditok", 1)
-    else:
-        print("MidiTok is not here to compare with: pip install miditok")
-    parts["pretty_midi, reads"] = ("pretty_midi", 1)
-    rounds = [
-        {label: round_of(part, folder, count) for label, (part, count) in parts.items()}
-        for _ in range(ROUNDS)
-    ]
-    best = {
-        label: min((r[label] for r in rounds), key=lambda row: row["seconds"]) for label in parts
-    }
-    for label, row in best.items():
-        print_row(label, row, best.get("MidiTok REMI, reads and tokenizes"))
+def print_table(rounds: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    """Print the best round of each part."""
+    best = {label: min(each, key=lambda it: it["seconds"]) for label, each in rounds.items()}
+    speed = {label: its["notes"] / its["seconds"] for label, its in best.items()}
+    head("", "files", "notes", "seconds", "notes/s", "x MidiTok", "tokens/note", "peak MiB")
+    for label, its in best.items():
+        times = f"{speed[label] / speed[MIDITOK]:.1f}" if MIDITOK in speed else ""
+        tokens = f"{its['tokens'] / its['notes']:.2f}" if "tokens" in its else ""
+        counts = f"{its['files']:,}", f"{its['notes']:,}", f"{its['seconds']:.2f}"
+        row(label, *counts, f"{speed[label]:,.0f}", times, tokens, f"{its['peak_mib']:,.0f}")
 
 
 def main() -> None:
     """Run the command."""
-    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path, help="of MIDI files")
     parser.add_argument(
         "--copies", type=positive_integer, help="build each file so often, and nothing else"
     )
     parser.add_argument("--workers", type=positive_integer, default=cores())
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.part:
-        in_this_process(given.part, given.folder, given.workers)
+    options = parser.parse_args()
+    folder, workers = options.folder, options.workers
+    if options.part:
+        in_this_process(options.part, folder, workers)
         return
-    try:
-        found = find_music_files(given.folder)[0]
-    except OSError as error:
-        fail(str(error))
+    found = find_music_files(folder)[0] if folder.is_dir() else []
     if not found:
-        fail(f"{given.folder}: no MIDI file in it")
-    print_head()
-    if given.copies:
-        with tempfile.TemporaryDirectory() as folder:
-            files = Path(folder, "files")
-            repeat(given.folder, found, files, given.copies)
-            row = round_of("etude", files, given.workers)
-        print_row(f"etude, {given.copies} times, workers: {given.workers}", row, None)
+        fail(f"{folder}: no folder with a MIDI file in it")
+    if options.copies:
+        with tempfile.TemporaryDirectory() as temporary:
+            files = Path(temporary, "files")
+            repeat(folder, found, files, options.copies)
+            label = f"etude, {options.copies} times, workers: {workers}"
+            print_table({label: [round_of("etude", files, workers)]})
         return
-    compare(given.folder, given.workers)
+    counts = sorted({1, workers})
+    runs = {f"etude, workers: {n}": partial(round_of, "etude", folder, n) for n in counts}
+    if find_spec("miditok"):
+        runs[MIDITOK] = partial(round_of, "miditok", folder, 1)
+    else:
+        print("MidiTok is not here to compare with: pip install miditok")
+    runs["pretty_midi, reads"] = partial(round_of, "pretty_midi", folder, 1)
+    print_table(in_turns(runs, ROUNDS, warm_up=0))
 
 
 if __name__ == "__main__":

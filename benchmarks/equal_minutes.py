@@ -13,7 +13,6 @@ half of the time and in the end. All in one thread; bind it to a core where othe
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import subprocess
@@ -29,14 +28,12 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from benchmarks.gpt2 import CONTEXT, of_transformers
+from benchmarks.models import model_and_corpus
+from benchmarks.tables import parser_of
 from benchmarks.training import PRECISIONS
-from common.cli import Parser, fail
-from data.corpus.corpus import CorpusError
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import split_scores
-from generation.model import corpus_of, load
-from model.serialization import ModelFileError
 from training.command import fast_precision
 
 WIDTH, BATCH, RATE, DROPOUT = 128, 4, 0.002, 0.1
@@ -186,20 +183,18 @@ class Trained:
 
 def main() -> None:
     """Run the command."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("folder", help="of MIDI files")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--run", default="runs/equal_minutes", help="of Etude's model")
+    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     options = parser.parse_args()
     torch.set_num_threads(1)
     path = Path(options.run) / "model.safetensors"
     if not path.exists():
         trained_by_etude(options.folder, options.run, options.minutes)
-    try:
-        model = load(str(path))
-        corpus = corpus_of(model, options.folder)
-    except (ModelFileError, CorpusError, OSError) as error:
-        fail(str(error))
+    options.checkpoint, options.path = path, options.folder
+    model, corpus = model_and_corpus(options)
     remi = remi_for(model.vocabulary)
     train, valid = (
         [spelled(score, remi, model.vocabulary) for score in split_scores(corpus, split)]

@@ -24,18 +24,17 @@ harmonized in ten.
     likelihood  nats per note of what is free, told of what is given or not
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from common.cli import Parser, fail
+from benchmarks.models import add_corpus, model_and_corpus
+from benchmarks.tables import head, parser_of, row
 from data.batches.windows import masks_of_pieces, unpacked
 from data.cadences import final_chord, root_of_triad
-from data.corpus.corpus import Corpus, CorpusError
+from data.corpus.corpus import Corpus
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.tokenizer import encode
@@ -55,11 +54,10 @@ from generation.compose import accompany, compose
 from generation.defaults import DEFAULT_LENGTH
 from generation.given import GivenTokens
 from generation.length import Length
-from generation.model import Model, corpus_of, load
+from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
 from generation.writing import rank
-from model.serialization import ModelFileError
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
@@ -181,18 +179,6 @@ def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score
     groups = [pieces[n : n + BEST_OF] for n in range(0, len(pieces), BEST_OF)]
     best = [rank(model, group)[0].score for group in groups]
     return [group[0].score for group in groups], best
-
-
-def row(name: str, *cells: object) -> None:
-    """Print a row of a Markdown table."""
-    print("| " + " | ".join((name, *map(str, cells))) + " |", flush=True)
-
-
-def head(*names: str) -> None:
-    """Print the head of a Markdown table."""
-    print()
-    row(*names)
-    row(*["---"] * len(names))
 
 
 def share(scores: Sequence[Score], holds: Callable[[Score], bool]) -> str:
@@ -371,18 +357,13 @@ PARTS = {
 
 def main() -> None:
     """Run the command."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--checkpoint", "-c")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
-    arguments = parser.parse_args()
-    torch.set_grad_enabled(False)
-    try:
-        model = load(arguments.checkpoint)
-        corpus = corpus_of(model, None, arguments.datasets)
-    except (ModelFileError, CorpusError, OSError) as error:
-        fail(str(error))
-    for name in arguments.parts:
+    add_corpus(parser)
+    options = parser.parse_args()
+    model, corpus = model_and_corpus(options)
+    for name in options.parts:
         PARTS[name](model, corpus)
 
 

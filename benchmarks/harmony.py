@@ -9,7 +9,6 @@ one length and key; and of a folder of MIDI files whose second track has the cho
 Nottingham have. Half of the chorales and 32 tunes set the numbers in data/harmony.py.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import pretty_midi
 from music21 import corpus
 from numpy.typing import NDArray
 
-from common.cli import Parser
+from benchmarks.tables import parser_of
 from data.chords import CHORDS
 from data.corpus.bach import chorale_score
 from data.files.read import read_score
@@ -85,16 +84,15 @@ def pieces(tunes: Path | None) -> Iterator[tuple[str, list[tuple[Score, Named]]]
         yield "tunes", [of_tune(path) for path in sorted(tunes.glob("*.mid"))]
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
-    parser = Parser(prog="benchmarks.harmony", description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--tunes", type=Path, metavar="FOLDER", help="MIDI files with chords")
     options = parser.parse_args()
     for name, judged in pieces(options.tunes):
         root, both, steps = np.sum([found(*each) for each in judged], axis=0).tolist()
         print(f"{name}, {len(judged)}: root {root / steps:.1%}, root and kind {both / steps:.1%}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,11 +1,12 @@
-"""How quickly the page answers, and how it bears many people and nonsense.
+"""How quickly the page answers, and how it bears many people.
 
     python -m benchmarks.page
-    python -m benchmarks.page --clients 100 --malformed 10000
+    python -m benchmarks.page --checkpoint pop --clients 0 --answers 0
 
 A server is started with play.py. Where there is a chromium, a click in it is timed until sound is
 heard, and a duet is played in it; all else is timed over the connection that the page uses. A part
-of which 0 are asked for is left out.
+of which 0 are asked for is left out. What it makes of nonsense: python -m benchmarks.fuzz --kinds
+messages requests.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,8 @@ import httpx
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
+from benchmarks.tables import parser_of
 from tests.web import browser, duet
-from web.door import OPTIONS
-from web.door import WAYS as DOORS
 
 TUNE = "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"
 SETTINGS = {"bars": 8, "temperature": 0.75}
@@ -39,13 +38,10 @@ BOUND_SECONDS = 0.1  # to the first note, for each client that writes; on two qu
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--checkpoint", "-c", help="the model (default: play.py's)")
     parser.add_argument("--rounds", type=int, default=9, help="of each way to write")
     parser.add_argument("--clients", type=int, default=100, help="at once")
-    parser.add_argument(
-        "--malformed", type=int, default=10_000, help="messages, and requests to the door"
-    )
     parser.add_argument("--answers", type=int, default=100, help="in a duet")
     options = parser.parse_args()
     words = [sys.executable, "play.py", "--port", "0", "--no-browser"]
@@ -78,9 +74,6 @@ async def measure(address: str, server: psutil.Process, options: argparse.Namesp
         await many(address, model, piece, options.clients)
         await asleep(address, model, piece)
         print(f"memory of the server after that: {mebibytes(server):.0f} MiB")
-    if options.malformed:
-        await malformed(address, server, options.malformed, model, piece)
-        malformed_requests(address, server, options.malformed)
 
 
 def mebibytes(process: psutil.Process) -> float:
@@ -168,69 +161,6 @@ async def asleep(address: str, model: str, piece: dict[str, Any]) -> None:
         sleeper.transport.abort()
     shown = ", ".join(f"{first * 1000:.0f} ms" for first, _ in times)
     print(f"first note before, at once, and 10 s after a page asks that reads nothing: {shown}")
-
-
-async def malformed(
-    address: str, server: psutil.Process, count: int, model: str, piece: dict[str, Any]
-) -> None:
-    """Send messages of which none is right, and see that the server is as it was."""
-    rng = random.Random(0)
-    right = {"do": "write", "id": 1, "model": model, "how": "continue", "piece": piece}
-    right |= {"settings": SETTINGS, "variations": 4, "random_seed": 1}
-    async with page(address) as socket:
-        await write(socket, model, piece, "continue", 1)
-        sizes = []
-        for _ in range(2):
-            for _ in range(count // 2):
-                await socket.send(broken(right, rng))
-                assert "error" in json.loads(await socket.recv())
-            sizes.append(mebibytes(server))
-        await write(socket, model, piece, "continue", 1)
-    print(
-        f"{count} malformed messages: each answered in one line; memory {sizes[0]:.0f} MiB after "
-        f"half of them, {sizes[1]:.0f} MiB after all; then it wrote as before"
-    )
-
-
-def malformed_requests(address: str, server: psutil.Process, count: int) -> None:
-    """Send the door requests of which none is right, and see that the server is as it was."""
-    rng, sizes, statuses = random.Random(0), [], Counter[int]()
-    values = ("", "-1", "1.5", "x" * 999, "9" * 99, "C", "1-", "%00", "../../etc", "3/0", "Am | H")
-    with httpx.Client(base_url=f"http://{address}", timeout=60) as client:
-        for _ in range(2):
-            for _ in range(count // 2):
-                names = rng.choices([*OPTIONS, "colour"], k=rng.randrange(1, 4))
-                answer = client.post(
-                    f"/api/{rng.choice([*DOORS, 'play', '..%2f'])}",
-                    params={name: rng.choice(values) for name in names},
-                    content=rng.randbytes(rng.randrange(200)),
-                )
-                statuses[answer.status_code] += 1
-                assert len(answer.text.splitlines()) <= 1
-            sizes.append(mebibytes(server))
-    shown = ", ".join(f"{status}: {number}" for status, number in sorted(statuses.items()))
-    print(
-        f"{count} malformed requests to the door: each answered in one line ({shown}); memory "
-        f"{sizes[0]:.0f} MiB after half of them, {sizes[1]:.0f} MiB after all"
-    )
-
-
-def broken(right: dict[str, Any], rng: random.Random) -> str:
-    """Return a message that is wrong in one of many ways."""
-    nonsense = [None, True, -1, 1.5, 1e308, 10**40, "", "x" * 999, {}, [[]], [{}], "../../etc"]
-    text = json.dumps(right)
-    match rng.randrange(4):
-        case 0:
-            return text[: rng.randrange(len(text))]
-        case 1:
-            return "".join(rng.choice('{}[]",:0a\u00e9 ') for _ in range(rng.randrange(60)))
-        case 2:
-            names = ["how", "piece", "settings", "variations", "random_seed", "model"]
-            return json.dumps(
-                right | {rng.choice(names): rng.choice([None, -1, 1.5, [], "x" * 999])}
-            )
-    names = ["notes", "bars", "tempo", "grid", "steps"]
-    return json.dumps(right | {"piece": right["piece"] | {rng.choice(names): rng.choice(nonsense)}})
 
 
 def heard_after(address: str, rounds: int) -> str:

@@ -1,7 +1,8 @@
 """Attacks on the page's server: messages and requests that no page sends, over the loopback.
 
 In each process that attacks one server answers, as `play.py --host` would. Whatever comes, it has
-to answer in one line, name no path, log no mistake, and let a player with the token play.
+to answer in one line, name no path, log no mistake, take no more memory, and let a player with the
+token play.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
@@ -43,6 +45,7 @@ VALUES = ("1", "1-2", "3/4", "48-72", "40,41", "0.5", "-1", "9" * 5000, "%00", "
 FILES = (b"midi", b"musicxml", b"score", b"wav")
 MOST_HALF = 8  # requests at once
 WAIT_SECONDS = 60
+SETTLED, MOST_GROWTH = 500, 100  # answers; MiB that a server may take more after any number
 
 Json = dict[str, Any]
 
@@ -56,6 +59,8 @@ class Page:
     server: ExitStack  # never closed: it is to be there for the next attack
     mistakes: list[str] = field(default_factory=list)
     pieces: list[Json] = field(default_factory=list)
+    answers: int = 0
+    mebibytes: float = 0.0  # that the process takes after SETTLED of them
 
 
 def prepare_page(folder: Path) -> None:
@@ -235,6 +240,12 @@ def told(page: Page, content: bytes, to_its_end: bool = False) -> Json:
 
 def fate(page: Page, said: str) -> str:
     """Return what was said, or BROKEN where the server has made a mistake, or says too much."""
+    page.answers += 1
+    mebibytes = psutil.Process().memory_info().rss / 2**20
+    if page.answers <= SETTLED:
+        page.mebibytes = mebibytes
+    elif mebibytes > page.mebibytes + MOST_GROWTH:
+        return f"{BROKEN}it takes {mebibytes:.0f} MiB, and took {page.mebibytes:.0f}"
     if page.mistakes:
         mistakes, page.mistakes = page.mistakes, []
         return f"{BROKEN}its log has {mistakes}"

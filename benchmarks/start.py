@@ -7,16 +7,17 @@ Each command is a process of its own, with the model that ships. Beside the seco
 stand those of the processor, which other work on the machine disturbs less.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-from common.cli import Parser, positive_integer
+from benchmarks.tables import head, in_turns, parser_of, row
+from common.cli import positive_integer
 
 ROOT = Path(__file__).parents[1]
 MODEL = ["--checkpoint", str(ROOT / "models" / "bach.safetensors")]
@@ -43,17 +44,16 @@ def seconds(words: list[str], folder: str) -> tuple[float, float]:
 
 def main() -> None:
     """Run the command."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=positive_integer, default=5, help="(default: 5)")
     rounds = parser.parse_args().rounds
-    print(f"{'seconds':28} {'least':>6} {'median':>7} {'processor, least':>17}")
     with tempfile.TemporaryDirectory() as folder:
-        for name, words in COMMANDS.items():
-            clock, processor = zip(*(seconds(words, folder) for _ in range(rounds)), strict=True)
-            print(
-                f"{name:28} {min(clock):6.2f} {median(clock):7.2f} {min(processor):17.2f}",
-                flush=True,
-            )
+        runs = {name: partial(seconds, words, folder) for name, words in COMMANDS.items()}
+        taken = in_turns(runs, rounds, warm_up=0)
+    head("seconds", "least", "median", "processor, least")
+    for name, each in taken.items():
+        clock, processor = zip(*each, strict=True)
+        row(name, *(f"{figure:.2f}" for figure in (min(clock), median(clock), min(processor))))
 
 
 if __name__ == "__main__":

@@ -6,39 +6,34 @@ They are as long as training pieces, within their range, and take no repeats fro
 temperature 1 strays, to others that learned the same, from what they learned: so 0.8.
 """
 
-import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from common.cli import Parser, check_file, fail, positive_integer
+from benchmarks.models import add_corpus, model_and_corpus
+from benchmarks.tables import parser_of
+from common.cli import fail, positive_integer
 from common.files import replace_folder
-from data.corpus.corpus import CorpusError
+from data.corpus.corpus import Corpus
 from data.midi.io import write_midi
 from data.score import DRUMS
-from evaluation.samples import sample_pieces, split_scores
+from evaluation.samples import sample_pieces, split_scores, without_repeats
 from generation.constraints import Constraints
-from generation.model import corpus_of, load
+from generation.model import Model
 from model.config import SamplingOptions
-from model.serialization import ModelFileError
 
 SAMPLING = SamplingOptions(temperature=0.8)
 
 
-@torch.no_grad()
-def write_pieces(path: str, folder: Path, count: int, datasets: str = "datasets") -> None:
-    """Have the model at `path` write so many pieces into a new folder, as NUMBER.mid."""
-    model = load(path)
-    real = split_scores(corpus_of(model, None, datasets), "train")
+def write_pieces(model: Model, corpus: Corpus, folder: Path, count: int) -> None:
+    """Have a model write so many pieces into a new folder, as NUMBER.mid."""
+    real = split_scores(corpus, "train")
     lengths = [len(score.bars) for score in real]
     notes = np.concatenate([score.notes for score in real])
     pitches = notes["pitch"][notes["program"] != DRUMS]
     constraints = Constraints(pitch_range=(int(pitches.min()), int(pitches.max())))
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
-    forms = tuple(replace(form, repeats=()) for form in model.style.forms)
-    plain = replace(model, style=replace(model.style, forms=forms))
+    plain = without_repeats(model)
     pieces = sample_pieces(plain, bars, 0, "Writing pieces", constraints, SAMPLING)
     with replace_folder(folder) as temporary:
         for number, score in enumerate(pieces):
@@ -47,19 +42,15 @@ def write_pieces(path: str, folder: Path, count: int, datasets: str = "datasets"
 
 def main() -> None:
     """Run the command."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", metavar="FILE", help="the model.safetensors of a run")
+    parser = parser_of(__doc__)
+    parser.add_argument("checkpoint", metavar="FILE", help="the model.safetensors of a run")
     parser.add_argument("folder", metavar="NEW", type=Path, help="the folder to write")
     parser.add_argument("--count", type=positive_integer, default=512, help="how many pieces")
-    parser.add_argument("--datasets", default="datasets", help="where corpora lie")
+    add_corpus(parser)
     options = parser.parse_args()
-    check_file(options.model)
     if options.folder.exists():
         fail(f"{options.folder}: it is there already; name another folder")
-    try:
-        write_pieces(options.model, options.folder, options.count, options.datasets)
-    except (ModelFileError, CorpusError, OSError) as error:
-        fail(str(error))
+    write_pieces(*model_and_corpus(options), options.folder, options.count)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from data.score import Score
 from data.statistics import GROUP_OF, GROUPS
 from data.tokens.tokenizer import encode
 from evaluation.comparison import statistics_of
-from evaluation.samples import sample_pieces, typical_lengths
+from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
 PIECES, FEWEST_PIECES = 256, 64  # that are written, and that there must be of real ones
@@ -45,8 +45,7 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int, seed: int = 0) 
     count = min(PIECES, int(min(budget, TOKENS) // tokens))
     if count < FEWEST_PIECES:
         return None
-    forms = tuple(replace(form, repeats=()) for form in model.style.forms)  # a piece at a time
-    plain = replace(model, style=replace(model.style, forms=forms, critic=None))
+    plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
     written = sample_pieces(plain, typical_lengths(real, count), seed, "Learning to judge")
     figures = statistics_of([*written, *real])
     if is_long:

@@ -7,13 +7,13 @@ another: what keeps a chorale in its key leaves a piano piece nearly empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from data.score import Score
 from data.tokens.tokenizer import encode
 from evaluation.comparison import distance, statistics_of
+from evaluation.samples import without_repeats
 from generation.length import Length
 from generation.model import Model
 from generation.request import Request
@@ -58,9 +58,7 @@ def fit_sampling(
     if pieces < FEWEST_PIECES:
         return None
     most_tokens = RUNAWAY * int(np.quantile(tokens, 0.95))
-    # passages that come again as in a training piece are written a piece at a time, at length
-    forms = tuple(replace(form, repeats=()) for form in model.style.forms)
-    model = replace(model, style=replace(model.style, forms=forms))
+    model = without_repeats(model)
     beginnings = statistics_of(openings)
     usual = model.style.usual
     distances = []

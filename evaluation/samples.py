@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tqdm import tqdm
@@ -68,6 +68,12 @@ def sample_pieces(
         )
         pieces += [piece.score for piece in new]
     return pieces
+
+
+def without_repeats(model: Model) -> Model:
+    """Return a model that takes no repeats from training pieces, which are written one by one."""
+    forms = tuple(replace(form, repeats=()) for form in model.style.forms)
+    return replace(model, style=replace(model.style, forms=forms))
 
 
 def typical_lengths(pieces: Sequence[Score], count: int) -> list[int]:

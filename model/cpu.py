@@ -2,7 +2,7 @@
 
 Nothing else depends on this file. A decoder without it computes the same, to rounding, and has the
 same weights under the same names; but in bfloat16 it depends on the number of threads. Each piece
-stays for as long as it saves 5% of a training step: `python -m benchmarks.pieces` measures it,
+stays for as long as it saves 5% of a training step: `benchmarks.training --pieces` measures it,
 benchmarks/RESULTS.md has the figures. On other devices every piece is torch's own operation.
 """
 

@@ -1,0 +1,43 @@
+"""What benchmarks share: their options, runs that take turns, tables in Markdown."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from common.cli import Parser
+
+Name = TypeVar("Name")
+Figure = TypeVar("Figure")
+
+
+def parser_of(text: str | None) -> Parser:
+    """Return a parser whose --help is a benchmark's docstring."""
+    return Parser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def in_turns(
+    runs: Mapping[Name, Callable[[], Figure]], rounds: int, warm_up: int = 1
+) -> dict[Name, list[Figure]]:
+    """Return what each of `runs` gives, round by round; they take turns, so a drift hits all.
+
+    Rounds to warm up come before, and do not count.
+    """
+    figures: dict[Name, list[Figure]] = {name: [] for name in runs}
+    for number in range(warm_up + rounds):
+        for name in list(runs)[:: 1 if number % 2 else -1]:
+            figures[name].append(runs[name]())
+    return {name: each[warm_up:] for name, each in figures.items()}
+
+
+def row(*cells: object) -> None:
+    """Print a row of a Markdown table."""
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def head(*names: str) -> None:
+    """Print the head of a Markdown table."""
+    print()
+    row(*names)
+    row(*["---"] * len(names))
