@@ -75,7 +75,7 @@ CONTROLS = ("bar_chords", "key", "range", "programs", "polyphony", "tempo", "met
 
 
 def describe(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page what a model plays, and make it ready."""
+    """Tell the page what a model plays, make it ready, and tell that it is."""
     model = models.load(text_of(message, "model"))
     vocabulary, grid = model.vocabulary, model.vocabulary.grid
     lowest, highest = vocabulary.lowest_pitch, vocabulary.highest_pitch
@@ -103,6 +103,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
     }
     for _ in islice(Writing(model, Request(samples=MOST_VARIATIONS)), WARM_UP_TOKENS):
         yield {}
+    yield {"ready": True}
 
 
 def _sampling(model: Model, temperature: float | None) -> SamplingOptions:

@@ -25,7 +25,7 @@ from tests.web import browser, duet
 from web.messages import piece_of
 from web.models import Models
 from web.server import make_app
-from web.tasks import TASKS
+from web.tasks import TASKS, describe
 
 pytestmark = pytest.mark.slow
 if browser.CHROMIUM is None:
@@ -251,6 +251,23 @@ def test_notes_sound_while_they_are_written_and_the_cursor_moves(tab, monkeypatc
     assert len(notes(tab)) > 3
     tab.click("#undo")
     assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
+
+
+def test_the_page_says_that_a_model_is_compiled_and_when_it_is_ready(tab, address, monkeypatch):
+    def slowly(models, message):
+        *told, ready = filter(None, describe(models, message))
+        yield from told
+        for _ in range(60):  # others have their turns
+            time.sleep(0.05)
+            yield {}
+        yield ready
+
+    monkeypatch.setitem(TASKS, "describe", slowly)
+    open_page(tab, address)
+    says(tab, "is being compiled")
+    assert tab.ask("etude.isReady") is False
+    says(tab, "The model is ready.")
+    tab.until("etude.isReady")
 
 
 def test_a_note_is_explained_and_another_taken_in_its_place(tab):

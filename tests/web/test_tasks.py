@@ -43,10 +43,11 @@ def keys(piece, is_own=None):
 
 
 def test_a_model_says_what_it_plays(do):
-    (quartet,) = do("describe")
+    quartet, ready = do("describe")
+    assert ready == {"ready": True}
     assert [program for program, *_ in quartet["plays"]["programs"]] == [40, 41, 42, 43]
     assert (quartet["plays"]["pitches"], quartet["plays"]["steps"]) == ([36, 84], 12)
-    (pianist,) = do("describe", model="runs/piano")
+    pianist, _ = do("describe", model="runs/piano")
     assert (pianist["plays"]["grid"], pianist["plays"]["steps"]) == ("seconds", 100)
     with pytest.raises(MessageError, match="no model"):
         do("describe", model="../models/quartet.safetensors")

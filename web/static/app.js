@@ -41,7 +41,7 @@ function place(step, pitch) {
 Object.assign(globalThis, {
   etude: {
     get isReady() {
-      return loaded.isReady;
+      return loaded.hasSound && loaded.isWarm;
     },
     get isKept() {
       return isKept();

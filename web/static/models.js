@@ -7,8 +7,12 @@ import { roll } from "./stage.js";
 
 /** @import { Plays } from "./piece.js" */
 
-/** Whether the first sounds of the chosen model are there, and what was fetched until then. */
-export const loaded = { isReady: false, bytes: 0 };
+/** Whether the first sounds are there, whether the model is warm, and what was fetched until then. */
+export const loaded = { hasSound: false, isWarm: false, bytes: 0 };
+
+const SOON = 1500; // milliseconds: a model that takes longer to make ready is compiled
+const COMPILING = "The model is being compiled, once on this machine: some twenty seconds …";
+let waiting = 0;
 
 /** Bytes of all that the page has fetched. */
 const fetched = () =>
@@ -39,14 +43,22 @@ export async function listModels() {
 
 /** @returns {Promise<void>} */
 export function chooseModel() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => say(COMPILING), SOON);
   return new Promise((done) =>
     server.ask("describe", { model: model() }, (told) => {
       if (told.plays) fit(told.plays);
-      else if (told.error) say(told.error, true);
-      else return;
-      done();
+      if (told.ready || told.error) clearTimeout(waiting);
+      if (told.ready) warmed();
+      if (told.error) say(told.error, true);
+      if (told.plays || told.error) done();
     }),
   );
+}
+
+function warmed() {
+  loaded.isWarm = true;
+  if (byId("status").textContent === COMPILING) say("The model is ready.");
 }
 
 /** @param {Plays} plays */
@@ -63,7 +75,7 @@ function fit(plays) {
   settings.fit(plays);
   sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
   sound.prepare(plays.programs.map(([program, , , range]) => [program, range])).then(() => {
-    loaded.isReady = true;
+    loaded.hasSound = true;
     loaded.bytes ||= fetched();
   });
   tell("show");
