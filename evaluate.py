@@ -105,7 +105,6 @@ def command_line() -> argparse.ArgumentParser:
     add = attention.add_argument
     add("--midi", required=True, metavar="FILE", type=file_name, help="what the model reads")
     add("--out", required=True, type=_png, metavar="FILE.png", help="the picture to write")
-    add("--from-bar", type=positive_integer, default=1, help="where it begins (default: 1)")
     return parser
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from common.cli import fail, say
 from common.files import write_json
@@ -20,9 +18,9 @@ from data.corpus.corpus import CorpusError
 from data.files.read import read_score
 from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
-from data.tokens.context import bar_head_size, bar_indices, window_head
 from data.tokens.tokenizer import encode
 from evaluation import tables
+from evaluation.comparison import compare, statistics_of
 from evaluation.html_report import write_report
 from evaluation.likelihood import (
     Baseline,
@@ -34,7 +32,7 @@ from evaluation.likelihood import (
 )
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
-from evaluation.samples import compare_with_corpus, sample_like_corpus
+from evaluation.samples import real_statistics, sample_like_corpus
 from evaluation.sequences import measure_sequences
 from evaluation.summary import summarize_model
 from generation import sequences
@@ -119,12 +117,13 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         _print(files.messages, file=sys.stderr)
     else:
         scores = sample_like_corpus(model, corpus, options.count, options.seed)
-    result = compare_with_corpus(scores, corpus, options.seed)
+    real = real_statistics(corpus, options.seed)
+    result = compare(statistics_of(scores), real, options.seed)
     _print(tables.statistics_lines(result))
     measured: dict[str, Any] = {"music": {"midi": options.midi, **vars(result)}}
     if not files and (many := candidates(model)) > 1:
         best = sample_like_corpus(model, corpus, options.count, options.seed, many)
-        kept = compare_with_corpus(best, corpus, options.seed)
+        kept = compare(statistics_of(best), real, options.seed)
         _print(textwrap.wrap(tables.kept_note(kept, many), tables.LINE_WIDTH))
         measured["kept"] = {"candidates": many, **vars(kept)}
     return measured
@@ -146,37 +145,21 @@ def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Draw the attention maps of all layers and heads over the first tokens of a file."""
-    ids, messages = opening_ids(model, options.midi, options.from_bar)
-    decoder = decoder_of(model.network)
-    ids = ids[: min(ATTENTION_TOKENS, decoder.config.context_length)]
+    score, messages = adapt_score(
+        read_score(options.midi, model.vocabulary.grid)[0], model.vocabulary
+    )
+    if not len(score.notes):
+        raise MidiError(f"{options.midi}: no notes that the model has an instrument for")
     if messages:
         say(f"the piece was fitted to the model: {'; '.join(messages)}")
+    decoder = decoder_of(model.network)
+    ids = encode(score, model.vocabulary)
+    ids = ids[: min(ATTENTION_TOKENS, decoder.config.context_length)]
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
     maps = attention_maps(decoder, torch.from_numpy(ids)[None], side=side)[:, 0]
-    labels = token_labels(ids, model.vocabulary, options.from_bar)
+    labels = token_labels(ids, model.vocabulary)
     write_png(draw_attention(maps.numpy(), labels, attention_names(decoder.config)), options.out)
     return {}
-
-
-def opening_ids(model: Model, midi: str, from_bar: int) -> tuple[NDArray[np.int64], list[str]]:
-    """Encode a MIDI file from a bar on; an upbeat is bar 0 and comes with bar 1.
-
-    Returns:
-        The ids, from a later bar on as a training window has them, and what was changed to fit the
-        vocabulary.
-    """
-    score, messages = adapt_score(read_score(midi, model.vocabulary.grid)[0], model.vocabulary)
-    ids, last = encode(score, model.vocabulary), len(score.bars) - score.has_upbeat
-    if not len(score.notes):
-        raise MidiError(f"{midi}: no notes that the model has an instrument for")
-    if from_bar > last:
-        raise MidiError(f"{midi}: no bar {from_bar}, its last with a note is {last}")
-    if from_bar == 1:
-        return ids, messages
-    start = int(bar_indices(ids, model.vocabulary)[from_bar - 1 + score.has_upbeat])
-    head = window_head(ids, start, model.vocabulary)
-    rest = ids[start + bar_head_size(ids, start, model.vocabulary) :]
-    return np.concatenate([head, rest]), messages
 
 
 def run_sequences(options: argparse.Namespace) -> dict[str, Any]:

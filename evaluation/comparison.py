@@ -11,6 +11,14 @@ from data.statistics import NAMES, statistics
 from evaluation.classifier import ToldApart, tell_apart
 
 
+@dataclass(frozen=True, eq=False)
+class RealStatistics:
+    """The statistics (pieces, F) of real pieces, at least one of each set."""
+
+    held_out: NDArray[np.float64]
+    train: NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class SetSummary:
     """A statistic of a set of pieces; those for which it is not defined are in no mean."""
@@ -37,30 +45,33 @@ class Comparison:
     pieces: dict[str, int]  # how many there are: generated, held_out, train
     rows: list[StatisticRow]  # those that tell most first
     told_apart: ToldApart
+    seed: int  # of the classifiers
 
 
-def compare(
-    generated: Sequence[Score], held_out: Sequence[Score], train: Sequence[Score], seed: int = 0
-) -> Comparison:
+def compare(own: NDArray[np.float64], real: RealStatistics, seed: int) -> Comparison:
     """Measure how far generated pieces are from held-out ones, by every statistic.
 
     What is not defined for most of the held-out pieces means nothing for such music and is left
     out. Last comes whether classifiers that see all of it can tell the sets apart, and, for
     reference, whether they can tell training pieces from held-out ones.
 
-    All pieces are on one grid, at least one of each set; `seed` is that of the classifiers.
+    Args:
+        own: (pieces, F) the statistics of generated pieces, at least one.
+        real: those of others, on the same grid.
+        seed: of the classifiers.
     """
-    own, real, known = (statistics_of(pieces) for pieces in (generated, held_out, train))
-    is_defined = np.isnan(real).mean(axis=0) <= 0.5
+    is_defined = np.isnan(real.held_out).mean(axis=0) <= 0.5
     rows = [
         StatisticRow(name, _summary(ours), _summary(theirs), area_alone(ours, theirs))
-        for name, ours, theirs, kept in zip(NAMES, own.T, real.T, is_defined, strict=True)
+        for name, ours, theirs, kept in zip(NAMES, own.T, real.held_out.T, is_defined, strict=True)
         if kept
     ]
     rows.sort(key=lambda row: -np.nan_to_num(row.area))
-    counts = {"generated": len(own), "held_out": len(real), "train": len(known)}
-    own, real, known = (each[:, is_defined] for each in (own, real, known))
-    return Comparison(counts, rows, tell_apart(own, real, known, seed))
+    sets = {"generated": own, **vars(real)}
+    counts = {name: len(figures) for name, figures in sets.items()}
+    kept = [figures[:, is_defined] for figures in sets.values()]
+    told_apart = tell_apart(kept[0], kept[1], kept[2], seed)
+    return Comparison(counts, rows, told_apart, seed)
 
 
 def statistics_of(pieces: Sequence[Score]) -> NDArray[np.float64]:

@@ -7,7 +7,6 @@ script, templates/player.js, moves a line over what is heard.
 
 import base64
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from common.files import write_atomically
 from common.text import printable
 from data.harmony import chords_of
 from data.midi.io import midi_bytes
-from data.score import Score
 from evaluation import tables
 from evaluation.summary import Example, Examples, ModelSummary
 from rendering.audio import has_sound, mu_law_wav
@@ -65,8 +63,8 @@ def write_report(
         statistics_notes=list(tables.statistics_notes(summary.music)),
         originality_table=tables.originality_table(
             {
-                f"generated, {originality.all.pieces:,}": originality.all,
-                f"held out, {originality.held_out.pieces:,}": originality.held_out,
+                f"generated, {len(originality.pieces):,}": originality.all,
+                f"held out, {len(originality.held_out.line.longest):,}": originality.held_out,
             }
         ),
         command=command,
@@ -81,23 +79,18 @@ def _model_name(checkpoint: Path) -> str:
     return checkpoint.parent.name if is_of_run else checkpoint.stem
 
 
-def _players(summary: ModelSummary, examples: Examples) -> dict[str, Any]:
-    """Render all examples; together their sound is MAX_SECONDS long at most."""
-    seconds = MAX_SECONDS / (len(examples.given) + len(examples.written) + 1)
-    given = [_player(each, printable(Path(each.name).name), seconds) for each in examples.given]
-    ranks = [""] * len(examples.written)
-    if len(ranks) == len(RANKS):
-        ranks = [f": {rank} of {summary.written.pieces}" for rank in RANKS]
-    written = [
-        _player(each, f"Written from nothing{rank}", seconds)
-        for each, rank in zip(examples.written, ranks, strict=True)
-    ]
+def _players(summary: ModelSummary, examples: Examples) -> list[dict[str, Any]]:
+    """Render all examples, the best first; their sound is MAX_SECONDS long at most, together."""
+    titles = [f"Written from nothing: {rank} of {summary.written.pieces}" for rank in RANKS]
+    if len(examples.written) != len(RANKS):
+        titles = ["Written from nothing"] * len(examples.written)
     name = printable(examples.held_out.name)
-    title = f"For comparison: {name}, which the model has not seen"
-    best, *others = written
-    real = _player(examples.held_out, title, seconds)
-    best = {**best, "is_open": True, "facts": best["size"]}  # figures come later
-    return {"best": best, "given": given, "own": [*others, real]}
+    shown = [
+        *zip(titles, examples.written, strict=True),
+        *((printable(Path(each.name).name), each) for each in examples.given),
+        (f"For comparison: {name}, which the model has not seen", examples.held_out),
+    ]
+    return [_player(example, title, MAX_SECONDS / len(shown)) for title, example in shown]
 
 
 def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
@@ -115,51 +108,23 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
     if example.originality:
         run = max(example.originality.longest_runs, key=lambda run: run.notes, default=None)
         longest = printable(str(run)) if run else "none of four notes or more"
-    picture, places, caption = _roll(example)
+    roll = draw_piano_roll(score, chords=chords_of(score))
+    engraved = None
+    if has_notation(heard.grid):
+        notation = engrave(to_musicxml(heard, chords=chords_of(heard)))
+        engraved = _data_uri(notation.encode(), "image/svg+xml")
     return {
         "title": title,
+        "size": size,
         "facts": facts,
         "longest_run": longest,
         "audio": _data_uri(mu_law_wav(heard), "audio/wav"),
         "midi": _data_uri(midi_bytes(score), "audio/midi"),
         "file": Path(printable(example.name)).with_suffix(".mid").name,
-        "picture": _data_uri(picture, "image/png"),
-        "systems": places,
-        "size": size,
-        "caption": caption,
-        "score": _data_uri(_engraved(example, heard).encode(), "image/svg+xml"),
-        "is_open": False,
+        "picture": _data_uri(png_bytes(roll.svg), "image/png"),
+        "systems": json.dumps([vars(place) for place in roll.systems]),
+        "score": engraved,
     }
-
-
-def _roll(example: Example) -> tuple[bytes, str, str]:
-    """Return the PNG of a piano roll, where its systems are as JSON, and what it shows."""
-    roll = draw_piano_roll(example.score, chords=chords_of(example.score))
-    places = json.dumps([vars(place) for place in roll.systems])
-    caption = "Pitch over time, a color an instrument."
-    click = " Click in it to hear it from there."
-    if not example.picture:
-        return png_bytes(roll.svg), places, caption + click
-    picture = example.picture.read_bytes()
-    name = printable(example.picture.name)
-    caption = f"{name}: {caption} Dark notes were given to the model."
-    if struct.unpack_from(">II", picture, 16) == (roll.width, roll.height):
-        return picture, places, caption + click
-    return picture, "[]", caption  # another picture: there is no saying where its notes are
-
-
-def _engraved(example: Example, heard: Score) -> str:
-    """Return the SVG of what is heard; nothing where it has no notation.
-
-    That of generate.py, if it is beside the file, shows what was given.
-    """
-    if not has_notation(heard.grid):
-        return ""
-    if example.picture:
-        beside = example.picture.with_suffix(".svg")
-        if beside.is_file() and (text := beside.read_text("utf-8", "replace")).startswith("<svg"):
-            return text
-    return engrave(to_musicxml(heard, chords=chords_of(heard)))
 
 
 def _data_uri(content: bytes, kind: str) -> str:

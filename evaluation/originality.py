@@ -12,7 +12,6 @@ from data.arrays import reduce_segments
 from data.canonical import ScoreBatch
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.runs import (
-    REPRESENTATIONS,
     LongestMatches,
     SharedRun,
     find_matches,
@@ -33,12 +32,18 @@ class RunShares:
 
 
 @dataclass(frozen=True)
-class PieceOriginality:
+class SetOriginality:
+    """How much of a set of pieces the training set has."""
+
+    line: RunShares
+    texture: RunShares
+
+
+@dataclass(frozen=True)
+class PieceOriginality(SetOriginality):
     """How much of one piece the training set has."""
 
     name: str
-    line: RunShares
-    texture: RunShares
     runs: dict[str, list[SharedRun]]  # by representation, the longest first
 
     @property
@@ -48,29 +53,11 @@ class PieceOriginality:
 
 
 @dataclass(frozen=True)
-class SetOriginality:
-    """How much of a set of pieces the training set has; they may be drawn from more."""
-
-    pieces: int
-    of: int
-    line: RunShares
-    texture: RunShares
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """What runs are looked for in."""
-
-    corpus: str
-    pieces: int
-    notes: int
-
-
-@dataclass(frozen=True)
 class Originality:
     """How much the training set has of some pieces: of each, of all, and of held-out ones."""
 
-    training: TrainingSet
+    corpus: str
+    training_pieces: int
     pieces: list[PieceOriginality]
     all: SetOriginality
     held_out: SetOriginality
@@ -82,33 +69,25 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
     Held-out pieces were never copied, so what training has of them is common property: the other
     figures mean something only beside theirs.
     """
-    train = corpus.split("train")
+    train, count = corpus.split("train"), len(pieces)
     held_out = [score for name in SPLITS[1:] for score in split_scores(corpus, name, MAX_PIECES)]
-    total = sum(len(corpus.split(name)) for name in SPLITS[1:])
-    scores = [pieces[index] for index in range(len(pieces))] + held_out
+    scores = [pieces[index] for index in range(count)] + held_out
     *_, matches = find_matches(ScoreBatch.from_scores(scores), train, corpus.vocabulary)
-
     grid = corpus.vocabulary.grid
 
     def shares(first: int, end: int) -> tuple[RunShares, RunShares]:
         members = range(first, end)
         return run_shares(matches["line"], members), run_shares(matches["texture"], members)
 
+    def runs(index: int) -> dict[str, list[SharedRun]]:
+        return {name: shared_runs(its, index, train.names, grid) for name, its in matches.items()}
+
     return Originality(
-        TrainingSet(corpus.folder.name, len(train), int(train.note_counts.sum())),
-        [
-            PieceOriginality(
-                name,
-                *shares(index, index + 1),
-                {
-                    each: shared_runs(matches[each], index, train.names, grid)
-                    for each in REPRESENTATIONS
-                },
-            )
-            for index, name in enumerate(names)
-        ],
-        SetOriginality(len(pieces), len(pieces), *shares(0, len(pieces))),
-        SetOriginality(len(held_out), total, *shares(len(pieces), len(scores))),
+        corpus.folder.name,
+        len(train),
+        [PieceOriginality(*shares(n, n + 1), name, runs(n)) for n, name in enumerate(names)],
+        SetOriginality(*shares(0, count)),
+        SetOriginality(*shares(count, len(scores))),
     )
 
 

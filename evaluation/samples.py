@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from tqdm import tqdm
@@ -10,7 +10,7 @@ from tqdm import tqdm
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
-from evaluation.comparison import Comparison, compare
+from evaluation.comparison import RealStatistics, statistics_of
 from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import Length
@@ -21,13 +21,6 @@ from model.config import SamplingOptions
 MAX_BATCH = 32  # pieces sampled side by side
 MAX_LENGTHS = 10  # different lengths of the pieces a model writes; those of one are one batch
 MAX_PIECES = 500  # of a split that are measured; more change no figure
-
-
-@dataclass(frozen=True)
-class CorpusComparison(Comparison):
-    """Pieces compared with those of a corpus that are held out, drawn by this seed."""
-
-    seed: int
 
 
 def split_scores(corpus: Corpus, name: str, limit: int | None = None, seed: int = 0) -> list[Score]:
@@ -91,10 +84,10 @@ def sample_like_corpus(
     return sample_pieces(model, lengths, seed, "Writing pieces", candidates=candidates)
 
 
-def compare_with_corpus(pieces: Sequence[Score], corpus: Corpus, seed: int) -> CorpusComparison:
-    """Compare pieces with the validation and test pieces of a corpus by every statistic."""
+def real_statistics(corpus: Corpus, seed: int) -> RealStatistics:
+    """Return the statistics of the held-out pieces of a corpus, valid and test, and of others."""
     train, valid, test = (split_scores(corpus, name, MAX_PIECES, seed) for name in SPLITS)
     held_out = valid + test
     if not held_out:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    return CorpusComparison(**vars(compare(pieces, held_out, train, seed)), seed=seed)
+    return RealStatistics(statistics_of(held_out), statistics_of(train))

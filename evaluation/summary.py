@@ -1,17 +1,15 @@
 """Everything there is to say of a model: what `evaluate.py all` prints, keeps and shows."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from data.canonical import ScoreBatch
-from data.corpus.corpus import SPLITS, Corpus, CorpusError
+from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.reader import MidiPieces
-from data.corpus.store import SplitCounts
 from data.score import Score
 from data.tokens.tokenizer import decode
+from evaluation.comparison import Comparison, compare, statistics_of
 from evaluation.likelihood import (
     Baseline,
     EvaluationSet,
@@ -21,11 +19,7 @@ from evaluation.likelihood import (
 )
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
-from evaluation.samples import (
-    CorpusComparison,
-    compare_with_corpus,
-    sample_like_corpus,
-)
+from evaluation.samples import real_statistics, sample_like_corpus
 from generation.model import Model
 from model.record import TrainingRecord
 
@@ -40,7 +34,6 @@ class Example:
     score: Score
     likelihood: PieceLikelihood
     originality: PieceOriginality | None = None  # None where that was not looked for
-    picture: Path | None = None  # the PNG file that generate.py wrote beside it
 
 
 @dataclass(frozen=True)
@@ -53,29 +46,18 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class GivenFiles:
-    """The figures of all given files, and messages about what was changed or left out."""
-
-    likelihood: SetLikelihood
-    originality: Originality
-    messages: Sequence[str]
-
-
-@dataclass(frozen=True)
 class ModelSummary:
     """All figures of a model."""
 
     parameters: int
-    decoder: dict[str, Any]  # its configuration
     record: TrainingRecord
-    beside: str | None  # the name of the other model that is judged beside it
     corpus: str  # its name
-    splits: dict[str, SplitCounts]  # how much is in each
     likelihood: list[SetLikelihood]  # of each held-out split
-    music: CorpusComparison  # of the pieces it wrote, as the next two are
+    music: Comparison  # of the pieces it wrote, as the next two are
     originality: Originality
     written: SetLikelihood
-    given: GivenFiles | None  # None where there were none
+    given: SetLikelihood | None  # of all given files; None where there were none
+    messages: Sequence[str]  # what of these was changed or left out
 
 
 def summarize_model(
@@ -84,19 +66,19 @@ def summarize_model(
     files: MidiPieces | None,
     count: int,
     seed: int,
-    beside: dict[str, Baseline] | None = None,
+    beside: Mapping[str, Baseline],
 ) -> tuple[ModelSummary, Examples]:
     """Judge a model by everything this package measures, and the MIDI files given, if any.
 
     The model writes `count` pieces, as long as those of the corpus, which it was trained on.
-    `beside` has at most one other model by its name, of which the likelihood is measured too.
+    `beside` has other models by their names, of which the likelihood is measured too.
     """
+    real = real_statistics(corpus, seed)
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
-    if not splits:
-        raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    given, given_examples = _judge_files(model, corpus, files)
-    baselines = fit_baselines(corpus) | (beside or {})
+    baselines = {**fit_baselines(corpus), **beside}
     likelihood = [measure_likelihood(model, baselines, split) for split in splits]
+    middle = _ranks(likelihood[-1].files)[len(likelihood[-1].files) // 2]
+    held_out = decode(splits[-1].split.piece(middle), model.vocabulary)
 
     scores = sample_like_corpus(model, corpus, count, seed)
     names = [f"written {number}" for number in range(1, count + 1)]
@@ -104,63 +86,42 @@ def summarize_model(
     written = measure_likelihood(model, {}, written_set)
     originality = measure_originality(ScoreBatch.from_scores(scores), names, corpus)
     ranks = _ranks(written.files)
-    shown = dict.fromkeys([ranks[0], ranks[len(ranks) // 2], ranks[-1]])
-    written_examples = [
-        Example(names[n], scores[n], written.files[n], originality.pieces[n]) for n in shown
-    ]
-    held_out = _median(model, splits[-1], likelihood[-1])
+    given, messages, given_examples = None, list[str](), list[Example]()
+    if files:
+        pieces = EvaluationSet.of_files(model, files)
+        given, messages = measure_likelihood(model, {}, pieces), [*pieces.messages]
+        given_examples = _of_files(given, files, corpus)
+        if hidden := given.pieces - len(given_examples):
+            messages.append(f"{hidden:,} more files are not shown")
     summary = ModelSummary(
         model.network.parameter_count,
-        asdict(model.network.config),
         model.record,
-        next(iter(beside or {}), None),
         corpus.name,
-        corpus.splits,
         likelihood,
-        compare_with_corpus(scores, corpus, seed),
+        compare(statistics_of(scores), real, seed),
         originality,
         written,
         given,
+        messages,
     )
-    return summary, Examples(given_examples, written_examples, held_out)
+    shown = [
+        Example(names[n], scores[n], written.files[n], originality.pieces[n])
+        for n in dict.fromkeys([ranks[0], ranks[len(ranks) // 2], ranks[-1]])
+    ]
+    name = likelihood[-1].files[middle].name
+    return summary, Examples(
+        given_examples, shown, Example(name, held_out, likelihood[-1].files[middle])
+    )
 
 
-def _median(model: Model, split: EvaluationSet, likelihood: SetLikelihood) -> Example:
-    """Return a split's median piece."""
-    ranks = _ranks(likelihood.files)
-    at = ranks[len(ranks) // 2]
-    score = decode(split.split.piece(at), model.vocabulary)
-    return Example(likelihood.files[at].name, score, likelihood.files[at])
-
-
-def _judge_files(
-    model: Model, corpus: Corpus, files: MidiPieces | None
-) -> tuple[GivenFiles | None, list[Example]]:
-    """Judge given files; the first few are examples."""
-    if not files:
-        return None, []
-    pieces = EvaluationSet.of_files(model, files)
-    likelihood = measure_likelihood(model, {}, pieces)
-    originality = measure_originality(files.scores, files.names, corpus)
-    examples = []
-    for file in likelihood.files[:MAX_FILES]:
-        index = files.names.index(file.name)  # files without a known note have no likelihood
-        its = originality.pieces[index], _picture_beside(file.name)
-        examples.append(Example(file.name, files.scores[index], file, *its))
-    return GivenFiles(likelihood, originality, pieces.messages), examples
-
-
-def _picture_beside(name: str) -> Path | None:
-    """Return the picture that generate.py wrote beside a MIDI file: it shows the seed."""
-    path = Path(name).with_suffix(".png")
-    try:
-        with path.open("rb") as file:
-            return path if file.read(8) == b"\x89PNG\r\n\x1a\n" else None
-    except OSError:
-        return None
+def _of_files(likelihood: SetLikelihood, files: MidiPieces, corpus: Corpus) -> list[Example]:
+    """Return the first of the given files that have a note that the model knows."""
+    found = measure_originality(files.scores, files.names, corpus).pieces
+    shown = [(files.names.index(file.name), file) for file in likelihood.files[:MAX_FILES]]
+    return [Example(file.name, files.scores[n], file, found[n]) for n, file in shown]
 
 
 def _ranks(files: Sequence[PieceLikelihood]) -> list[int]:
-    """Return the indices of pieces that have a figure, the likeliest first; at least one."""
-    known = [n for n, file in enumerate(files) if not math.isnan(file.nats_per_note)]
-    return sorted(known or [0], key=lambda index: files[index].nats_per_note)
+    """Return the indices of pieces, the likeliest first; those that have no figure come last."""
+    nats = [file.nats_per_note for file in files]
+    return sorted(range(len(files)), key=lambda n: math.inf if math.isnan(nats[n]) else nats[n])

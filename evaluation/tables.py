@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
 from evaluation.comparison import Comparison, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
-from evaluation.originality import LENGTHS, Originality, PieceOriginality, SetOriginality
+from evaluation.originality import LENGTHS, Originality, RunShares, SetOriginality
 from evaluation.sequences import SequenceLikelihood
 from evaluation.summary import ModelSummary
 
@@ -223,33 +223,27 @@ def kept_note(comparison: Comparison, candidates: int) -> str:
     )
 
 
-def originality_table(groups: Mapping[str, SetOriginality | PieceOriginality]) -> Table:
+def originality_table(groups: Mapping[str, SetOriginality]) -> Table:
     """Return what training has of some groups of pieces, by name: a row per representation."""
     rows = []
     for name, group in groups.items():
-        for representation, its in (("line", group.line), ("texture", group.texture)):
-            longest = sorted(its.longest)
-            ends = [f"{longest[len(longest) // 2]}", f"{longest[-1]}"] if longest else ["NaN"] * 2
-            shares = [percent(its.shares[notes]) for notes in LENGTHS]
-            rows.append([f"{name}: the {representation}", *shares, *ends])
+        for representation, its in vars(group).items():
+            if isinstance(its, RunShares):
+                longest: list[float] = sorted(its.longest) or [math.nan]
+                ends = (number(run, 0) for run in (longest[len(longest) // 2], longest[-1]))
+                shares = (percent(its.shares[notes]) for notes in LENGTHS)
+                rows.append([f"{name}: the {representation}", *shares, *ends])
     head = ("", *(f"{notes} notes" for notes in LENGTHS), "longest, median", "longest of all")
     return Table("Share of the runs of so many notes that training has too", head, rows)
 
 
 def originality_lines(originality: Originality) -> Iterator[str]:
     """Yield a table of all pieces, and the longest runs of each."""
-    training, held_out = originality.training, originality.held_out
-    groups: dict[str, SetOriginality | PieceOriginality] = {
-        piece.name: piece for piece in originality.pieces
-    }
+    groups: dict[str, SetOriginality] = {piece.name: piece for piece in originality.pieces}
     if len(groups) > 1:
         groups[f"all {len(groups)} pieces"] = originality.all
-    some = "" if held_out.pieces == held_out.of else f" of {held_out.of:,}"
-    groups[f"{held_out.pieces:,}{some} held-out pieces"] = held_out
-    yield (
-        f"{training.pieces:,} training pieces, in any key "
-        f"({training.corpus}, {training.notes:,} notes)"
-    )
+    groups[f"{len(originality.held_out.line.longest):,} held-out pieces"] = originality.held_out
+    yield f"{originality.training_pieces:,} training pieces, in any key ({originality.corpus})"
     yield from originality_table(groups).lines()
     for piece in originality.pieces[:_MAX_FILES]:
         yield from (f"{piece.name}: {run}" for run in piece.longest_runs)

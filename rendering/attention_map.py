@@ -81,13 +81,13 @@ def _labels_below(left: float, bottom: float, token: float, labels: Sequence[str
     return parts
 
 
-def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary, first_bar: int = 1) -> list[str]:
+def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary) -> list[str]:
     """Return a label for each id: bars by number (`Bar 16`, `15 s`), else what the id means.
 
-    The ids, (T,), begin at Start, or at a bar; `first_bar` is their first but for an upbeat.
+    The ids, (T,), begin at Start; an upbeat is bar 0.
     """
     kinds = vocabulary.kind_of[ids[:3]].tolist()
-    numbers = itertools.count(first_bar - (kinds == [Kind.START, Kind.BAR, Kind.LENGTH]))
+    numbers = itertools.count(1 - (kinds == [Kind.START, Kind.BAR, Kind.LENGTH]))
     return [
         (f"Bar {next(numbers)}" if vocabulary.grid.has_meter else f"{next(numbers) - 1} s")
         if vocabulary.kind_of[token] == Kind.BAR

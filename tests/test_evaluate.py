@@ -14,7 +14,6 @@ from data.files.read import read_score
 from data.midi.io import write_midi
 from data.tokens.tokenizer import encode
 from evaluation import command, samples
-from evaluation.command import ATTENTION_TOKENS
 from generation.model import corpus_of
 from model.attention_maps import attention_maps
 from model.decoding import decoder_of
@@ -166,18 +165,14 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     expected = attention_maps(decoder_of(model.network), torch.from_numpy(ids)[None], side=side)
     torch.testing.assert_close(torch.from_numpy(maps), expected[:, 0])
 
-    evaluate.main([*options, "b.png", "--from-bar", "3"])
-    maps, labels, _ = drawn.pop()
-    assert maps.shape == (1, 1, len(labels), len(labels))
-    assert len(labels) <= ATTENTION_TOKENS
-    assert labels[0] == "Bar 3"  # and its tempo, as a training window restates it
-    assert labels[1].startswith("Tempo")
-
     beyond = tmp_path / "deep.mid"
     notes = [(12 * i, 12, 24 + i, 80, 25) for i in range(8)]
     write_midi(piece(notes), beyond)
     evaluate.main(["attention", "-c", str(checkpoint), "--midi", str(beyond), "--out", "c.png"])
     assert "fitted to the model" in capsys.readouterr().out
+
+
+ATTENTION = ["attention", "--midi", "tunes/tune3.mid"]
 
 
 @pytest.mark.parametrize(
@@ -194,33 +189,24 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
             for command in ("originality", "music", "all")
         ),
         (["originality", "tunes/tune1.mid", "--path", "nowhere"], "nowhere"),
+        (["music", "empty"], "empty: no music file in it"),
+        (["music", "tunes", "bad.mid"], "bad.mid: not a MIDI file"),
+        (["music", "--json", "written.json", "--path", "nowhere"], "nowhere"),
+        ([*ATTENTION, "--out", "a.png", "--midi", "none.mid"], "none.mid: no such file"),
+        ([*ATTENTION, "--out", "tunes/tune3.mid"], "the name of a .png file is needed"),
     ],
 )
 def test_what_cannot_be_judged_is_said_in_one_line(checkpoint, capsys, command, words):
+    Path("empty").mkdir()
+    Path("bad.mid").write_bytes(b"nothing")
+    Path("written.json").write_text("before")
     with pytest.raises(SystemExit) as stop:
         evaluate.main([*command, "-c", str(checkpoint)])
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert words in line
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (["--midi", "none.mid"], "none.mid: no such file"),
-        (["--from-bar", "99"], "no bar 99, its last with a note is"),
-        (["--from-bar", "0"], "must be a whole number from 1 up"),
-        (["--out", "tunes/tune3.mid"], "the name of a .png file is needed"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said_in_one_line(checkpoint, capsys, changes, words):
-    command = ["attention", "-c", str(checkpoint), "--midi", "tunes/tune3.mid", "--out", "a.png"]
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main([*command, *changes])
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert words in line
     assert not Path("a.png").exists()
+    assert Path("written.json").read_text() == "before"
 
 
 def music(*options):
@@ -268,23 +254,3 @@ def test_any_files_are_measured_in_place_of_the_models(checkpoint, capsys):
     figures = json.loads(Path("c.json").read_text())["music"]
     assert figures["pieces"]["generated"] == 12  # the one that is named twice counts once
     assert figures["midi"] == ["tunes/tune3.mid", "tunes"]
-
-
-def refused(capsys, *options):
-    """The one line that says why."""
-    with pytest.raises(SystemExit) as stop:
-        music(*options)
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return line
-
-
-def test_what_cannot_be_measured_is_said_in_one_line(checkpoint, capsys):
-    Path("empty").mkdir()
-    Path("bad.mid").write_bytes(b"nothing")
-    assert "none.mid" in refused(capsys, "none.mid")
-    assert "empty: no music file in it" in refused(capsys, "empty")
-    assert "bad.mid: not a MIDI file" in refused(capsys, "tunes", "bad.mid")
-    Path("written.json").write_text("before")
-    assert "nowhere" in refused(capsys, "--json", "written.json", "--path", "nowhere")
-    assert Path("written.json").read_text() == "before"

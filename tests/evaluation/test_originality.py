@@ -158,7 +158,7 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
     number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
     copy = transposed(tune(number, bars=3 + number % 7), 2)
     result = measure_originality(ScoreBatch.from_scores([copy, tune(99)]), ["copy", "new"], corpus)
-    assert result.training.pieces == len(train)
+    assert result.training_pieces == len(train)
     copied, new = result.pieces
     for reading in REPRESENTATIONS:
         assert getattr(copied, reading).shares[8] == 1
@@ -172,4 +172,4 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
         ]
         assert getattr(result.held_out, reading).shares[8] < 0.1
     held_out = corpus.splits["valid"].pieces + corpus.splits["test"].pieces
-    assert result.held_out.pieces == result.held_out.of == held_out
+    assert len(result.held_out.line.longest) == held_out

@@ -42,10 +42,10 @@ def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():
     score = piece([(0, 12, 60, 80, 0), (48, 24, 64, 80, 0)], bars=((4, 4, 48), (4, 4, 48)))
     vocabulary = vocabulary_for(score)
     ids = encode(score, vocabulary)
-    labels = token_labels(ids, vocabulary, first_bar=15)
+    labels = token_labels(ids, vocabulary)
     assert labels == [
-        *("Start", "Bar 15", "Tempo 120", "@0", "C4", "1/4"),
-        *("Bar 16", "@0", "E4", "1/2", "End"),
+        *("Start", "Bar 1", "Tempo 120", "@0", "C4", "1/4"),
+        *("Bar 2", "@0", "E4", "1/2", "End"),
     ]
 
 
