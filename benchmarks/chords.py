@@ -25,13 +25,13 @@ from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import parser_of
 from common.cli import positive_integer
 from common.interface import PAD
-from data.batches.windows import masks_of_pieces, unpacked
 from data.chords import Span
 from data.harmony import chords_of
 from data.keys import estimate_key
 from data.score import Score
 from data.tokens.chords import told_chords
 from data.tokens.features import SideArrays, has_harmony
+from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.windows import read_windows
 from evaluation.samples import split_scores
@@ -89,7 +89,7 @@ def told_side(model_: Model, pieces: Sequence[Ids], spans: Sequence[Sequence[Spa
 def nats_per_note(model_: Model, scores: Sequence[Score]) -> tuple[float, float]:
     """Return the nats per note of pieces, not told their chords and told."""
     pieces = [encode(score, model_.vocabulary) for score in scores]
-    allowed = [unpacked(m, model_.vocabulary) for m in masks_of_pieces(pieces, model_.vocabulary)]
+    allowed = [*map(Grammar(model_.vocabulary).masks, pieces)]
     sides = (model_.side, told_side(model_, pieces, [chords_of(score) for score in scores]))
     notes = sum(len(score.notes) for score in scores)
     untold, told = (

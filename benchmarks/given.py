@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 
 from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import head, parser_of, row
-from data.batches.windows import masks_of_pieces, unpacked
 from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import Corpus
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
+from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Vocabulary
 from data.voice_leading import (
@@ -323,7 +323,7 @@ def free_nats(model: Model, scores: Sequence[Score], seeds: Sequence[Seed]) -> t
     pieces = [encode(score, vocabulary) for score in scores]
     given = [GivenTokens(seed, vocabulary) for seed in seeds]
     free = sum(len(score.notes) for score in scores) - sum(len(s.score.notes) for s in seeds)
-    allowed = [unpacked(mask, vocabulary) for mask in masks_of_pieces(pieces, vocabulary)]
+    allowed = [*map(Grammar(vocabulary).masks, pieces)]
     told, untold = (
         sum(float(nats.sum()) for nats in model.token_nats(pieces, allowed, given, is_told))
         for is_told in (True, False)

@@ -20,6 +20,7 @@ from data.midi.quantize import MidiError
 from data.score import DRUMS, Score
 from data.tokens.adapt import without_unknown
 from data.tokens.batch_tokenizer import encode_batch
+from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import Estimate, estimate_ratios
@@ -136,7 +137,7 @@ def measure_likelihood(
     tallies: list[Tally] = []
     baseline_nats: list[list[float]] = []  # of each piece, by each baseline
     seconds: list[float] = []
-    for batch in WholePieces(pieces.split, vocabulary):
+    for batch in WholePieces(pieces.split, Grammar(vocabulary).masks):
         ids, allowed = batch["pieces"], batch["allowed"]
         scored = model.token_nats(ids, allowed)
         for piece, mask, each, count in zip(ids, allowed, scored, batch["notes"], strict=True):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.batches.id_sequences import IdSequences, masks_of_sequences
+from data.batches.id_sequences import IdSequences
 from data.batches.windows import WholePieces
 from evaluation.bootstrap import Estimate, estimate_ratios
 from evaluation.likelihood import Baseline
@@ -28,7 +28,7 @@ def measure_sequences(
     """Score the sequences of a split, each whole (see model/scoring.py)."""
     split = source.split(name)
     nats: dict[str, list[float]] = {each: [] for each in (*baselines, "model")}
-    for batch in WholePieces(split, source.vocabulary, masks_of=masks_of_sequences):
+    for batch in WholePieces(split, source.vocabulary.masks):
         pieces, allowed = batch["pieces"], batch["allowed"]
         nats["model"] += [each.sum() for each in model.token_nats(pieces)]
         for each, score in baselines.items():

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
-from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideArrays, SideFeatures, has_harmony
+from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
@@ -115,8 +115,7 @@ class Model:
             (T - 1,) for each piece: of each token but Start (see model/scoring.py).
         """
         if allowed is None:
-            masks = masks_of_pieces(pieces, self.vocabulary)
-            allowed = [unpacked(mask, self.vocabulary) for mask in masks]
+            allowed = [*map(Grammar(self.vocabulary).masks, pieces)]
         side: MakeSide = self.side
         if given is not None:
             of_pieces = GivenPieces(pieces, given, self.features)

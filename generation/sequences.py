@@ -22,10 +22,8 @@ from common.typed_json import from_json
 from data.batches.id_sequences import (
     FIRST_ID,
     IdVocabulary,
-    masks_of_sequences,
     rebase,
 )
-from data.batches.windows import unpacked
 from data.tokens.vocabulary import Kind
 from generation.defaults import model_path
 from model.config import SamplingOptions
@@ -60,8 +58,7 @@ class SequenceModel:
 
     def token_nats(self, pieces: Sequence[Ids]) -> list[NDArray[np.float64]]:
         """Return the nats of each token after Start (T - 1,), of sequences of tokens (T,)."""
-        masks = masks_of_sequences(pieces, self.vocabulary)
-        allowed = [unpacked(mask, self.vocabulary) for mask in masks]
+        allowed = [*map(self.vocabulary.masks, pieces)]
         return token_nats(self.steps, pieces, allowed, rebase=self.rebase)
 
 

@@ -24,7 +24,6 @@ from data.batches.id_sequences import (
 from data.batches.interface import TrainingBatch
 from data.batches.options import DataOptions
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
-from data.batches.written import read_written
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from data.score import Score
 from data.style import Style
@@ -64,13 +63,7 @@ class MusicDataModule(LightningDataModule):
             sequences = open_id_sequences(options.path, options.vocabulary_size)
             return SequenceBatches(sequences, self.context_length)
         corpus = open_corpus(options.path, options.datasets, options.corpus)
-        shares = options.silence, options.misreading, options.given, options.chords
-        written = options.written and partial(
-            read_written, options.written, corpus.vocabulary, options.kept_instruments
-        )
-        return MusicBatches(
-            corpus, self.context_length, options.transpose, *shares, written or None
-        )
+        return MusicBatches(corpus, self.context_length, options)
 
     @property
     def source(self) -> Batches:

@@ -11,7 +11,7 @@ Sequences go to the splits by their content, as pieces do, and equal ones to the
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -83,6 +83,12 @@ class IdVocabulary:
     def tokens(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Return (T,) the tokens of ids: Start, then each."""
         return np.append(np.int64(Kind.START), np.asarray(ids, np.int64) + FIRST_ID)
+
+    def masks(self, tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """Return (T - 1, V), what may follow Start: any id, and End, but not at once."""
+        allowed = np.ones((len(tokens) - 1, self.size), dtype=bool)
+        allowed[:, : Kind.END] = allowed[:1, Kind.END] = False
+        return allowed
 
     def words(self, ids: Iterable[int]) -> str:
         """Write ids for people: their names, or their numbers."""
@@ -285,18 +291,6 @@ class SequenceWindows:
         return member, begin + place - np.append(0, self._places)[member]
 
 
-def masks_of_sequences(
-    pieces: Sequence[NDArray[np.integer[Any]]], vocabulary: IdVocabulary
-) -> list[NDArray[np.uint8]]:
-    """Return what may follow Start, as `windows.masks_of_pieces` does: End, but not at once."""
-    packed = []
-    for piece in pieces:
-        allowed = np.ones((len(piece) - 1, vocabulary.size), dtype=bool)
-        allowed[:, : Kind.END] = allowed[:1, Kind.END] = False
-        packed.append(np.packbits(allowed, axis=1))
-    return packed
-
-
 def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
     """Return the latest half of a context: the prompt with which a full one goes on."""
     return history[-((context_length + 1) // 2) :]
@@ -319,7 +313,7 @@ class SequenceBatches:
     def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
         """Return the sequences of a split, or of a sample of it, whole."""
         sequences, vocabulary = self.corpus.splits[split], self.corpus.vocabulary
-        return WholePieces(sequences, vocabulary, is_sample, masks_of_sequences)
+        return WholePieces(sequences, vocabulary.masks, is_sample)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a sequence goes on where the context is full."""

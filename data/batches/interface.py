@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,6 @@ from common.interface import SideInput
 
 if TYPE_CHECKING:
     from torch import Tensor  # writing music needs none of it
-
-
-class AnyVocabulary(Protocol):
-    """A vocabulary of music, or of other ids."""
-
-    @property
-    def size(self) -> int:
-        """How many ids there are."""
 
 
 class TrainingBatch(TypedDict):

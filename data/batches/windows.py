@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from common.interface import NOT_SCORED, PAD
 from data.batches.cutting import WindowCutter, ids_and_targets
-from data.batches.interface import AnyVocabulary, PieceBatch
+from data.batches.interface import PieceBatch
+from data.batches.options import DataOptions
+from data.batches.written import read_written
 from data.chords import Span
 from data.corpus.corpus import Corpus
 from data.corpus.store import Split
@@ -49,6 +51,8 @@ PARTLY_TOLD_SHARE = 0.3  # of those beside which chords are told: only some of t
 COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how good it is
+
+MasksOf = Callable[[Ints], NDArray[np.bool_]]
 
 
 class TrainingWindows:
@@ -327,39 +331,6 @@ def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[b
     return spans, hold(spans, *notes)
 
 
-def masks_of_pieces(pieces: Sequence[ArrayLike], vocabulary: Vocabulary) -> list[NDArray[np.uint8]]:
-    """Return what the grammar allows in the place of each id after Start, as bits.
-
-    The pieces go through the grammar together, which costs a tenth of one after another.
-
-    Args:
-        pieces: 1-D ids from Start to End, of lengths T.
-
-    Returns:
-        For each piece (T - 1, ceil(V / 8)), eight ids a byte; `unpacked` gives booleans.
-    """
-    grammar = Grammar(vocabulary)
-    arrays = [np.asarray(piece, dtype=np.int64) for piece in pieces]
-    longest = max(map(len, arrays), default=1)
-    ids = np.zeros((longest, len(arrays)), dtype=np.int64)  # (T, B): Pad after the End
-    for column, piece in enumerate(arrays):
-        ids[: len(piece), column] = piece
-    state = grammar.start(len(arrays))
-    masks = [np.empty((len(piece) - 1, -(-vocabulary.size // 8)), np.uint8) for piece in arrays]
-    for step in range(longest - 1):
-        bits = np.packbits(grammar.allowed(state), axis=1)  # (B, ceil(V / 8))
-        for row, mask in enumerate(masks):
-            if step < len(mask):
-                mask[step] = bits[row]
-        grammar.advance(state, ids[step + 1])
-    return masks
-
-
-def unpacked(mask: NDArray[np.uint8], vocabulary: AnyVocabulary) -> NDArray[np.bool_]:
-    """Return one of `masks_of_pieces` as booleans (T - 1, V)."""
-    return np.unpackbits(mask, axis=1, count=vocabulary.size).astype(bool)
-
-
 def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the places, rising, of the pieces that stand for all, of these lengths in tokens.
 
@@ -378,70 +349,50 @@ def batches_of(lengths: NDArray[np.int64], is_sample: bool) -> list[NDArray[np.i
 
 
 class WholePieces:
-    """A split in batches of whole pieces. Masks are made once, kept as bits.
+    """A split in batches of whole pieces.
 
     Args:
-        split, vocabulary: the pieces, and of their tokens.
+        split: the pieces.
+        masks_of: returns what may stand in the place of each id of a piece (T,) after Start,
+            (T - 1, V).
         is_sample: whether a sample stands for the split (see `sampled`).
-        masks_of: makes the masks of some pieces, of a vocabulary.
 
     Attributes:
         total: pieces of the split.
         count: those of them in the batches.
     """
 
-    def __init__(
-        self,
-        split: Split,
-        vocabulary: AnyVocabulary,
-        is_sample: bool = False,
-        masks_of: Callable[..., list[NDArray[np.uint8]]] = masks_of_pieces,
-    ) -> None:
-        self.split, self.vocabulary, self.masks_of = split, vocabulary, masks_of
-        lengths = np.diff(split.piece_offsets)
+    def __init__(self, split: Split, masks_of: MasksOf, is_sample: bool = False) -> None:
+        self.split, self.masks_of = split, masks_of
         self.total = len(split)
-        self.batches = batches_of(lengths, is_sample)
+        self.batches = batches_of(np.diff(split.piece_offsets), is_sample)
         self.count = sum(map(len, self.batches))
-        self.masks: dict[int, list[NDArray[np.uint8]]] = {}  # by batch
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __iter__(self) -> Iterator[PieceBatch]:
-        for number, members in enumerate(self.batches):
+        for members in self.batches:
             pieces = [self.split.piece(index) for index in members]
-            if number not in self.masks:
-                self.masks[number] = self.masks_of(pieces, self.vocabulary)
             yield {
                 "pieces": pieces,
-                "allowed": [unpacked(mask, self.vocabulary) for mask in self.masks[number]],
+                "allowed": [self.masks_of(piece) for piece in pieces],
                 "notes": self.split.note_counts[members].tolist(),
             }
 
 
 @dataclass(frozen=True)
 class MusicBatches:
-    """The batches of a corpus of music.
-
-    Args:
-        corpus: where the pieces are.
-        context_length, reach, silence, misreading, given, chords: as `TrainingWindows` takes them.
-        written: returns pieces that are learned from as well; None: there are none.
-    """
+    """The batches of a corpus of music."""
 
     corpus: Corpus
     context_length: int
-    reach: int
-    silence: float
-    misreading: float
-    given: float
-    chords: float
-    written: Callable[[], Split] | None = None
+    options: DataOptions
 
     @cached_property
     def features(self) -> SideFeatures:
         """What computes the side input."""
-        return SideFeatures(self.corpus.vocabulary, has_harmony=self.chords > 0)
+        return SideFeatures(self.corpus.vocabulary, has_harmony=self.options.chords > 0)
 
     @cached_property
     def some_pieces(self) -> list[Score]:
@@ -459,25 +410,24 @@ class MusicBatches:
     @cached_property
     def learned(self) -> Split:
         """The pieces that training windows come from."""
-        split = self.corpus.split("train")
-        return split.followed_by(self.written()) if self.written else split
+        split, written = self.corpus.split("train"), self.options.written
+        if written is None:
+            return split
+        kept = self.options.kept_instruments
+        return split.followed_by(read_written(written, self.corpus.vocabulary, kept))
 
     def training(self) -> TrainingWindows:
         """Return the training windows."""
+        options = self.options
         return TrainingWindows(
-            self.learned,
-            self.corpus.vocabulary,
-            self.context_length,
-            self.reach,
-            self.silence,
-            self.misreading,
-            self.given,
-            self.chords,
+            *(self.learned, self.corpus.vocabulary, self.context_length, options.transpose),
+            *(options.silence, options.misreading, options.given, options.chords),
         )
 
     def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
         """Return the pieces of a split, or of a sample of it, whole."""
-        return WholePieces(self.corpus.split(split), self.corpus.vocabulary, is_sample)
+        masks_of = Grammar(self.corpus.vocabulary).masks
+        return WholePieces(self.corpus.split(split), masks_of, is_sample)
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a piece goes on; see `context.rebase`."""

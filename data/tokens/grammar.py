@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.compiled import compiled, compiled_inside
-from data.tokens.cursor import Cursor, Cursors, Ints, advance_rows, at_start
+from data.tokens.cursor import Cursor, Cursors, Ints, advance, advance_rows, at_start
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 Mask = NDArray[np.bool_]  # (V,) whether each id may come next
@@ -75,6 +75,16 @@ class Grammar:
         _admit_rows(self.vocabulary.words, self.followers, state, mask)
         return mask
 
+    def masks(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """Return (T - 1, V), what may stand in the place of each of a piece's ids after Start.
+
+        The ids (T,) must be allowed; this is not checked again.
+        """
+        piece, state = np.asarray(ids, dtype=np.int64), self.start(1)
+        masks = np.empty((len(piece) - 1, self.vocabulary.size), dtype=bool)
+        _admit_piece(self.vocabulary.words, self.followers, state, piece, masks)
+        return masks
+
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
         """Take each row's next id, (B,), into the state, which changes in place.
 
@@ -92,6 +102,18 @@ def _admit_rows(
     for row in range(len(mask)):
         here = state.at[row]
         admit(words.firsts, followers[here.kind], here, state.free_at[row], mask[row])
+
+
+@compiled
+def _admit_piece(
+    words: Words, followers: NDArray[np.bool_], state: GrammarState, ids: Ints, masks: Mask
+) -> None:
+    here, free_at = state.at[0], state.free_at[0]
+    for place in range(len(masks)):
+        admit(words.firsts, followers[here.kind], here, free_at, masks[place])
+        advance(words, here, ids[place + 1])
+        if here.kind == Kind.DURATION:
+            free_at[here.note] = here.note_end
 
 
 @compiled_inside

@@ -6,9 +6,9 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from data.batches.windows import masks_of_pieces, unpacked
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
+from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from evaluation.likelihood import (
     EvaluationSet,
@@ -34,8 +34,7 @@ def files_set(model, paths):
 
 def nats_of(model, score):
     ids = encode(score, model.vocabulary)
-    (mask,) = masks_of_pieces([ids], model.vocabulary)
-    allowed = [unpacked(mask, model.vocabulary)]
+    allowed = [Grammar(model.vocabulary).masks(ids)]
     return token_nats(
         PlainSteps(decoder_of(model.network)), [ids], allowed, rebase=model.rebase, side=model.side
     )[0]

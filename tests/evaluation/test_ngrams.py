@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from data.batches.windows import masks_of_pieces, unpacked
 from data.corpus.corpus import open_corpus
+from data.tokens.grammar import Grammar
 from evaluation.ngrams import NGram, fit_ngram
 from tests.folders import write_tunes
 
@@ -101,8 +101,7 @@ def test_tokens_are_scored_among_the_allowed():
 def test_every_place_of_a_piece_is_scored_by_what_stands_before_it(tmp_path):
     corpus = open_corpus(write_tunes(tmp_path / "tunes", 12), tmp_path / "out", progress=False)
     piece = corpus.split("valid").piece(0)
-    (mask,) = masks_of_pieces([piece], corpus.vocabulary)
-    allowed = unpacked(mask, corpus.vocabulary)
+    allowed = Grammar(corpus.vocabulary).masks(piece)
     padded = np.append(np.zeros(5, dtype=np.int64), piece)
     for order in (1, 2, 5):
         model, expected = fit_ngram(corpus, order), []

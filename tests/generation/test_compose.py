@@ -7,7 +7,6 @@ import numpy as np
 import pretty_midi
 import pytest
 
-from data.batches.windows import masks_of_pieces, unpacked
 from data.canonical import canonical
 from data.critic import Critic
 from data.ensembles import Ensemble
@@ -20,6 +19,7 @@ from data.statistics import NAMES
 from data.style import Style
 from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size, bar_indices
+from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
 from generation.compose import (
@@ -394,7 +394,7 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
 
     for piece in judged:  # each by itself: what the one definition of likelihood says
         ids = encode(piece.score, QUARTET)
-        mask = unpacked(masks_of_pieces([ids], QUARTET)[0], QUARTET)
+        mask = Grammar(QUARTET).masks(ids)
         side = lambda ids, _: model.features.compute(ids)  # noqa: E731
         (nats,) = token_nats(
             PlainSteps(decoder_of(model.network)), [ids], [mask], rebase=model.rebase, side=side

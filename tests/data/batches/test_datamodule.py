@@ -17,9 +17,7 @@ from data.batches.options import DataOptions
 from data.batches.windows import (
     SAMPLE_TOKENS,
     TrainingWindows,
-    masks_of_pieces,
     sampled,
-    unpacked,
 )
 from data.canonical import canonical
 from data.corpus.corpus import CorpusError
@@ -237,10 +235,10 @@ def test_a_piece_goes_on_from_a_bar_with_half_a_context_or_more(data):
     assert VOCABULARY.kind_of[again[0]] == Kind.BAR
 
 
-def test_masks_side_by_side_are_those_one_by_one():
+def test_the_masks_of_a_piece_are_those_of_its_ids():
     grammar = Grammar(VOCABULARY)
-    for piece, mask in zip(PIECES, masks_of_pieces(PIECES, VOCABULARY), strict=True):
-        np.testing.assert_array_equal(unpacked(mask, VOCABULARY), masks_one_by_one(grammar, piece))
+    for piece in PIECES:
+        np.testing.assert_array_equal(grammar.masks(piece), masks_one_by_one(grammar, piece))
 
 
 @pytest.fixture(scope="module")
@@ -340,19 +338,16 @@ def test_a_trainer_meets_every_batch_once_over_epochs_and_a_resumed_run(data, tm
 def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
     loader = getattr(data, f"{name[:3]}_dataloader" if name == "valid" else "test_dataloader")()
     split = data.corpus.split(name)
-    grammar = Grammar(data.vocabulary)
-    for _ in range(2):  # the second time the masks are remembered
-        batches = list(loader)
-        assert len(batches) == len(loader)
-        pieces = [piece for batch in batches for piece in batch["pieces"]]
-        assert len(pieces) == len(split)
-        for index, piece in enumerate(pieces):
-            np.testing.assert_array_equal(piece, split.piece(index))
-        allowed = [mask for batch in batches for mask in batch["allowed"]]
-        for piece, mask in zip(pieces, allowed, strict=True):
-            np.testing.assert_array_equal(mask, masks_one_by_one(grammar, piece))
-        notes = [count for batch in batches for count in batch["notes"]]
-        assert notes == split.note_counts.tolist()
+    grammar, batches = Grammar(data.vocabulary), list(loader)
+    assert len(batches) == len(loader)
+    pieces = [piece for batch in batches for piece in batch["pieces"]]
+    assert len(pieces) == len(split)
+    allowed = [mask for batch in batches for mask in batch["allowed"]]
+    for index, (piece, mask) in enumerate(zip(pieces, allowed, strict=True)):
+        np.testing.assert_array_equal(piece, split.piece(index))
+        np.testing.assert_array_equal(mask, masks_one_by_one(grammar, piece))
+    notes = [count for batch in batches for count in batch["notes"]]
+    assert notes == split.note_counts.tolist()
 
 
 @pytest.mark.parametrize("is_sample", [False, True])
