@@ -34,11 +34,6 @@ def test_repetition_is_the_share_of_pairs_of_bars_that_are_equal(pitches, expect
     assert bar_repetition(bars_of(of_bars(pitches))) == expected
 
 
-def test_bars_without_notes_repeat_nothing():
-    score = piece([(0, 48, 60, 80, 0), (144, 48, 62, 80, 0)], bars=[(4, 4, 48)] * 4)
-    assert bar_repetition(bars_of(score)) == 0
-
-
 @given(scores())
 def test_no_piece_goes_beyond_itself(score):
     extremes = Extremes.of([score])

@@ -33,13 +33,6 @@ def test_notes_that_sound_as_long_as_a_key_likes_them_are_in_that_key(mode, toni
     assert estimate_key(piece(notes)) == Key(tonic, mode)
 
 
-def test_it_is_time_that_counts_and_not_how_many_notes():
-    scale = line(C_MAJOR) + chord(60, 64, 67, start=84)
-    assert estimate_key(piece(scale, bars(3))) == Key(0, "major")
-    other = chord(57, 60, 64, start=84, duration=96)  # two bars of A minor after the same scale
-    assert estimate_key(piece(line(C_MAJOR) + other, bars(4))) == Key(9, "minor")
-
-
 @given(scores(), st.integers(0, 11))
 def test_a_piece_moved_is_in_the_key_moved(score, shift):
     notes = score.notes[score.notes["pitch"] < 128 - shift]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from model.config import DecoderConfig
-from model.cpu import PIECES, FastDropout, speed_up
+from model.cpu import FastDropout, speed_up
 from tests.tensors import configs, opinionated, side_beside
 
 V, C = 13, 16
@@ -56,19 +56,6 @@ def test_speeding_up_keeps_names_weights_and_mode_and_can_be_done_twice():
         assert nn.Dropout not in kinds
         assert nn.RMSNorm not in kinds
         assert all(module.training for module in plain.modules())
-
-
-def test_without_a_piece_the_plain_one_stays():
-    """But for products, whose gradients must not depend on the number of threads."""
-    config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, dropout=0.1)
-    plain = opinionated(config, seed=0, std=0.3)
-
-    def kinds():
-        return [type(each) for each in plain.modules() if not isinstance(each, nn.Linear)]
-
-    before = kinds()
-    speed_up(plain, without=PIECES)
-    assert kinds() == before
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

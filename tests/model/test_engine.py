@@ -109,18 +109,6 @@ def test_the_models_that_ship_write_the_plain_pieces(name):
     assert pieces[0] == pieces[1]
 
 
-def test_a_prompt_read_at_once_is_the_prompt_read_in_parts():
-    config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C)
-    engine = engine_of(opinionated(config, seed=3, std=0.3))
-    ids = np.random.default_rng(0).integers(1, V, (9, C))  # more tokens than are read at once
-    whole, _ = engine.read(ids)
-    for width in (1, 5):
-        cache = None
-        for begin in range(0, C, width):
-            logits, cache = engine.read(ids[:, begin : begin + width], cache=cache)
-        assert np.abs(logits - whole).max() < 1e-5
-
-
 def test_what_cannot_be_read_leaves_the_cache_as_it_was():
     config = DecoderConfig(V, n_layer=1, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
     engine = engine_of(opinionated(config, seed=3, std=0.3))

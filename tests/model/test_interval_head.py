@@ -5,12 +5,7 @@ import pytest
 import torch
 
 from common.interface import OCTAVE, SHARED_REFERENCES
-from data.tokens.features import SideFeatures
-from data.tokens.vocabulary import Kind
-from model.config import DecoderConfig
-from model.decoder import Decoder
 from model.interval_head import CLASSES, REACH, STEPS, IntervalHead
-from tests.models import QUARTET
 
 P, N, D = 2, 60, 3
 
@@ -58,25 +53,3 @@ def test_every_note_counts_from_every_reference(head):
     for place in np.ndindex(2, 5):
         expected = by_hand(head, x[place], references[place].tolist(), moves[place].tolist())
         np.testing.assert_allclose(logits[place], expected, atol=1e-5)
-
-
-def test_the_decoder_adds_them_to_the_notes_alone():
-    torch.manual_seed(0)
-    shape = SideFeatures(QUARTET).shape
-    config = DecoderConfig(QUARTET.size, n_layer=1, n_head=2, n_embd=16, context_length=8, **shape)
-    decoder = Decoder(config).eval()
-    assert not decoder.interval_head.table.weight.any()
-    ids = torch.tensor([[QUARTET.first(Kind.START), QUARTET.first(Kind.BAR)]])
-    side = SideFeatures(QUARTET).compute(ids.numpy()).map(torch.from_numpy)
-    count = 3 * config.n_programs + SHARED_REFERENCES
-    side.references[:] = torch.arange(count - config.n_programs)
-    side.moves[:] = torch.arange(count - config.n_programs, count)
-    with torch.no_grad():
-        decoder.head.weight.normal_()
-        plain = decoder(ids, side=side)
-        decoder.interval_head.table.weight.normal_()
-        full = decoder(ids, side=side)
-    notes = QUARTET.ids(Kind.NOTE)
-    changed = (full != plain).flatten(0, 1).any(dim=0).numpy()
-    assert changed[notes].all()
-    assert changed.sum() == QUARTET.counts[Kind.NOTE]

@@ -309,18 +309,6 @@ def test_the_seed_decides_and_nothing_else(decoder):
     assert not np.array_equal(first, run(decoder, PROMPTS, grammar, SamplingOptions(), seed=5))
 
 
-def test_frequencies_are_the_models(decoder):
-    prompt = np.array([START, 4])
-    grammar = CountGrammar(0, 3)
-    steps = run(decoder, [prompt] * 4000, grammar, SamplingOptions(0.8), max_tokens=1)
-    with torch.no_grad():
-        logits = decoder(torch.from_numpy(prompt)[None])[0, -1]
-    logits[~torch.from_numpy(grammar.allowed(grammar.after([prompt]))[0])] = OUT
-    expected = (logits / 0.8).softmax(-1).numpy()
-    seen = np.bincount(steps[0], minlength=V) / 4000
-    assert np.abs(seen - expected).max() < 4 * math.sqrt(0.25 / 4000)
-
-
 @pytest.mark.parametrize("prompts", [[], [PROMPTS[0], np.array([], dtype=int)]])
 def test_an_empty_prompt_is_an_error(decoder, prompts):
     new = sample(PlainSteps(decoder), prompts, CountGrammar(1, 2), None, generator=None)

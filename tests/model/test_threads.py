@@ -118,22 +118,6 @@ def test_steps_of_training_do_not_depend_on_the_number_of_threads(precision, nor
         assert all(map(torch.equal, one, other))
 
 
-@pytest.mark.usefixtures("four_threads")
-@pytest.mark.parametrize("width", [128, 1024])
-def test_long_bfloat16_sums_do_not_depend_on_the_number_of_threads(width):
-    torch.manual_seed(0)
-    layers = nn.Sequential(nn.Linear(width, 384))
-    speed_up(layers)
-    x, found = torch.randn(4096, width, requires_grad=True), []
-    for number in (1, 2, 4, 6):
-        torch.set_num_threads(number)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            y = layers(x)
-        of_x, of_weight = torch.autograd.grad(y, [x, layers[0].weight], y.detach().square())
-        found.append((y, of_x, of_weight))
-    assert all(all(map(torch.equal, found[0], other)) for other in found)
-
-
 def test_narrow_products_get_few_threads():
     before = torch.get_num_threads()
     torch.set_num_threads(16)

@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lightning.pytorch import LightningModule, Trainer
 
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
@@ -279,59 +278,6 @@ def test_workers_change_nothing(data, monkeypatch):
     batches = first_batches(data, 5)
     monkeypatch.setattr(data, "options", replace(data.options, num_workers=2))
     assert torch.equal(torch.stack(first_batches(data, 5)), torch.stack(batches))
-
-
-class Recorder(LightningModule):
-    """Notes the batches that a Trainer brings."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(1))
-        self.seen, self.scored = [], []
-
-    def training_step(self, batch, batch_idx):
-        self.seen.append(everything(batch))
-        return self.weight.sum()
-
-    def validation_step(self, batch, batch_idx):
-        self.scored += [piece.tolist() for piece in batch["pieces"]]
-
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_trainer_meets_every_batch_once_over_epochs_and_a_resumed_run(data, tmp_path):
-    def trainer(**limits):
-        return Trainer(
-            **limits,
-            limit_train_batches=2,
-            accelerator="cpu",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            default_root_dir=tmp_path,
-        )
-
-    wanted = first_batches(data, 6)
-    whole = Recorder()
-    first = trainer(max_steps=4)
-    first.fit(whole, datamodule=MusicDataModule(data.options, data.context_length))
-    assert torch.equal(torch.stack(whole.seen), torch.stack(wanted[:4]))
-    first.save_checkpoint(tmp_path / "last.ckpt")
-    valid = MusicDataModule(data.options, data.context_length)
-    valid.prepare_data()
-    split = valid.corpus.split("valid")
-    assert whole.scored[-len(split) :] == [split.piece(i).tolist() for i in range(len(split))]
-    resumed = Recorder()
-    trainer(max_steps=6).fit(
-        resumed,
-        datamodule=MusicDataModule(data.options, data.context_length),
-        ckpt_path=tmp_path / "last.ckpt",
-        weights_only=True,
-    )
-    assert torch.equal(torch.stack(resumed.seen), torch.stack(wanted[4:6]))
 
 
 @pytest.mark.parametrize("name", ["valid", "test"])

@@ -138,7 +138,6 @@ def test_whole_sequences_are_scored_by_every_id_and_where_they_end(tmp_path):
         ("s.jsonl", "", 5, "one id at least"),
         ("s.npy", np.zeros((5, 0), dtype=int), 5, "one id at least"),
         ("s.jsonl", "[1, 2]\n[1, 2]\n", 5, "a different one"),
-        ("s.jsonl", "[1, 2]\n\n", 5, "line 2: not a list of ids"),
         ("s.jsonl", "[1, 2]\n[1.5, 2]\n", 5, "line 2: not a list of ids"),
         ("s.jsonl", "[1, [2]]\n", 5, "line 1: not a list of ids"),
         ("s.jsonl", "[true, false]\n", 5, "line 1: not a list of ids"),
@@ -148,10 +147,7 @@ def test_whole_sequences_are_scored_by_every_id_and_where_they_end(tmp_path):
         ("s.npy", np.zeros(5, dtype=int), 5, "shape (5,)"),
         ("s.npy", np.zeros((5, 5)), 5, "float64"),
         ("s.npy", np.array([[None]]), 5, "not a whole .npy file"),
-        ("s.npy", "PK\x03\x04", 5, "not a whole .npy file"),
-        ("s.npy", "\x93NUMPY", 5, "not a whole .npy file"),
         ("s.npy", np.array([[2**64 - 1, 1]], dtype=np.uint64), 5, "an id of 18446744073709551615"),
-        ("s.npy", np.zeros((5, 5), dtype="m8"), 5, "timedelta64"),
         ("folder", None, 5, "vocabulary_size is for"),
     ],
 )

@@ -14,9 +14,9 @@ from data.canonical import canonical
 from data.corpus.store import Split
 from data.followed_keys import key_followed
 from data.score import BAR, NOTE, SECONDS
-from data.tokens.augment import programs_of, transposition
-from data.tokens.context import bar_indices, bar_tempos, rebase
-from data.tokens.features import MAX_BARS_TO_FOLLOW, MOST_HALVES, SideFeatures
+from data.tokens.augment import programs_of
+from data.tokens.context import rebase
+from data.tokens.features import MOST_HALVES, SideFeatures
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.models import QUARTET, four_parts
@@ -25,7 +25,6 @@ from tests.music import (
     piece,
     random_score,
     random_walks,
-    transposition_range,
     vocabulary_for,
 )
 from tests.tensors import flat, told
@@ -43,18 +42,9 @@ def follow(side, vocabulary):
 
 def split_of(encoded, vocabulary):
     """The split that encoded pieces make."""
-    offsets = np.cumsum([0, *map(len, encoded)])
-    bars = [bar_indices(ids, vocabulary) for ids in encoded]
-    notes = [np.count_nonzero(vocabulary.kind_of[ids] == Kind.NOTE) for ids in encoded]
-    return Split(
-        tokens=np.concatenate(encoded).astype(np.uint16),
-        piece_offsets=offsets,
-        note_counts=np.array(notes),
-        shifts=np.array([transposition_range(ids, vocabulary) for ids in encoded]),
-        bar_offsets=np.concatenate([o + b for o, b in zip(offsets, bars, strict=False)]),
-        bar_tempos=np.concatenate([bar_tempos(i, vocabulary) for i in encoded]).astype(np.uint16),
-        names=tuple(str(number) for number in range(len(encoded))),
-    )
+    lengths = np.array([len(ids) for ids in encoded])
+    names = [str(number) for number in range(len(encoded))]
+    return Split.of_ids(names, np.concatenate(encoded), lengths, vocabulary)
 
 
 def random_split(seed, transpose):
@@ -74,24 +64,6 @@ def performances():
     vocabulary = vocabulary_for(*pieces, transpose=3)
     encoded = [encode(piece, vocabulary) for piece in pieces]
     return encoded, vocabulary, split_of(encoded, vocabulary)
-
-
-def test_every_window_is_a_stretch_of_a_piece_in_some_key(performances):
-    encoded, vocabulary, split = performances
-    windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
-    spelled = {}  # every stretch from Start or a Bar on, in every key
-    for ids in encoded:
-        for shift in range(-3, 4):
-            moved = transposition(vocabulary, shift)[ids]
-            for start in (0, *bar_indices(ids, vocabulary)):
-                stretch = moved[start : start + CONTEXT + 1]
-                spelled[tuple(stretch[:CONTEXT])] = tuple(stretch[1:])
-    for step in range(20):
-        ids, targets, _ = windows.batch(0, step, 16)
-        for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
-            read = [token for token in row if token != vocabulary.first(Kind.PAD)]
-            scored = [token for token in target if token != NOT_SCORED]
-            assert list(spelled[tuple(read)]) == scored
 
 
 def test_a_short_bar_after_a_long_one_is_seen():
@@ -166,18 +138,6 @@ def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
     }
 
 
-def test_far_from_the_end_all_bars_are_alike(monkeypatch):
-    monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
-    notes = [(48 * bar, 48, 60 + bar % 12, 80, 0) for bar in range(30)]
-    tune = piece(notes, bars=[(4, 4, 48)] * 30)
-    vocabulary = vocabulary_for(tune)
-    split = split_of([encode(tune, vocabulary)], vocabulary)
-    side = TrainingWindows(split, vocabulary, 200, 0).batch(0, 0, 1)[2]
-    far = MAX_BARS_TO_FOLLOW
-    expected = [far, far, *np.repeat([min(29 - bar, far) for bar in range(30)], 4), 0]
-    assert follow(side, vocabulary)[0, : len(expected)].tolist() == expected
-
-
 def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, monkeypatch):
     _, vocabulary, split = performances
     windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
@@ -213,15 +173,6 @@ def test_windows_say_by_how_much_they_were_moved(performances):
             columns = np.isin(np.arange(24), moved - 1 if moved > 0 else 11 - moved)
             np.testing.assert_array_equal(row, (columns & (moved != 0)) & (its != 0)[:, None])
     assert seen == set(range(-3, 4))
-
-
-def test_a_prompt_begins_with_a_bar_and_restates_nothing(performances):
-    encoded, vocabulary, _ = performances
-    history = max(encoded, key=len)[:-1]
-    prompt = rebase(history, CONTEXT, vocabulary)
-    assert CONTEXT // 2 <= len(prompt) < CONTEXT
-    assert vocabulary.kind_of[prompt[0]] == Kind.BAR
-    assert np.array_equal(prompt[1:], history[1 - len(prompt) :])
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)

@@ -116,21 +116,6 @@ def test_parts_are_chosen_by_what_they_really_save(tmp_path):
     assert plain.chosen is parts.chosen is None
 
 
-def test_what_would_change_nothing_is_not_chosen(tmp_path):
-    """Files have names of their own, but for one in a fifth of them, where it saves nothing."""
-
-    def names(number):
-        return "right" if number % 5 == 0 else f"hand {number}", f"other {number}"
-
-    def programs(number):
-        return (0, 1) if number % 5 == 0 else (0, 0)
-
-    band = write_band(tmp_path / "band", names, programs)
-    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
-    assert report_of(opened).chosen is None
-    assert opened.vocabulary.programs == (0, 1)
-
-
 def test_of_many_instruments_those_that_most_files_have_play_for_all(tmp_path):
     """Each of 20 files has a piano, and a program of its own that no other has."""
     band = write_band(tmp_path / "band", lambda _: ("", ""), lambda n: (0, 40 + n), count=20)

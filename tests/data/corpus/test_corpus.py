@@ -138,13 +138,6 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
     assert "pitches       drums alone" in page.read_text()
 
 
-def test_every_piece_can_be_moved_by_the_reach(folder, tmp_path):
-    options = CorpusOptions(transpose=9)
-    split = open_corpus(folder, tmp_path / "out", options, progress=False).split("train")
-    assert (split.shifts[:, 0] <= -9).all()
-    assert (split.shifts[:, 1] >= 9).all()
-
-
 @given(scores(), st.integers(-5, 5))
 def test_copies_in_another_key_have_one_fingerprint(score, semitones):
     pitch = score.notes["pitch"][score.notes["program"] != DRUMS] + semitones
@@ -304,9 +297,6 @@ def test_errors_are_one_clear_line(tmp_path):
 def test_damage_is_told(folder, tmp_path):
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
     tokens = corpus.folder / "train" / "tokens.npy"
-    tokens.write_bytes(tokens.read_bytes()[:-10])
-    with pytest.raises(CorpusError, match="damaged"):
-        corpus.split("train")
     for header in (b"(", b"\0", b"\x80{"):  # which NumPy reads as Python
         tokens.write_bytes(tokens.read_bytes()[:10] + header + tokens.read_bytes()[11:])
         with pytest.raises(CorpusError, match="damaged"):

@@ -1,13 +1,11 @@
 """Finding MIDI files."""
 
-import json
 import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from common.text import printable
 from data.corpus.find_files import find_music_files
 
 
@@ -80,16 +78,3 @@ def test_no_folder_is_said(tmp_path):
     touch(tmp_path, "a.mid")
     with pytest.raises(NotADirectoryError, match=r"a\.mid: a file, where a folder"):
         find_music_files(tmp_path / "a.mid")
-
-
-def test_names_that_are_not_utf8_work_throughout(tmp_path):
-    odd = b"caf\xe9.mid"
-    try:
-        Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), odd))).write_bytes(b"here")  # noqa: PTH118
-    except OSError:
-        pytest.skip("this file system takes UTF-8 names only")
-    (name,), _ = find_music_files(tmp_path)
-    assert os.fsencode(name) == odd
-    assert (tmp_path / json.loads(json.dumps(name))).read_bytes() == b"here"
-    assert printable(name) == r"caf\xe9.mid"
-    assert printable("Größe.mid") == "Größe.mid"

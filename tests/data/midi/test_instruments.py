@@ -1,12 +1,10 @@
 """Instruments: what is kept, and as what; drums are never anything else."""
 
 import numpy as np
-import pretty_midi
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.files.read import read_events
 from data.midi.events import Events
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs, fold
 from data.score import DRUMS
@@ -39,12 +37,6 @@ def test_piano_leaves_the_drums_out():
     folded = fold(events(), Instruments("piano")).notes
     assert folded[:, 4].tolist() == [0] * 5
     assert folded[:, 2].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_the_file_itself_stays_as_it_is():
-    given = events()
-    fold(given, Instruments("piano"))
-    assert given.notes[:, 4].tolist() == [*PROGRAMS]
 
 
 def test_programs_are_chosen_by_what_the_file_calls_them():
@@ -89,19 +81,6 @@ def test_folding_again_changes_nothing_and_no_drum_turns_to_pitch(programs, mode
     was_drum = np.array([programs[number] == DRUMS for number in once.notes[:, 2]], dtype=bool)
     assert np.array_equal(once.notes[:, 4] == DRUMS, was_drum)
     assert sum(count for _, count in once.tracks) in (len(once.notes), 0)  # 0: not known
-
-
-def test_the_reader_knows_the_tracks_of_a_file(tmp_path):
-    midi = pretty_midi.PrettyMIDI()
-    for name, count in (("Melody", 3), ("Bass", 2)):
-        track = pretty_midi.Instrument(0, name=name)
-        track.notes = [pretty_midi.Note(80, 60 + n, n, n + 0.5) for n in range(count)]
-        midi.instruments.append(track)
-    path = tmp_path / "two.mid"
-    midi.write(str(path))
-    read = read_events(path)
-    assert read.tracks == (("Melody", 3), ("Bass", 2))
-    assert fold(read, Instruments(tracks=("bass",))).notes[:, 2].tolist() == [60, 61]
 
 
 @pytest.mark.parametrize(
