@@ -34,7 +34,7 @@ from common.cli import (
 )
 from common.files import check_writable
 from data.corpus.options import SPLITS
-from generation.defaults import default_model, model_path
+from generation.defaults import add_checkpoint, default_model, model_path
 
 
 def _file(text: str, ending: str) -> str:
@@ -42,10 +42,6 @@ def _file(text: str, ending: str) -> str:
     if Path(text).suffix.lower() != ending or Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"the name of a {ending} file is needed, not {text!r}")
     return text
-
-
-def _model(text: str) -> str:
-    return str(model_path(text))
 
 
 _png, _json, _html = (partial(_file, ending=ending) for ending in (".png", ".json", ".html"))
@@ -98,7 +94,7 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument(
             "--beside",
             metavar="FILE",
-            type=_model,
+            type=model_path,
             help="another model.safetensors, to judge beside it",
         )
     attention = _add_command(what, "attention", "a picture of which tokens look at which")
@@ -124,8 +120,7 @@ def _add_command(
     command: argparse.ArgumentParser = what.add_parser(name, help=text)
     command.set_defaults(**dict.fromkeys(("beside", "html", "json", "out", "piece")), midi=[])
     add = command.add_argument
-    where = "a model.safetensors, or the name of one in models/ (default: as for generate.py)"
-    add("--checkpoint", "-c", metavar="FILE", type=_model, help=where)
+    add_checkpoint(command)
     if midi:
         add("midi", nargs=nargs, metavar="FILE", type=file_name, help=midi)
         add("--path", type=file_name, help="another corpus than the one it was trained on")
@@ -156,8 +151,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for path in filter(None, (options.html, options.json, options.out)):
             check_writable(path)
         if options.checkpoint is None:
-            path, which = default_model()
-            options.checkpoint = str(path)
+            options.checkpoint, which = default_model()
             say(which)
     except OSError as error:
         fail(str(error))

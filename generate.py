@@ -45,8 +45,8 @@ from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Cons
 from generation.defaults import (
     DEFAULT_LENGTH,
     DEFAULT_SEED_BARS,
+    add_checkpoint,
     default_model,
-    model_path,
 )
 from generation.length import Length
 from generation.note_text import SeedError, parse_seed_notes
@@ -87,6 +87,7 @@ ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a pie
 # Options of sequences that are no music; all others are about music.
 OF_IDS = {"checkpoint", "seed_ids", "ids", "num_samples", "seed", "out"}
 OF_IDS |= {"temperature", "top_p", "top_k", "min_p"}
+_CONSTRAINTS = {field.name for field in fields(Constraints)}
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -97,15 +98,7 @@ def command_line() -> argparse.ArgumentParser:
         description=(__doc__ or "").splitlines()[0],
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument(
-        "--checkpoint",
-        "-c",
-        metavar="FILE",
-        type=model_path,
-        help="the model.safetensors of a training run, or the name of one in models/\n"
-        "(default: models/bach.safetensors, or one in runs/bach that is better on\n"
-        "the same held-out pieces)",
-    )
+    add_checkpoint(parser)
     _add_seed(parser)
     _add_given_notes(parser)
     _add_length(parser)
@@ -198,96 +191,63 @@ def _add_length(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_constraints(parser: argparse.ArgumentParser) -> None:
+    """Add those of `Constraints`, by its names."""
     group = parser.add_argument_group("what the new music must be (default: as the model likes)")
-    group.add_argument(
+    add = group.add_argument
+    add(
         "--key",
         help='such as "D minor", Bb or "F# major"; minor includes its raised\nsixth and seventh',
     )
-    group.add_argument(
-        "--chords",
-        metavar="TEXT",
-        help='that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come again\n'
-        "(default length: until they are over)",
+    chords = (
+        'that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come again\n'
+        "(default length: until they are over)"
     )
-    group.add_argument(
-        "--cadence",
-        choices=CADENCES,
-        help="how the piece ends, in the key that is asked for or given: with V7 I,\n"
-        "with V, with V7 VI, with IV I",
+    add("--chords", metavar="TEXT", help=chords)
+    cadence = (
+        "how the piece ends, in the key that is asked for or given: with V7 I,\n"
+        "with V, with V7 VI, with IV I"
     )
-    group.add_argument(
-        "--pitch-range",
-        nargs=2,
-        type=_note,
-        metavar=("LOW", "HIGH"),
-        help="the lowest and the highest note, such as C3 C6",
+    add("--cadence", choices=CADENCES, help=cadence)
+    pitches = "the lowest and the highest note, such as C3 C6"
+    add("--pitch-range", nargs=2, type=_note, metavar=("LOW", "HIGH"), help=pitches)
+    programs = (
+        "the only instruments that may play: by name, or as General MIDI programs\n"
+        "from 0 (128: drums); with --best-of, pieces in which all play come first"
     )
-    group.add_argument(
-        "--programs",
-        nargs="+",
-        type=_program,
-        metavar="N",
-        help="the only instruments that may play: by name, or as General MIDI programs\n"
-        "from 0 (128: drums); with --best-of, pieces in which all play come first",
+    add("--programs", nargs="+", type=_program, metavar="N", help=programs)
+    polyphony = "how many notes may sound at once"
+    add("--max-polyphony", metavar="N", type=positive_integer, help=polyphony)
+    tempo = "quarter notes a minute"
+    add("--tempo", dest="tempo_bpm", metavar="BPM", type=number, help=tempo)
+    meter = "of new bars, such as 3/4"
+    add("--time-signature", metavar="N/D", type=_time_signature, help=meter)
+    counterpoint = (
+        "strict: no parallel fifths or octaves between instruments (default: where\n"
+        "the training set has four parts and hardly any)"
     )
-    group.add_argument(
-        "--max-polyphony",
-        metavar="N",
-        type=positive_integer,
-        help="how many notes may sound at once",
+    add("--counterpoint", choices=(STRICT, FREE), help=counterpoint)
+    rests = (
+        "none: an instrument that may play sounds to the end (default: where those\n"
+        "of the training set hardly rest)"
     )
-    group.add_argument("--tempo", metavar="BPM", type=number, help="quarter notes a minute")
-    group.add_argument(
-        "--time-signature", metavar="N/D", type=_time_signature, help="of new bars, such as 3/4"
-    )
-    group.add_argument(
-        "--counterpoint",
-        choices=(STRICT, FREE),
-        help="strict: no parallel fifths or octaves between instruments (default: where\n"
-        "the training set has four parts and hardly any)",
-    )
-    group.add_argument(
-        "--rests",
-        choices=(NO_RESTS, FREE),
-        help="none: an instrument that may play sounds to the end (default: where those\n"
-        "of the training set hardly rest)",
-    )
+    add("--rests", choices=(NO_RESTS, FREE), help=rests)
 
 
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
+    """Add those of `SamplingOptions`, by its names."""
     group = parser.add_argument_group(
         "how bold the choices are",
         "By default as suits the model.",
     )
-    for option, kind, metavar, text in (
-        (
-            "temperature",
-            number,
-            "T",
-            "of pitches: below 1 safer, above 1 wilder; 0: always the likeliest of all",
-        ),
-        (
-            "rhythm_temperature",
-            number,
-            "T",
-            "of all else: when notes begin, who plays, how long; below 1 more even",
-        ),
-        (
-            "top_p",
-            number,
-            "P",
-            "choose among the likeliest tokens that reach this probability",
-        ),
-        ("top_k", positive_integer, "K", "choose among this many of the likeliest tokens"),
-        (
-            "min_p",
-            number,
-            "P",
-            "choose among tokens this likely at least, beside the likeliest",
-        ),
+    for option, kind, text in (
+        ("temperature", number, "of pitches: below 1 safer, above 1 wilder; 0: the likeliest"),
+        ("rhythm_temperature", number, "of all else: when notes begin, who plays, how long"),
+        ("top_p", number, "choose among the likeliest tokens that reach this probability"),
+        ("top_k", positive_integer, "choose among this many of the likeliest tokens"),
+        ("min_p", number, "choose among tokens this likely at least, beside the likeliest"),
     ):
         name = "--" + option.replace("_", "-")
-        group.add_argument(name, metavar=metavar, type=kind, help=text)
+        group.add_argument(name, metavar=option[-1].upper(), type=kind, help=text)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -472,18 +432,9 @@ def _length(options: argparse.Namespace) -> Length | None:
 
 
 def _constraints(options: argparse.Namespace) -> Constraints:
-    return Constraints(
-        key=options.key,
-        chords=options.chords,
-        cadence=options.cadence,
-        pitch_range=options.pitch_range and tuple(options.pitch_range),
-        programs=options.programs and tuple(options.programs),
-        max_polyphony=options.max_polyphony,
-        tempo_bpm=options.tempo,
-        time_signature=options.time_signature,
-        counterpoint=options.counterpoint,
-        rests=options.rests,
-    )
+    asked = {name: its for name, its in vars(options).items() if name in _CONSTRAINTS}
+    lists = {name: tuple(its) for name, its in asked.items() if isinstance(its, list)}
+    return Constraints(**(asked | lists))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from common.cli import Parser, fail, quick_imports
-from generation.defaults import default_model, model_path
+from generation.defaults import add_checkpoint, default_model
 
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
@@ -37,15 +37,7 @@ def command_line() -> argparse.ArgumentParser:
         description=(__doc__ or "").splitlines()[0],
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument(
-        "--checkpoint",
-        "-c",
-        metavar="FILE",
-        type=model_path,
-        help="a model.safetensors to begin with, or the name of one in models/\n"
-        "(default: models/bach.safetensors, or one in runs/bach that is better on\n"
-        "the same held-out pieces)",
-    )
+    add_checkpoint(parser)
     parser.add_argument(
         "--port",
         metavar="N",

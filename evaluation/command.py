@@ -204,6 +204,6 @@ def run(options: argparse.Namespace) -> None:
         else:
             results = _COMMANDS[options.what](model, options)
         if options.json:
-            write_json({"checkpoint": options.checkpoint, **results}, options.json)
+            write_json({"checkpoint": str(options.checkpoint), **results}, options.json)
     except (ModelFileError, CorpusError, MidiError, OSError) as error:
         fail(str(error))

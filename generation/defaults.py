@@ -1,5 +1,6 @@
 """What is taken where nothing is said, by the commands and by programs; no torch is needed."""
 
+import argparse
 import math
 import os
 from pathlib import Path
@@ -67,3 +68,15 @@ def model_path(name: str | Path) -> Path:
         return shipped if os.path.isfile(shipped) else path  # noqa: PTH113
     of_run = path / "model.safetensors"
     return of_run if of_run.is_file() else path
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a model to a command's."""
+    parser.add_argument(
+        *("--checkpoint", "-c"),
+        metavar="FILE",
+        type=model_path,
+        help="the model.safetensors of a training run, or the name of one in models/\n"
+        "(default: models/bach.safetensors, or one in runs/bach that is better on\n"
+        "the same held-out pieces)",
+    )

@@ -17,7 +17,6 @@ from data.files.read import read_score
 from data.midi.io import write_midi
 from data.score import BAR, NOTE, SECONDS
 from data.style import Style
-from generation import defaults
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.decoding import network_of
@@ -245,18 +244,6 @@ def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_p
     line = said.splitlines()[0]
     words = ("Acoustic Grand Piano became Violin", "octave", "tempo", "meter")
     assert all(word in line for word in words)
-
-
-def test_the_readme_says_what_works(checkpoint, tmp_path, monkeypatch):
-    text = (Path(generate.__file__).parent / "README.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    tune(tmp_path / "tune.mid")
-    (tmp_path / "runs" / "bach").mkdir(parents=True)
-    (tmp_path / "runs" / "bach" / "model.safetensors").write_bytes(checkpoint.read_bytes())
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(defaults, "PROJECT", tmp_path)
-    exec(block, {})
-    assert (tmp_path / "longer.mid").is_file()
 
 
 def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypatch):

@@ -17,7 +17,6 @@ import train
 from data.score import DRUMS
 from model.serialization import load_model_file
 from tests.folders import write_tunes
-from training import tensorboard
 from training.checkpoints import run_folder
 from training.command import StepProgress, fast_precision
 from training.tensorboard import MusicMonitor
@@ -106,37 +105,6 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
         assert "a model of ids, which are no music" in capsys.readouterr().err
 
 
-def test_five_files_are_enough(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_tunes(tmp_path / "tunes", 5)
-    fit("tunes", "--trainer.max_steps", 2)
-    assert generate.load("runs/smoke/model.safetensors").record.valid_nats_per_note > 0
-    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", "tunes")
-    train.main(["test", *config, "--trainer.enable_progress_bar", "false"])
-    assert "nats_per_note" in capsys.readouterr().out
-
-
-def test_accumulated_gradients_make_one_step_and_one_picture(folder, monkeypatch):
-    rolls = {"rolls": tensorboard.log_rolls}
-    monkeypatch.setattr("training.tensorboard.LOGGED", rolls)
-    monkeypatch.setattr(MusicMonitor, "clock", lambda _: 0.0)  # there is time for all
-    fit(folder, "--trainer.accumulate_grad_batches", 3, "--monitor.times", 2)
-    shown = EventAccumulator("runs/smoke", size_guidance={"images": 0}).Reload()
-    assert [event.step for event in shown.Images("music/roll_1")] == [10, 20]
-    last = torch.load("runs/smoke/checkpoints/last.ckpt", weights_only=True)
-    assert last["global_step"] == 20
-
-
-def test_a_second_run_goes_beside_the_first(folder, capsys):
-    fit(folder, "--trainer.max_steps", 10)
-    first = Path("runs/smoke/model.safetensors").read_bytes()
-    capsys.readouterr()
-    fit(folder, "--trainer.max_steps", 10, "--model.n_embd", 16)
-    assert "runs/smoke-2" in capsys.readouterr().out
-    assert Path("runs/smoke/model.safetensors").read_bytes() == first
-    assert Path("runs/smoke-2/model.safetensors").is_file()
-
-
 def test_a_folder_in_which_another_process_trains_is_left_to_it(folder, capsys):
     with ExitStack() as other:
         assert run_folder(Path("runs/smoke"), None, other) == Path("runs/smoke")
@@ -199,11 +167,6 @@ def test_the_grid_and_the_instruments_that_were_asked_for(folder, capsys, option
     assert set(np.unique(piece.score.notes["program"])) <= set(programs)
     evaluate.main(["likelihood", "-c", "runs/smoke/model.safetensors"])  # on the same tokens
     assert "model" in capsys.readouterr().out
-
-
-def test_a_context_shorter_than_what_is_shown_is_shown_whole(folder):
-    fit(folder, "--model.context_length", 16, "--trainer.max_steps", 10)
-    assert Path("runs/smoke/model.safetensors").is_file()
 
 
 @pytest.mark.parametrize(
@@ -305,10 +268,3 @@ def test_the_last_weights_are_validated_wherever_they_fall(folder):
     assert [event.step for event in shown.Scalars("learning/loss")] == [10, 13]
     last = torch.load("runs/smoke/checkpoints/last.ckpt", weights_only=True)
     assert last["global_step"] == 13
-
-
-def test_without_a_checkpoint_there_is_nothing_to_test(folder, capsys):
-    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
-    code, lines = error_lines(capsys, "test", *config)
-    assert code == 2
-    assert "last.ckpt" in lines[-1]

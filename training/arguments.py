@@ -67,9 +67,7 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
         options = _checked_places(_options(config))
     except (OSError, ValueError) as error:
         _fail(str(error))
-    trainer = options.trainer
-    has_end = trainer.max_steps > 0 or trainer.fast_dev_run or options.minutes is not None
-    if subcommand == "fit" and not has_end:
+    if subcommand == "fit" and options.trainer.max_steps <= 0 and options.minutes is None:
         _fail(NO_END)
     return subcommand, options
 

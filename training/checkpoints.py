@@ -190,7 +190,7 @@ class Checkpoints(Checkpoint):
             if self.signal_number:
                 raise _stop(trainer, self.signal_number)
             if self.best < float("inf"):
-                new = scored(new, trainer, pl_module)
+                new = scored(new, pl_module)
             new = fitted(new, pl_module.data, batches)
         if new is not content:
             with _explained(path):

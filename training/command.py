@@ -137,24 +137,20 @@ def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Train
     ]
     if settings["enable_progress_bar"] is not False:
         callbacks.append(StepProgress(refresh_rate=10))
-    if subcommand != "fit" or settings["logger"] is False:
-        settings["logger"] = False  # to validate or test a run leaves its folder alone
-    else:
-        settings["logger"] = RunLogger(Path(options.run), steps_made)
+    is_fit = subcommand == "fit"  # to validate or test a run leaves its folder alone
     if settings["val_check_interval"] is not None:  # steps, where Lightning counts batches
         settings["val_check_interval"] *= settings["accumulate_grad_batches"]
-    try:
-        return Trainer(
-            **settings,
-            devices=1,
-            callbacks=callbacks,
-            plugins=[checkpoints.AtomicCheckpointIO()],
-            default_root_dir=options.run,
-            num_sanity_val_steps=0,
-            enable_model_summary=False,
-        )
-    except (TypeError, ValueError) as error:  # Lightning's of options that do not go together
-        raise RunError(str(error)) from None
+    return Trainer(
+        **settings,
+        devices=1,
+        check_val_every_n_epoch=None,  # steps count, not epochs; there is one
+        logger=RunLogger(Path(options.run), steps_made) if is_fit else False,
+        callbacks=callbacks,
+        plugins=[checkpoints.AtomicCheckpointIO()],
+        default_root_dir=options.run,
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+    )
 
 
 def fast_precision(accelerator: str) -> Precision:

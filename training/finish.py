@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from lightning.pytorch import Trainer
-
 from common.cli import say
 from common.typed_json import from_json, to_json
 from data.style import Style
@@ -17,11 +15,10 @@ from model.serialization import ModelFile
 FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
 
 
-def scored(content: ModelFile, trainer: Trainer, pl_module: Any) -> ModelFile:
+def scored(content: ModelFile, pl_module: Any) -> ModelFile:
     """Return a model with its figure and temperature on all validation pieces, not on a sample."""
-    limit, pieces = trainer.limit_val_batches, pl_module.data.val_dataloader()
-    is_scored = content.record.valid_pieces == pieces.total or pieces.count == pieces.total
-    if is_scored or limit != 1 or isinstance(limit, int):
+    pieces = pl_module.data.val_dataloader()
+    if content.record.valid_pieces == pieces.total or pieces.count == pieces.total:
         return content
     print()  # below the progress bar
     say(f"scoring all {pieces.total} validation pieces, not a sample")

@@ -1,6 +1,5 @@
 """The options of train.py; without torch and Lightning, so that a mistake is told at once."""
 
-import re
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -10,11 +9,7 @@ from model.config import DecoderOptions, Dropout
 
 # Above 1 a step would take a weight further than it is large.
 Rate = Annotated[float, Range(1e-12, 1)]
-Batches = Count | Share | None
-Precision = Literal[
-    "16-mixed", "bf16-mixed", "16-true", "bf16-true", "32-true", "64-true",
-    "16", "bf16", "32", "64", 16, 32, 64,
-]  # fmt: skip
+Precision = Literal["bf16-mixed", "16-mixed", "32-true"]
 
 
 @dataclass(frozen=True)
@@ -61,26 +56,11 @@ class TrainerOptions(Options):
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"] = "auto"  # auto: a GPU if any
     precision: Precision | None = None  # null: bf16 where the machine is fast in it
     max_steps: Annotated[int, Range(-1)] = -1  # how long the run is
-    max_time: str | None = None  # after which it stops: days:hours:minutes:seconds
-    fast_dev_run: int | bool = False  # so many steps, to see that all runs; they leave nothing
-    limit_train_batches: Batches = None  # of an epoch of Lightning's
-    limit_val_batches: Batches = None  # how many, or which share, are validated on
-    limit_test_batches: Batches = None  # likewise of a test
     val_check_interval: Positive | None = None  # steps from validation to validation
-    check_val_every_n_epoch: Positive | None = 1  # null: steps count, not epochs; there is one
     log_every_n_steps: Positive | None = None  # null: 50
     accumulate_grad_batches: Positive = 1  # batches a step
     gradient_clip_val: Annotated[float, Range(0)] | None = None  # null: gradients have no bound
-    gradient_clip_algorithm: Literal["norm", "value"] | None = None  # what that bounds; null: norm
-    deterministic: bool | Literal["warn"] | None = None  # true: a GPU gives the same bits again
-    profiler: Literal["simple", "advanced", "pytorch"] | None = None  # reports what takes the time
     enable_progress_bar: bool | None = None  # false: there is none
-    logger: bool | None = None  # false: nothing is written for TensorBoard
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_time is not None and not re.fullmatch(r"\d+:\d\d:\d\d:\d\d", self.max_time):
-            raise ValueError(f"max_time must be such as 00:12:00:00, not {self.max_time!r}")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
         RunError: the config.yaml cannot be read.
     """
     trainer = options.trainer
-    if options.minutes is None or trainer.max_steps > 0 or trainer.fast_dev_run:
+    if options.minutes is None or trainer.max_steps > 0:
         return options
     if options.ckpt_path is not None:
         steps, interval = _steps_before(options)

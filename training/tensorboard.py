@@ -139,13 +139,13 @@ class MusicMonitor(Callback):
         """Log settings and corpus; a run that goes on has logged them, and what was due by then."""
         self.latest_step = trainer.global_step
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
-        if writer is not None and trainer.global_step == 0:
+        if trainer.global_step == 0:
             with self._guarded("the configuration", pl_module.device):
                 config = (Path(trainer.default_root_dir) / "config.yaml").read_text("utf-8")
                 writer.add_text("run/settings", f"```\n{config}\n```")
             with self._guarded("the corpus", pl_module.device):
                 writer.add_text("run/corpus", f"```\n{corpus.full_report()}\n```")
-        if writer is not None and self.times and self.share and isinstance(corpus, Corpus):
+        if self.times and self.share and isinstance(corpus, Corpus):
             with self._guarded("samples", pl_module.device):  # compiles, which is no sample's time
                 network = network_of(cast(Decoder, pl_module.decoder))
                 next(
@@ -156,9 +156,9 @@ class MusicMonitor(Callback):
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
         """Log what the model has learned, where that is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
-        step, writer = trainer.global_step, _writer(trainer)
+        step = trainer.global_step
         # While gradients accumulate, several batches end at the same step.
-        if step not in due or step == self.latest_step or writer is None:
+        if step not in due or step == self.latest_step:
             return
         self.latest_step = step
         begin = self.clock()
@@ -170,7 +170,7 @@ class MusicMonitor(Callback):
 
         try:
             with self._guarded("samples", pl_module.device):
-                self._log(writer, trainer, pl_module, check)
+                self._log(_writer(trainer), trainer, pl_module, check)
         except LeaveOffError:
             if not is_stopping(trainer):
                 share = f"{self.share:.1%} of the run (--monitor.share)"
@@ -225,10 +225,10 @@ class MusicMonitor(Callback):
             self._report(what, f"{what} cannot be shown: {reason}")
 
 
-def _writer(trainer: Trainer) -> SummaryWriter | None:
-    """Return the writer to the run's folder; None with another logger."""
-    logger = trainer.logger
-    return logger.experiment if isinstance(logger, TensorBoardLogger) else None
+def _writer(trainer: Trainer) -> SummaryWriter:
+    """Return the writer to the run's folder."""
+    writer: SummaryWriter = cast(RunLogger, trainer.logger).experiment
+    return writer
 
 
 @dataclass(frozen=True)

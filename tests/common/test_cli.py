@@ -114,14 +114,6 @@ def work(tidied):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_no_garbage_is_looked_for_among_what_a_command_imports():
-    work = "with quick_imports(): print(gc.isenabled(), gc.get_freeze_count())"
-    words = [sys.executable, "-c", f"import gc; from common.cli import quick_imports\n{work}\n"]
-    words[-1] += "print(gc.isenabled(), gc.get_freeze_count() > 1000)"
-    ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["False", "0", "True", "True"]
-
-
 def test_ctrl_c_ends_work_in_one_line_when_it_is_tidied_up(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["tool.py"])
     before = signal.getsignal(signal.SIGINT)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 
 import train
@@ -73,16 +72,6 @@ def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
             paced(resumed)
     (tmp_path / "config.yaml").write_text("trainer: {max_steps: 70, val_check_interval: 20}")
     assert (paced(resumed).max_steps, paced(resumed).val_check_interval) == (70, 20)
-
-
-def test_timing_steps_takes_none_of_the_random_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(pace, "TIMED_SECONDS", 0)
-    data = DataOptions(path=str(write_tunes(tmp_path, 8)), datasets=str(tmp_path / "datasets"))
-    torch.manual_seed(5)
-    assert pace._seconds_a_step(TEN_MINUTES, MusicDataModule(data)) > 0
-    drawn = torch.rand(3)
-    torch.manual_seed(5)
-    assert torch.equal(drawn, torch.rand(3))
 
 
 def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch):
