@@ -22,10 +22,14 @@ class Models:
     Args:
         first: one of them, or one more, which comes first.
         folder: that holds `models/` and `runs/`.
+
+    Attributes:
+        warm: the files of those that have written since the server began.
     """
 
     def __init__(self, first: Path, folder: Path = PROJECT) -> None:
         self._first, self._folder = first, folder
+        self.warm: set[Path | None] = set()
         self._loaded: dict[tuple[Path, int, int], Model] = {}  # the latest asked for comes last
 
     def paths(self) -> dict[str, Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import PurePath
 
 import numpy as np
@@ -66,7 +65,6 @@ from web.messages import (
 )
 from web.models import Models
 
-WARM_UP_TOKENS = 3  # what is compiled is read from the disk with the first, or compiled
 SCORED_BARS, BARS_BEFORE = 32, 8  # of a long piece at a time, and what is heard before them
 TOLD_RUN = 16  # notes: of a run that a training piece has, too; shorter ones are common property
 SEARCHED_TOKENS = 2**18  # of training pieces at a time: a tenth of a second
@@ -101,8 +99,12 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "trained": _trained(model),
         }
     }
-    for _ in islice(Writing(model, Request(samples=MOST_VARIATIONS)), WARM_UP_TOKENS):
-        yield {}
+    if model.path not in models.warm:
+        warm_up = Writing(model, Request(None, Length(bars=1)))
+        for _ in warm_up:  # what is compiled is read from the disk, or compiled
+            yield {}
+        assert warm_up.pieces
+        models.warm.add(model.path)
     yield {"ready": True}
 
 
