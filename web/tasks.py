@@ -48,7 +48,6 @@ from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
     MOST_TEXT,
-    MOST_VARIATIONS,
     Json,
     MessageError,
     PagePiece,
