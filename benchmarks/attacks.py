@@ -1,4 +1,4 @@
-"""Attacks on what is no MIDI file: models, checkpoints, corpora, names, commands, runs, the page.
+"""Attacks on what is no MIDI file: models, checkpoints, corpora, names, commands, the page.
 
 Each is a function of a number, a seed and a folder in which `prepare` was; it returns HELD, the
 reason of a refusal, or BROKEN and which promise is.
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +39,7 @@ from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.folders import write_tunes
 from tests.models import QUARTET, untrained, untrained_on
 from training import arguments
-from training.checkpoints import read_step, run_folder
+from training.checkpoints import read_step
 from training.checks import RunError
 
 ROOT = Path(__file__).parents[1]
@@ -211,43 +210,6 @@ def attack_command(number: int, seed: int, folder: Path) -> str:
     return fate
 
 
-def attack_run(number: int, seed: int, folder: Path) -> str:
-    """Begin two runs of one name at once, of which one may be killed; each has its own folder."""
-    rng = np.random.default_rng((seed, number))
-    top = folder / f"race-{os.getpid()}"
-    shutil.rmtree(top, ignore_errors=True)
-    pauses, is_killed = rng.exponential(0.003, size=2), bool(rng.random() < 0.5)
-    gate, opens_gate = os.pipe()  # both hold their folders until it opens
-    children = []
-    for pause in pauses:
-        reads, writes = os.pipe()
-        child = os.fork()
-        if not child:
-            os.close(opens_gate)
-            time.sleep(pause)
-            with ExitStack() as held:
-                os.write(writes, str(run_folder(top / "runs" / "x", None, held)).encode())
-                os.close(writes)
-                os.read(gate, 1)
-            os._exit(0)
-        os.close(writes)
-        children.append((child, reads))
-    if is_killed:
-        time.sleep(pauses.sum())
-        os.kill(children[0][0], signal.SIGKILL)
-    got = [os.read(reads, 4096) for _, reads in children]
-    os.close(opens_gate)
-    for child, reads in children:
-        os.waitpid(child, 0)
-        os.close(reads)
-    os.close(gate)
-    if not is_killed and len(set(got)) < 2:
-        return f"{BROKEN}two runs have one folder"
-    with ExitStack() as held:  # a killed one holds nothing any more
-        run_folder(top / "runs" / "x", "last", held)
-    return HELD if got[1] else f"{BROKEN}a run did not begin"
-
-
 def attack_start(number: int, seed: int, folder: Path) -> str:
     """Send a command Ctrl-C or SIGTERM while it starts, or when it works."""
     rng = np.random.default_rng((seed, number))
@@ -358,7 +320,6 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "corpora": (attack_corpus, 20),
     "names": (attack_names, 50),
     "commands": (attack_command, 100),
-    "runs": (attack_run, 50),
     "starts": (attack_start, 2000),
     "messages": (attack_message, 1),
     "requests": (attack_request, 1),

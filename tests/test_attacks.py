@@ -24,7 +24,6 @@ def prepared(tmp_path_factory):
         ("corpora", 8),
         ("names", 2),
         ("commands", 3),
-        ("runs", 3),
         ("messages", 40),
         ("requests", 40),
         ("configurations", 200),

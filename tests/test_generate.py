@@ -63,7 +63,7 @@ def test_the_files_hold_the_seed_and_more(checkpoint, tmp_path, capsys):
     assert out.with_suffix(".wav").read_bytes()[:4] == b"RIFF"
     assert "<score-partwise" in out.with_suffix(".musicxml").read_text()
     assert out.with_suffix(".svg").read_text().startswith("<svg")
-    names = {f"piece{ending}" for ending in (".mid", ".wav", ".png", ".musicxml", ".svg")}
+    names = {f"piece{ending}" for ending in generate.ENDINGS}
     assert {path.name for path in out.parent.iterdir()} == names
     assert all(name in said for name in names)
 
@@ -78,12 +78,8 @@ def test_without_a_synthesizer_all_but_sound_is_written(checkpoint, tmp_path, mo
         has_sound.cache_clear()
     assert code == 0
     assert ".wav" not in said
-    assert {path.suffix for path in tmp_path.glob("piece.*")} == {
-        ".mid",
-        ".png",
-        ".musicxml",
-        ".svg",
-    }
+    written = {path.suffix for path in tmp_path.glob("piece.*")}
+    assert written == {*generate.ENDINGS} - {".wav"}
     (line,) = errors.splitlines()
     assert line.startswith("no sound: tinysoundfont is not installed")
     assert len(silence) > 44_100  # players go on to its end
@@ -170,14 +166,6 @@ def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
     assert harmony[mine][["onset", "pitch"]].tolist() == [(0, 60), (12, 62)]
 
 
-def test_the_best_of_several_are_kept(checkpoint, tmp_path, capsys):
-    options = ("-c", checkpoint, "--bars", 2, "--seed", 5, "-o", tmp_path / "piece")
-    code, _, _ = run(capsys, *options, "--best-of", 3, "--num-samples", 2)
-    assert code == 0
-    assert (tmp_path / "piece-2.mid").is_file()
-    assert not (tmp_path / "piece-3.mid").exists()
-
-
 def test_silent_programs_are_told_and_pieces_in_which_all_play_are_preferred(
     checkpoint, tmp_path, capsys
 ):
@@ -196,36 +184,12 @@ def test_silent_programs_are_told_and_pieces_in_which_all_play_are_preferred(
     assert "is silent" not in said
 
 
-def test_help_reads_from_top_to_bottom(capsys):
-    code, said, _ = run(capsys, "--help")
-    assert code == 0
-    headings = ["--checkpoint", "begins with", "is kept but some", "how much", "must be"]
-    headings += ["how bold", "how many pieces, and where"]
-    places = [said.index(heading, said.index("options:")) for heading in headings]
-    assert places == sorted(places)
-    assert max(map(len, said.splitlines())) < 100
-    for action in generate.command_line()._actions:
-        assert action.help
-
-
 def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
-    for name in ("a", "b"):
-        run(
-            capsys,
-            "-c",
-            checkpoint,
-            "--num-samples",
-            2,
-            "--seed",
-            7,
-            "-n",
-            2,
-            "-o",
-            tmp_path / name,
-        )
-    run(capsys, "-c", checkpoint, "--num-samples", 2, "--seed", 8, "-n", 2, "-o", tmp_path / "c")
+    for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+        two = ("--num-samples", 2, "--seed", seed, "-n", 2, "-o", tmp_path / name)
+        run(capsys, "-c", checkpoint, *two)
     for number in ("1", "2"):
-        for end in (".mid", ".wav", ".png", ".musicxml", ".svg"):
+        for end in generate.ENDINGS:
             one, other, third = (
                 (tmp_path / f"{name}-{number}{end}").read_bytes() for name in ("a", "b", "c")
             )
@@ -269,7 +233,6 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["tune.mid"], ["a file is named by --seed-midi"]),
         (["--seed-notes", "C4", "E4", "G4"], ["words that belong together go in quotes"]),
         (["--pieces", "5"], ["unrecognized arguments: --pieces 5"]),
-        (["--tempo", "1,5"], ["must be a number such as 0.8, not '1,5'"]),
         (["--seed-notes", "C4 H4"], ["H4"]),
         (["--seed-notes", ""], ["seed"]),
         (["--seed-midi", "none.mid"], ["none.mid", "no such file"]),
@@ -279,14 +242,11 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--temperature", "-1"], ["temperature", "-1"]),
         (["--top-p", "2"], ["top-p"]),
         (["--bars", "0"], ["bars", "0"]),
-        (["--num-samples", "0"], ["num-samples"]),
         (["--out", "/dev/null/piece"], ["/dev/null is not a folder"]),
         (["--out", "/proc/piece"], ["/proc/piece.mid: cannot be written"]),
         (["--bars", "1000000000"], ["bars", "above 0 and below 1048576"]),
         (["--out", ""], ["--out", "name"]),
-        (["--seed", "-1"], ["seed"]),
         (["--bars", "2", "--notes", "3"], ["--notes", "--bars"]),
-        (["--seconds", "nan"], ["seconds", "nan"]),
         (["--from-bar", "3"], ["--from-bar", "--seed-midi"]),
         (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
         (["--voice", "2"], ["--voice", "--harmonize"]),
@@ -316,11 +276,9 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--time-signature", "5/8"], ["5/8", "3/4"]),
         (["--time-signature", "3"], ["time-signature", "3/4"]),
         (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
-        (["--best-of", "1" + "0" * 20], ["--best-of", "the largest is"]),
         (["--best-of", 129], ["--best-of", "at most 128"]),
         (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
-        (["--top-k", "9" * 5000], ["--top-k", "5000 characters"]),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(
@@ -373,20 +331,6 @@ def test_help_and_mistakes_wait_for_no_large_library(command, option):
     root = Path(generate.__file__).parent
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
-
-
-def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
-    program = (
-        "import sys, runpy; sys.argv[0] = 'generate.py'; "
-        "runpy.run_path('generate.py', run_name='__main__'); "
-        "sys.exit('lightning' in sys.modules)"
-    )
-    command = [sys.executable, "-c", program, "-c", checkpoint, "-n", "1", "-o", tmp_path / "piece"]
-    done = subprocess.run(
-        command, cwd=Path(generate.__file__).parent, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
 
 
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):

@@ -17,11 +17,10 @@ import train
 from data.score import DRUMS
 from model.serialization import load_model_file
 from tests.folders import write_tunes
+from tests.runs import SMOKE, fit, refusal, words
 from training.checkpoints import run_folder
 from training.command import StepProgress, fast_precision
 from training.tensorboard import MusicMonitor
-
-CONFIGS = Path(train.__file__).parent / "configs"
 
 
 @pytest.fixture
@@ -30,30 +29,14 @@ def folder(tmp_path, monkeypatch):
     return write_tunes(tmp_path / "tunes", 8)
 
 
-def fit(folder, *options):
-    train.main(
-        [
-            *("fit", "--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder)),
-            *("--trainer.enable_progress_bar", "false", *map(str, options)),
-        ]
-    )
-
-
-def error_lines(capsys, *arguments):
-    """Return the exit code of the command and its lines on stderr."""
-    with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, arguments)))
-    return stop.value.code, capsys.readouterr().err.strip().splitlines()
-
-
 def test_a_run_leaves_a_model_that_generates_and_what_tensorboard_shows(folder, monkeypatch):
     monkeypatch.setattr(MusicMonitor, "clock", lambda _: 0.0)  # there is time for all
-    fit(folder, "--run", "runs/one", "--model.n_layer", 2, "--monitor.times", 1)
+    fit("--run", "runs/one", "--model.n_layer", 2, "--monitor.times", 1)
     run = Path("runs/one")
     model = generate.load(run / "model.safetensors")
     assert model.network.config.n_layer == 2
     assert model.record.step in (10, 20)
-    assert model.record.data["path"] == str(folder)
+    assert model.record.data["path"] == "tunes"
     assert model.record.model["n_layer"] == 2
     assert model.record.valid_nats_per_note > 0
     assert model.vocabulary.programs == (0, DRUMS)
@@ -78,19 +61,28 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     rows = [(start + np.arange(rng.integers(20, 300))) % 30 for start in starts.tolist()]
     text = "".join(json.dumps(row.tolist()) + "\n" for row in rows)
     Path("steps.jsonl").write_text(text)
-    fit("steps.jsonl", "--data.vocabulary_size", 30, "--model.dropout", 0, "--monitor.times", 1)
-    model = load_model_file("runs/smoke/model.safetensors")
+    fit(
+        "--data.path",
+        "steps.jsonl",
+        "--data.vocabulary_size",
+        30,
+        "--model.dropout",
+        0,
+        "--monitor.times",
+        1,
+    )
+    model = load_model_file("run/model.safetensors")
     assert model.record.valid_nats_per_note < 0.9 * math.log(30)
-    shown = EventAccumulator("runs/smoke").Reload()
+    shown = EventAccumulator("run").Reload()
     assert not shown.Tags()["audio"]  # there is nothing to hear
     (samples,) = shown.Tensors("samples/text_summary")
     text = samples.tensor_proto.string_val[0].decode()
     assert len(text.splitlines()) == 10  # eight sequences, and what makes it no prose
     assert set(text.replace("```", "").split()) <= set(map(str, range(30)))
-    shown = EventAccumulator("runs/smoke/valid").Reload()
+    shown = EventAccumulator("run/valid").Reload()
     assert [event.step for event in shown.Scalars("tokens/nats_id")] == [10, 20]
     assert [event.step for event in shown.Scalars("tokens/accuracy_id")] == [10, 20]
-    evaluate.main(["likelihood", "--checkpoint", "runs/smoke", "--json", "figures.json"])
+    evaluate.main(["likelihood", "--checkpoint", "run", "--json", "figures.json"])
     (valid, test) = json.loads(Path("figures.json").read_text())["likelihood"]
     assert math.isclose(
         valid["nats_per_id"]["model"]["value"], model.record.valid_nats_per_note, rel_tol=5e-3
@@ -100,20 +92,16 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
     assert "5-gram" in capsys.readouterr().out
     for command in ("music", "all"):
         with pytest.raises(SystemExit) as stop:
-            evaluate.main([command, "--checkpoint", "runs/smoke"])
+            evaluate.main([command, "--checkpoint", "run"])
         assert stop.value.code == 2
         assert "a model of ids, which are no music" in capsys.readouterr().err
 
 
 def test_a_folder_in_which_another_process_trains_is_left_to_it(folder, capsys):
     with ExitStack() as other:
-        assert run_folder(Path("runs/smoke"), None, other) == Path("runs/smoke")
-        code, errors = error_lines(
-            capsys, "fit", "--config", CONFIGS / "smoke.yaml", "--ckpt_path", "runs/a.ckpt"
-        )
-        assert (code, len(errors)) == (2, 1)
-        assert "runs/smoke: another process trains there" in errors[0]
-    assert not Path("runs/smoke").exists()  # nothing was written
+        assert run_folder(Path("run"), None, other) == Path("run")
+        assert "run: another process trains there" in refusal(capsys, *words("--ckpt_path", "a"))
+    assert not Path("run").exists()  # nothing was written
 
 
 def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, monkeypatch):
@@ -123,12 +111,12 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, 
     with monkeypatch.context() as patched:
         patched.setattr(MusicMonitor, "on_train_batch_end", stop)
         with pytest.raises(SystemExit, match="killed"):
-            fit(folder)
-    assert Path("runs/smoke/config.yaml").is_file()
-    fit(folder, "--ckpt_path", "last", "--model.dropout", 0.25)
-    assert "dropout: 0.25" in Path("runs/smoke/config.yaml").read_text()
-    assert [path.name for path in Path("runs").iterdir()] == ["smoke"]
-    assert Path("runs/smoke/model.safetensors").is_file()
+            fit()
+    assert Path("run/config.yaml").is_file()
+    fit("--ckpt_path", "last", "--model.dropout", 0.25)
+    assert "dropout: 0.25" in Path("run/config.yaml").read_text()
+    assert not Path("run-2").exists()
+    assert Path("run/model.safetensors").is_file()
 
 
 def test_the_progress_of_a_run_that_goes_on_has_an_end():
@@ -142,12 +130,12 @@ def test_the_progress_of_a_run_that_goes_on_has_an_end():
 
 
 def test_validate_and_test_read_a_run_and_leave_it_alone(folder, capsys):
-    fit(folder)
-    before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+    fit()
+    before = {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
     for command in ("validate", "test"):
-        train.main([command, "--config", "runs/smoke/config.yaml"])
+        train.main([command, "--config", "run/config.yaml"])
         assert "nats_per_note" in capsys.readouterr().out
-    assert before == {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+    assert before == {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -159,13 +147,13 @@ def test_validate_and_test_read_a_run_and_leave_it_alone(folder, capsys):
     ],
 )
 def test_the_grid_and_the_instruments_that_were_asked_for(folder, capsys, options, programs, kind):
-    fit(folder, *options, "--trainer.max_steps", 10)
-    model = generate.load("runs/smoke/model.safetensors")
+    fit(*options, "--trainer.max_steps", 10)
+    model = generate.load("run/model.safetensors")
     assert model.vocabulary.programs == programs
     assert model.vocabulary.grid.kind == kind
     (piece,) = generate.compose(model, generate.Request(length=generate.Length(bars=3)))
     assert set(np.unique(piece.score.notes["program"])) <= set(programs)
-    evaluate.main(["likelihood", "-c", "runs/smoke/model.safetensors"])  # on the same tokens
+    evaluate.main(["likelihood", "-c", "run/model.safetensors"])  # on the same tokens
     assert "model" in capsys.readouterr().out
 
 
@@ -186,17 +174,11 @@ def test_a_processor_computes_in_bf16_where_that_is_faster(monkeypatch, capabili
 
 def test_the_classic_decoder_trains_and_generates(folder):
     tiny = {"n_layer": 2, "n_head": 2, "n_embd": 32, "context_length": 64}
-    options = [str(word) for name, value in tiny.items() for word in (f"--model.{name}", value)]
-    limits = ["--trainer.max_steps", "6", "--trainer.val_check_interval", "6"]
-    quiet = ["--trainer.enable_progress_bar", "false", "--monitor.times", "0"]
-    config = (
-        "--config",
-        str(CONFIGS.parent / "benchmarks/configs/classic.yaml"),
-        "--data.path",
-        str(folder),
-    )
-    train.main(["fit", *config, *options, *limits, *quiet])
-    model = generate.load("runs/classic/model.safetensors")
+    options = [word for name, value in tiny.items() for word in (f"--model.{name}", value)]
+    limits = ("--trainer.max_steps", 6, "--trainer.val_check_interval", 6, "--monitor.times", 0)
+    classic = SMOKE.parents[1] / "benchmarks/configs/classic.yaml"
+    fit("--config", classic, "--run", "run", "--data.path", "tunes", *options, *limits)
+    model = generate.load("run/model.safetensors")
     config = model.network.config
     assert (config.n_attention, config.positions) == (2, "sinusoidal")
     assert (config.norm, config.norm_position, config.activation) == ("layer", "post", "relu")
@@ -205,12 +187,9 @@ def test_the_classic_decoder_trains_and_generates(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "told"),
     [
-        (["--model.context_length", "4"], ["context_length"]),
-        (["--model.n_layers", "3"], ["n_layers"]),
         (["--model.positions", "rotary_time", "--model.n_embd", "36"], ["a multiple of 4"]),
-        (["--data.path", "nowhere"], ["nowhere", "no such folder"]),
         (["--data.path", "empty"], ["empty", "no music file"]),
         (["--data.path", "noise"], ["noise", "none of its 1", "not a MIDI file"]),
         (["--ckpt_path", "none.ckpt"], ["none.ckpt", "no such"]),
@@ -218,53 +197,40 @@ def test_the_classic_decoder_trains_and_generates(folder):
         (["--ckpt_path", "best"], ["best.ckpt"]),
     ],
 )
-def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, words):
+def test_a_mistake_is_one_line_that_names_it(folder, capsys, options, told):
     Path("empty").mkdir()
     Path("noise").mkdir()
     Path("noise/a.mid").write_bytes(b"noise")
-    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
-    code, lines = error_lines(
-        capsys, "fit", *config, "--trainer.enable_progress_bar", "false", *options
-    )
-    assert code == 2
-    assert len(lines) == 1
-    assert all(word in lines[0] for word in words)
-    assert not Path("runs").exists() or not list(Path("runs").rglob("model.safetensors"))
+    line = refusal(capsys, *words(*options))
+    assert all(word in line for word in told)
+    assert not Path("run/model.safetensors").exists()
 
 
 def test_fit_is_meant_where_no_subcommand_stands(folder, capsys):
-    config = ("--config", CONFIGS / "smoke.yaml")
-    code, (line,) = error_lines(capsys, *config, "--data.path", "nowhere")
-    assert (code, "nowhere: no such folder" in line) == (2, True)
-    code, (line,) = error_lines(capsys, *config, "test")
-    assert (code, "last.ckpt: no such checkpoint" in line) == (2, True)
-    code, (*_, line) = error_lines(capsys, "--data.path", folder)
-    assert (code, "give --config FILE.yaml" in line) == (2, True)
+    config = ("--config", SMOKE)
+    assert "nowhere: no such folder" in refusal(capsys, *config, "--data.path", "nowhere")
+    assert "last.ckpt: no such checkpoint" in refusal(capsys, *config, "test")
+    assert "give --config FILE.yaml" in refusal(capsys, "--data.path", folder)
 
 
 def test_a_run_does_not_go_on_with_other_settings(folder, capsys):
-    fit(folder)
-    kept = Path("runs/smoke/config.yaml").read_text()
-    config = ("--config", str(CONFIGS / "smoke.yaml"), "--data.path", str(folder))
-    file = "runs/smoke/checkpoints/last.ckpt"
+    fit()
+    kept = Path("run/config.yaml").read_text()
     for command, option, value, checkpoint in (
         ("fit", "dropout", "0.3", "last"),
-        ("fit", "n_layer", "2", file),
+        ("fit", "n_layer", "2", "run/checkpoints/last.ckpt"),
         ("test", "n_embd", "64", "best"),
     ):
-        code, lines = error_lines(
-            capsys, command, *config, f"--model.{option}", value, "--ckpt_path", checkpoint
-        )
-        assert code == 2
-        assert len(lines) == 1
-        assert f"{option}" in lines[0]
-        assert value in lines[0]
-    assert Path("runs/smoke/config.yaml").read_text() == kept
+        _, *run = words(f"--model.{option}", value, "--ckpt_path", checkpoint)
+        line = refusal(capsys, command, *run)
+        assert f"{option} " in line
+        assert value in line
+    assert Path("run/config.yaml").read_text() == kept
 
 
 def test_the_last_weights_are_validated_wherever_they_fall(folder):
-    fit(folder, "--trainer.max_steps", 13)
-    shown = EventAccumulator("runs/smoke/valid").Reload()
+    fit("--trainer.max_steps", 13)
+    shown = EventAccumulator("run/valid").Reload()
     assert [event.step for event in shown.Scalars("learning/loss")] == [10, 13]
-    last = torch.load("runs/smoke/checkpoints/last.ckpt", weights_only=True)
+    last = torch.load("run/checkpoints/last.ckpt", weights_only=True)
     assert last["global_step"] == 13

@@ -9,7 +9,7 @@ from data.score import DRUMS
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from evaluation.likelihood import ASPECTS, most_surprising, note_nats
-from tests.music import BOTH, SMALL, SMALL_SECONDS, piece, random_score, vocabulary_for
+from tests.music import BOTH, SMALL, piece, random_score, vocabulary_for
 
 CHORD = [(6, 12, 60, 64, 0), (6, 60, 63, 64, 0), (60, 6, 61, 80, 128)]
 
@@ -65,11 +65,3 @@ def test_the_most_surprising_are_told_by_bar_and_beat():
     assert (second.note, second.bar, second.beat) == (0, 0, 2.0)
     assert second.name == "C4"
     assert len(most_surprising(score, nats, 1)) == 1
-
-
-def test_seconds_have_no_beats():
-    score = random_score(np.random.default_rng(3), SMALL_SECONDS.grid)
-    notes = most_surprising(score, np.ones((len(score.notes), 4)), 100)
-    assert len(notes) == len(score.notes)
-    assert all(note.beat is None for note in notes)
-    assert [note.bar for note in notes] == [int(note.start_seconds) for note in notes]

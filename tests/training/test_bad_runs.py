@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-import train
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.tokens.vocabulary import Kind
 from tests.folders import write_tunes
 from tests.processes import run_apart
+from tests.runs import fit, refusal, words
 from training import checks
 from training.module import MusicModule
 
-SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 LAST = Path("run", "checkpoints", "last.ckpt")
 
 
@@ -27,26 +26,6 @@ LAST = Path("run", "checkpoints", "last.ckpt")
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return write_tunes(tmp_path / "tunes", 8)
-
-
-def words(*options):
-    quiet = ("--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu")
-    config = ("--config", SMOKE, "--data.path", "tunes", "--run", "run")
-    return list(map(str, ("fit", *config, *quiet, *options)))
-
-
-def fit(*options):
-    train.main(words(*options))
-
-
-def error_line(capsys, *options):
-    """Return the one line on stderr of a run that exits with 2."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as stop:
-        fit(*options)
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert stop.value.code == 2
-    return line
 
 
 @pytest.mark.parametrize("each", [1, 2])
@@ -61,18 +40,14 @@ def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
         return logits * (math.inf if self.training and len(seen) == 14 * each else 1)
 
     monkeypatch.setattr(MusicModule, "forward", overflowing)
-    line = error_line(
-        capsys,
-        *("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3),
-        *("--data.transpose", 0, "--trainer.val_check_interval", 10),
-    )
+    run = ("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3, "--data.transpose", 0)
+    line = refusal(capsys, *words(*run, "--trainer.val_check_interval", 10))
     assert "step 14: the loss is nan (all weights are finite)" in line
     assert line.count(".mid from bar ") == 3
     assert torch.load(LAST, weights_only=True)["global_step"] == 10
     monkeypatch.undo()
     monkeypatch.chdir(folder.parent)
-    fit("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3, "--data.transpose", 0,
-        "--ckpt_path", "last")  # fmt: skip
+    fit(*run, "--ckpt_path", "last")
     assert torch.load(LAST, weights_only=True)["global_step"] == 20
 
 
@@ -103,7 +78,7 @@ def test_weights_that_are_not_finite_take_no_checkpoints_place(folder, capsys, m
                 self.decoder.head.weight[0, 0] = math.nan
 
     monkeypatch.setattr(MusicModule, "on_train_batch_end", broken)
-    line = error_line(capsys)
+    line = refusal(capsys, *words())
     assert "step 20 made decoder.head.weight no longer finite" in line
     kept = torch.load(LAST, weights_only=True)
     assert kept["global_step"] == 10
@@ -113,7 +88,7 @@ def test_weights_that_are_not_finite_take_no_checkpoints_place(folder, capsys, m
 def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
     fit("--trainer.max_steps", 10)
     kept = LAST.read_bytes()
-    line = error_line(capsys, "--data.instruments", "piano", "--ckpt_path", "last")
+    line = refusal(capsys, *words("--data.instruments", "piano", "--ckpt_path", "last"))
     assert "trained with another vocabulary" in line
     assert LAST.read_bytes() == kept
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-import train
 from benchmarks.chorales import Mean
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
@@ -19,13 +18,13 @@ from model.serialization import load_model_file
 from tests.folders import write_tunes
 from tests.models import untrained_on
 from tests.music import piece
+from tests.runs import SMOKE, fit, refusal, words
 from training import arguments
 from training.distillation import Teachers, with_beginning
 from training.loss import cross_entropy, expected_cross_entropy
 from training.module import BEGUN_RATES, optimizer_for
 from training.options import ModelOptions
 
-CONFIG = Path(train.__file__).parent / "configs" / "smoke.yaml"
 V = 5
 
 
@@ -71,10 +70,7 @@ def tunes(tmp_path, monkeypatch):
     return write_tunes(tmp_path / "tunes", 8)
 
 
-def words(*options):
-    quiet = ("--trainer.enable_progress_bar", "false", "--model.context_length", "64")
-    config = ("--config", CONFIG, "--data.path", "tunes", "--monitor.times", "0")
-    return ["fit", *map(str, (*config, *quiet, *options))]
+SHORT = ("--model.context_length", 64)
 
 
 def teacher(name, transpose=0, seed=0):
@@ -94,7 +90,7 @@ def test_a_student_comes_to_expect_what_its_teachers_do(tunes):
     taught = ("--data.transpose", 0, "--model.teachers", f"[{paths[0]}, {paths[1]}]")
     taught = (*taught, "--model.dropout", 0, "--trainer.val_check_interval", 20)
     for steps in (1, 60):
-        train.main(words(*taught, "--run", f"run-{steps}", "--trainer.max_steps", steps))
+        fit(*SHORT, *taught, "--run", f"run-{steps}", "--trainer.max_steps", steps)
     models = [load(f"run-{steps}/model.safetensors") for steps in (1, 60)]
     piece = corpus_of(models[0], "tunes", "datasets").split("train").piece(0)
     ids = torch.from_numpy(piece[None, :64].astype("int64"))
@@ -114,7 +110,7 @@ def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
     one = ("--model.n_layer", 1, "--model.n_head", 1, "--model.n_embd", 16)
     given = ("--data.transpose", 0, "--model.begin_with", path, *one)
     slow = ("--model.learning_rate", 1e-9, "--model.muon_learning_rate", 1e-9)
-    train.main(words(*given, *slow, "--trainer.max_steps", 1, "--run", "run"))
+    fit(*SHORT, *given, *slow, "--trainer.max_steps", 1)
     kept, first = (
         decoder_of(load_model_file(name).network) for name in ("run/model.safetensors", path)
     )
@@ -137,8 +133,8 @@ def test_auto_is_base_where_it_serves_the_folder(tunes, capsys, options, name):
     for number in range(4):
         of_many = piece([(12 * n, 12, 60 + number * n % 12, 80, n) for n in range(17)])
         write_midi(of_many, f"band/{number}.mid")
-    words = ["fit", "--config", str(CONFIG.with_name("folder.yaml")), "--data.path", "tunes"]
-    _, options = arguments.read([*words, *options])
+    folder = ["--config", str(SMOKE.with_name("folder.yaml")), "--data.path", "tunes"]
+    _, options = arguments.read(["fit", *folder, *options])
     data = MusicDataModule(options.data, options.model.context_length)
     assert with_beginning(options, data).model.begin_with == name
     assert ("the run begins with what models/base" in capsys.readouterr().out) == (name == "base")
@@ -155,10 +151,7 @@ def test_a_run_that_begins_with_a_model_learns_at_lower_rates():
 
 def test_a_run_that_begins_with_another_shape_is_refused_in_one_line(tunes, capsys):
     path = teacher("first")
-    with pytest.raises(SystemExit) as stop:
-        train.main(words("--data.transpose", 0, "--model.begin_with", path))
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refusal(capsys, *words("--data.transpose", 0, "--model.begin_with", path))
     assert line.startswith("train.py: model.begin_with: first has n_head 1, not 2, n_embd 16, not")
 
 
@@ -173,9 +166,6 @@ def test_teachers_that_read_otherwise_are_refused_in_one_line(tunes, capsys):
             "short reads 64 tokens at once, not 128",
         ),
     ):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            train.main(words("--model.teachers", f"{[*map(str, paths)]}", *options))
-        assert stop.value.code == 2
-        (line,) = capsys.readouterr().err.splitlines()
+        teachers = ("--model.teachers", [*map(str, paths)])
+        line = refusal(capsys, *words(*SHORT, *teachers, *options))
         assert line.startswith(f"train.py: model.teachers: {why}")

@@ -253,16 +253,6 @@ def test_another_side_input_is_refused(tmp_path, kept, now):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("precision", "iterates_in"), [("32-true", torch.float32), ("bf16-mixed", torch.bfloat16)]
-)
-def test_muon_iterates_in_what_training_multiplies_in(tmp_path, precision, iterates_in):
-    student = module()
-    trainer(tmp_path, 1, precision=precision).fit(student, datamodule=Toy())
-    muon = student.optimizers(use_pl_optimizer=False)._parts[0]
-    assert muon.iterate_in == iterates_in
-
-
 def test_each_batch_of_a_step_draws_its_own_dropout(tmp_path):
     seeds = []
 

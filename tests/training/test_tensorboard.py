@@ -93,15 +93,6 @@ def test_pictures_and_sound_come_at_fixed_points_under_tags_of_their_own(shown):
     assert one.encoded_audio_string != other.encoded_audio_string
 
 
-def test_what_matters_comes_first_and_validation_is_a_run_beside_training(shown, valid):
-    """Time Series sorts groups by name, and unfolds two; a run has one color."""
-    tags = shown.Tags()
-    groups = {tag.partition("/")[0] for tag in (*tags["scalars"], *tags["images"])}
-    assert sorted(groups)[:2] == ["learning", "music"]
-    both = {"learning/nats_per_note", "learning/loss", "tokens/accuracy_note"}
-    assert both <= set(tags["scalars"]) & set(valid.Tags()["scalars"])
-
-
 def test_figures_stand_at_the_steps_they_are_of(shown, valid):
     for tag in ("tokens/accuracy_note", "optimizer/gradient_norm"):
         assert steps(shown.Scalars(tag)) == [2, 4, 6, 8], tag
@@ -201,22 +192,6 @@ def test_pictures_take_no_more_than_their_share_of_the_run(folder, draw, capsys)
     assert drawn == [5, 10, 20, 30, 40]  # 2.2% of 5 steps are 0.11 s: begun, and saved for
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     assert "step 5: no time for all samples in 2.2% of the run (--monitor.share)" in line
-
-
-def test_compiling_takes_no_pictures_time(folder, clock, draw, monkeypatch):
-    def compiled_once(*arguments):
-        clock.seconds += 0 if asked else 100
-        asked.append(arguments)
-        return writing(*arguments)
-
-    asked, writing = [], tensorboard.Writing
-    monkeypatch.setattr("training.tensorboard.Writing", compiled_once)
-    drawn = draw(0.02)
-    fit("--run", "run", "--trainer.max_steps", "10")
-    assert drawn == [5, 10]
-    asked.clear()
-    fit("--run", "none", "--monitor.times", "0")
-    assert not asked
 
 
 def test_a_signal_is_answered_while_something_is_drawn(folder, monkeypatch, capsys):

@@ -1,0 +1,31 @@
+"""Small runs of train.py in a folder `tunes`, and the one line of those that are refused."""
+
+from pathlib import Path
+
+import pytest
+
+import train
+
+SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
+
+
+def words(*options):
+    """The words of a run, of which options that come later overrule these."""
+    quiet = ("--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu")
+    config = ("--config", SMOKE, "--data.path", "tunes", "--run", "run")
+    return list(map(str, ("fit", *config, *quiet, *options)))
+
+
+def fit(*options):
+    """Makes a run."""
+    train.main(words(*options))
+
+
+def refusal(capsys, *command):
+    """The one line on stderr with which train.py refuses a command."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        train.main(list(map(str, command)))
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert stop.value.code == 2
+    return line
