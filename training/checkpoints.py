@@ -272,9 +272,10 @@ def _explained(path: str | Path) -> Iterator[None]:
         ) from None
 
 
+_MADE_BY, _VERSION = "pytorch-lightning_version", re.compile(r"\d+(\.\d+)*(\.?[a-z]+\d*)*")
 # What a checkpoint must have for a run to go on, by an example.
 _FORM: dict[str, Any] = {
-    **{"global_step": 0, "epoch": 0, "pytorch-lightning_version": ""},
+    **{"global_step": 0, "epoch": 0, _MADE_BY: ""},
     **{"state_dict": {}, "loops": {}, "callbacks": {}, "hyper_parameters": {}},
     **{"optimizer_states": [{}], "lr_schedulers": [{}]},
 }
@@ -282,7 +283,8 @@ _FORM: dict[str, Any] = {
 _UNREADABLE = (
     *(RuntimeError, KeyError, TypeError, ValueError, IndexError, AttributeError),
     *(EOFError, OSError, OverflowError, RecursionError, NotImplementedError),
-    *(zlib.error, torch.serialization.pickle.UnpicklingError),  # type: ignore[attr-defined]
+    *(zipfile.BadZipFile, zlib.error),
+    torch.serialization.pickle.UnpicklingError,  # type: ignore[attr-defined]
 )
 
 
@@ -291,25 +293,20 @@ def read_step(path: Path) -> int:
     advice = "use one of a run's checkpoints/"
     if not path.is_file():
         raise RunError(f"{path}: no such checkpoint; train first, or give --ckpt_path")
+    checkpoint: Any = None
+    unsafe: list[str] = []
     try:
         with zipfile.ZipFile(path) as archive:
             is_whole = archive.testzip() is None
         unsafe = get_unsafe_globals_in_checkpoint(path) if is_whole else []
-        checkpoint: Any = None
         if is_whole and not unsafe:
             checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except zipfile.BadZipFile:
-        raise RunError(f"{path}: not a checkpoint, or not a whole one; {advice}") from None
     except _UNREADABLE:
-        raise RunError(f"{path}: not a checkpoint that train.py wrote; {advice}") from None
-    if not is_whole:
-        raise RunError(f"{path}: damaged; {advice}")
+        pass
     if unsafe:
         raise RunError(f"{path}: holds code ({unsafe[0]}), which is not run; {advice}")
-    if not has_form_of(checkpoint, _FORM):
+    if not has_form_of(checkpoint, _FORM) or not _VERSION.fullmatch(checkpoint[_MADE_BY]):
         raise RunError(f"{path}: not a checkpoint that train.py wrote, or damaged; {advice}")
-    if not re.fullmatch(r"\d+(\.\d+)*(\.?[a-z]+\d*)*", checkpoint["pytorch-lightning_version"]):
-        raise RunError(f"{path}: it names no version of Lightning; {advice}")
     return int(checkpoint["global_step"])
 
 

@@ -115,14 +115,6 @@ def test_an_error_of_the_items_is_the_callers_and_leaves_no_worker():
     assert not multiprocessing.active_children()
 
 
-def test_closing_early_leaves_no_worker():
-    results = guarded(mishap, [0] * worker_pool.MOST_ITEMS + [31], 2)
-    assert next(results) == (0, 0)
-    assert multiprocessing.active_children()
-    results.close()
-    assert not multiprocessing.active_children()
-
-
 ORPHANS = """
 import signal
 from common.worker_pool import guarded

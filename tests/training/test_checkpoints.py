@@ -1,6 +1,5 @@
 """Damaged checkpoints are told in one line; a run has a folder of its own."""
 
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -63,14 +62,6 @@ def test_every_flipped_byte_and_every_cut_is_found(tmp_path):
             assert read_step(path) == 7  # between the records nothing matters
         except RunError as error:
             assert "\n" not in str(error)  # noqa: PT017
-
-
-def test_another_archive_is_no_checkpoint(tmp_path):
-    path = tmp_path / "a.ckpt"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("model/constants.pkl", b"a torchscript has these")
-    with pytest.raises(RunError, match=r"a\.ckpt"):
-        read_step(path)
 
 
 def test_form_is_keys_lengths_shapes_and_kinds():

@@ -131,16 +131,6 @@ def test_settings_configuration_and_corpus_stand_there(shown):
     assert "8 pieces out of 8 files" in corpus.tensor_proto.string_val[0].decode()
 
 
-def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
-    monkeypatch.setattr(MusicMonitor, "on_train_start", lambda *_: None)
-    monkeypatch.setattr(MusicMonitor, "on_train_batch_end", lambda *_: None)
-    fit("--run", "bare")
-    assert not EventAccumulator("bare").Reload().Tags()["images"]
-    with_pictures, without = weights(whole / "run"), weights(folder / "bare")
-    assert with_pictures.keys() == without.keys()
-    assert all(torch.equal(with_pictures[name], without[name]) for name in without)
-
-
 def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
     def fail(snapshot):
         torch.rand(1)  # as if it had used the run's random numbers
@@ -207,31 +197,3 @@ def test_a_signal_is_answered_while_something_is_drawn(folder, monkeypatch, caps
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "stopped by SIGTERM after step 4" in line
     assert not drawn
-
-
-def test_a_run_that_goes_on_shows_no_point_twice(whole, shown, folder, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    begin = MusicModule.on_train_batch_start
-
-    def killed(self, batch, batch_idx):
-        if self.global_step == 6:  # past the first point and a validation
-            raise Killed
-        begin(self, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MusicModule, "on_train_batch_start", killed)
-        with pytest.raises(Killed):
-            fit("--run", "run", "--ckpt_path", "last")
-    fit("--run", "run", "--ckpt_path", "last")
-    again = EventAccumulator("run", size_guidance=EVERYTHING).Reload()
-    assert again.Tags()["images"] == shown.Tags()["images"]
-    for kind, events in (("images", "Images"), ("audio", "Audio"), ("scalars", "Scalars")):
-        for tag in shown.Tags()[kind]:
-            one, other = (getattr(page, events)(tag) for page in (shown, again))
-            assert steps(one) == steps(other), tag
-    for tag in shown.Tags()["tensors"]:
-        assert len(again.Tensors(tag)) == 1, tag
-    mine, its = (page.Audio("music/audio_1") for page in (shown, again))
-    assert [e.encoded_audio_string for e in mine] == [e.encoded_audio_string for e in its]
