@@ -219,6 +219,8 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
     add("--max-polyphony", metavar="N", type=positive_integer, help=polyphony)
     tempo = "quarter notes a minute"
     add("--tempo", dest="tempo_bpm", metavar="BPM", type=number, help=tempo)
+    busy = "about so many new notes in a bar, of all voices together"
+    add("--busy", metavar="N", type=number, help=busy)
     meter = "of new bars, such as 3/4"
     add("--time-signature", metavar="N/D", type=_time_signature, help=meter)
     counterpoint = (

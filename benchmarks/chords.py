@@ -5,7 +5,9 @@
 
 nats       per note of held-out pieces, not told their chords and told (data/harmony.py finds them)
 harmonize  the highest voices of so many held-out pieces, without chords and with their own: how the
-           voices move, and how many end on the tonic
+           voices move, how many notes there are, and how many end on the tonic
+busy       nothing of this, but notes a bar, the last left out, of a hundred pieces of 8 bars of 4/4
+           of which nothing is asked, or to have so many
 """
 
 import itertools
@@ -33,7 +35,8 @@ from data.tokens.windows import read_windows
 from evaluation.samples import split_scores
 from generation.compose import compose
 from generation.constraints import Constraints
-from generation.model import Model
+from generation.length import Length
+from generation.model import Model, load
 from generation.request import Request
 from generation.seeds import voices_of
 from model.scoring import Row, token_nats
@@ -109,6 +112,11 @@ def request_for(model: Model, score: Score, number: int) -> Request:
     return Request(seed, None, chords, random_seed=number)
 
 
+def notes_in_four_quarters(score: Score) -> float:
+    """Return how many notes a piece has in four quarters."""
+    return 4 * score.grid.steps_per_beat * len(score.notes) / score.end_step
+
+
 def harmonize(model: Model, scores: Sequence[Score]) -> None:
     """Print how the highest voices of pieces are harmonized, without chords and with their own."""
     requests = [request_for(model, score, number) for number, score in enumerate(scores)]
@@ -120,9 +128,20 @@ def harmonize(model: Model, scores: Sequence[Score]) -> None:
     }
     keys = [estimate_key(score) for score in scores]
     for name, written in sets.items():
-        found = [f"{np.nanmean([m(each) for each in written]):.4g} {m.__name__}" for m in MEASURES]
+        measures = (*MEASURES, notes_in_four_quarters)
+        found = [f"{np.nanmean([m(each) for each in written]):.4g} {m.__name__}" for m in measures]
         ends = [closes_on_tonic(*each) for each in zip(written, keys, strict=True)]
         print(f"{name}: {', '.join(found)}, {np.mean(ends):.0%} end on the tonic")
+
+
+def tell_busy(model: Model, busy: Sequence[float]) -> None:
+    """Print how many notes bars have where nothing is asked for, and where so many are."""
+    for asked in (None, *busy):
+        constraints = Constraints(time_signature=(4, 4), busy=asked)
+        pieces = compose(model, Request(None, Length(bars=8), constraints, samples=100))
+        onsets = [(p.score.notes["onset"], p.score.bar_starts[7]) for p in pieces]
+        notes = [np.count_nonzero(onset < last) / 7 for onset, last in onsets]
+        print(f"asked for {asked}: {np.mean(notes):.1f} notes a bar, deviation {np.std(notes):.1f}")
 
 
 def main() -> None:
@@ -132,8 +151,11 @@ def main() -> None:
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--pieces", type=positive_integer, default=40, metavar="N")
     parser.add_argument("--harmonize", type=int, default=0, metavar="N", help="pieces of it")
+    parser.add_argument("--busy", nargs="+", type=float, metavar="N", help="notes a bar")
     add_corpus(parser)
     options = parser.parse_args()
+    if options.busy:
+        return tell_busy(load(options.checkpoint), options.busy)
     model, corpus = model_and_corpus(options)
     scores = split_scores(corpus, options.split, options.pieces)
     if has_harmony(model.network.config.side_blocks):

@@ -18,8 +18,8 @@ from generation.chord_track import CADENCES, ChordTrack, Placed, place_chords
 from generation.given import GivenTokens
 from generation.seeds import Seed
 
-# What is wanted of a chord, a bit each.
-BASS, ROOT, THIRD = 1, 2, 4
+# What is wanted of a chord, a bit each: what has a larger sum of them is better.
+ROOT, THIRD, BASS = 1, 2, 4
 
 
 def key_of(placed: Sequence[Placed]) -> Key | None:
@@ -79,6 +79,16 @@ def bars_with(track: ChordTrack, seed: Seed) -> int:
     has_upbeat = first == 0 and seed.score.has_upbeat
     upbeat = has_upbeat and track.upbeat(int(bars[0]["length"]), seed.score.grid) == 0
     return max(len(bars), first + len(track.bars) + upbeat)
+
+
+class Players(NamedTuple):
+    """Who plays chords."""
+
+    is_playable: NDArray[np.bool_]  # (N,) the notes that the model may play
+    is_within: NDArray[np.bool_]  # (N,) whether each lies in the range of its program
+    is_strict: bool  # a program plays a note at a time
+    most: int  # notes that may sound at once
+    is_patient: bool  # a chord may be complete only half a beat after it begins
 
 
 @dataclass(frozen=True)
@@ -173,24 +183,8 @@ class ChordPlan:
             0 if bars is not None else (most - int(most > 1 and placed[0].bar > 0)) * whole,
         )
 
-    def tables(
-        self,
-        given: GivenTokens,
-        is_playable: NDArray[np.bool_],
-        is_within: NDArray[np.bool_],
-        is_strict: bool,
-        most: int,
-        is_patient: bool,
-    ) -> Chords:
+    def tables(self, given: GivenTokens, players: Players) -> Chords:
         """Return the chords as loops read them.
-
-        Args:
-            given: what is given.
-            is_playable: (N,) the notes that the model may play.
-            is_within: (N,) whether each lies in the range of its program.
-            is_strict: whether a program plays a note at a time.
-            most: notes that may sound at once.
-            is_patient: whether a chord may be complete only half a beat after it begins.
 
         Raises:
             ValueError: a chord that no notes can make.
@@ -209,10 +203,7 @@ class ChordPlan:
             since[each.begin : each.end] = np.arange(each.end - each.begin)
         closed = np.flatnonzero(given.seed.is_closed[:size])
         place[closed] = -1
-        voices = [
-            _Voices.of(each, given, is_playable, is_within, is_strict, most, is_patient)
-            for each in here
-        ]
+        voices = [_Voices.of(each, given, players) for each in here]
         chords = [each.chord for each in here if each.chord]
         return Chords(
             *(place, since, is_beat, self.cycle),
@@ -223,7 +214,7 @@ class ChordPlan:
             wanted=np.array([each.wanted for each in voices], dtype=np.int64),
             patience=np.array([each.patience for each in voices], dtype=np.int64),
             given=np.array([each.classes for each in voices], dtype=np.int64),
-            is_free=np.array([each.is_free for each in voices], bool).reshape(-1, len(is_playable)),
+            is_free=np.stack([players.is_playable, *(each.is_free for each in voices)])[1:],
             lowest_pitch=given.vocabulary.lowest_pitch,
         )
 
@@ -237,39 +228,34 @@ class _Voices(NamedTuple):
     classes: int  # of given notes, a bit each
 
     @classmethod
-    def of(
-        cls,
-        placed: Placed,
-        given: GivenTokens,
-        is_playable: NDArray[np.bool_],
-        is_within: NDArray[np.bool_],
-        is_strict: bool,
-        most: int,
-        is_patient: bool,
-    ) -> _Voices:
-        """Return who can play a chord; the arguments are those of `ChordPlan.tables`."""
+    def of(cls, placed: Placed, given: GivenTokens, players: Players) -> _Voices:
+        """Return who can play a chord."""
         vocabulary, chord, begin = given.vocabulary, placed.chord, placed.begin
         assert chord
         programs, count = np.array(vocabulary.programs), vocabulary.pitch_count
         half_beat = vocabulary.grid.steps_per_beat // 2
-        patience = half_beat if is_patient and placed.end - begin > half_beat else 0
+        patience = half_beat if players.is_patient and placed.end - begin > half_beat else 0
         notes = given.seed.score.notes
         ends = notes["onset"].astype(np.int64) + notes["duration"]
         sounds = (notes["onset"] <= begin) & (ends > begin)
         is_pitched = notes["program"] != DRUMS
         heard = (notes["onset"] <= begin + patience) & (ends > begin) & is_pitched
-        is_free = is_playable & np.repeat((programs != DRUMS) & given.notes.may_begin(begin), count)
+        is_free = players.is_playable & np.repeat(
+            (programs != DRUMS) & given.notes.may_begin(begin), count
+        )
         is_free[given.notes.note[sounds]] = False
-        if is_strict:
+        if players.is_strict:
             is_free &= ~np.repeat(np.isin(programs, notes["program"][sounds]), count)
         pitch = np.tile(np.arange(count) + vocabulary.lowest_pitch, len(programs))
         played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
         of_program = is_free.reshape(len(programs), count)
         free = np.flatnonzero(of_program.any(axis=1))
-        is_alone = most < 2 or (is_strict and len(free) < 2 and not (sounds & is_pitched).any())
+        is_single = players.is_strict and len(free) < 2 and not (sounds & is_pitched).any()
+        is_alone = players.most < 2 or is_single
         wanted = 0 if is_alone else ROOT | THIRD
         if len(free) and not is_alone:  # who goes lowest plays the bass
-            usual = pitch[is_free & is_within] if (is_free & is_within).any() else pitch[is_free]
+            is_usual = is_free & players.is_within
+            usual = pitch[is_usual] if is_usual.any() else pitch[is_free]
             kept = np.setdiff1d(notes["program"][heard], programs[free])
             theirs = notes["pitch"][np.isin(notes["program"], kept)]
             wanted |= BASS * bool(usual.min() <= theirs.min(initial=127))

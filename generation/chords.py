@@ -12,15 +12,26 @@ from typing import NamedTuple
 
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
+from data.tokens.bag import NO_PITCH
 from data.tokens.chords import turned
 from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chord_plan import BASS, ROOT, THIRD, Chords
-from generation.counterpoint import moves_in_parallel
+from generation.counterpoint import is_parallel, moves_in_parallel
 from generation.length import Row
 from generation.masks import forbid, sounding_at
-from generation.rows import END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Rows, Rules
+from generation.rows import (
+    END,
+    END_BEFORE,
+    ONSET,
+    PITCH,
+    PITCH_BEFORE,
+    Parts,
+    Rows,
+    Rules,
+    begin_note,
+)
 
 # Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
 # as its root and as its third, or -1.
@@ -34,6 +45,7 @@ class Heard(NamedTuple):
     lowest: int  # new note; NEVER: there is none
     classes: int  # a bit for each pitch class, of given notes too
     room: int  # notes that may begin
+    low: int  # the program that alone can play the bass, and has not yet; -1: there is none
 
 
 @compiled_inside
@@ -44,9 +56,21 @@ def at_step(chords: Chords, step: int) -> int:
 
 
 @compiled_inside
-def has_class(chords: Chords, classes: int, pitch: int) -> bool:
-    """Return whether a pitch is of one of some pitch classes, a bit each."""
-    return bool(classes >> (pitch + chords.lowest_pitch) % OCTAVE & 1)
+def is_of(rules: Rules, place: int, note: int) -> bool:
+    """Return whether a note is of a chord; drums are."""
+    chords, (program, pitch) = rules.chords, divmod(note, rules.asked.pitch_count)
+    is_in = chords.classes[place] >> (pitch + chords.lowest_pitch) % OCTAVE & 1
+    return bool(is_in) or not rules.parts.is_pitched[program]
+
+
+@compiled_inside
+def lowest_program(rules: Rules, step: int) -> int:
+    """Return the program that plays the bass of chords: the last that may begin notes; -1: none."""
+    low, is_open = -1, rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
+    for program in range(len(rules.parts.plays)):
+        if rules.parts.plays[program] and rules.parts.is_pitched[program] and is_open[program]:
+            low = program
+    return low
 
 
 @compiled_inside
@@ -60,6 +84,7 @@ def hear_chord(
     held: int,
     after: int,
     reach: Ints,
+    is_apart: bool,
 ) -> Heard:
     """Return what sounds of a chord at a step, and set with which notes it can be made.
 
@@ -70,8 +95,9 @@ def hear_chord(
         held: the number of a note that shall be held until then, too; -1: none.
         after: the number of the latest note that begins at the step; others come after it.
         reach: (REACH, P), which is set.
+        is_apart: whether these notes move in no parallels, and are in the ranges of their programs.
     """
-    chords, pitch_count, is_strict = rules.chords, rules.asked.pitch_count, rules.asked.is_strict
+    chords, pitch_count = rules.chords, rules.asked.pitch_count
     lowest, classes = NEVER, chords.given[place]
     for note in range(len(rules.is_playable)):
         is_pitched = rules.parts.is_pitched[note // pitch_count]
@@ -80,42 +106,77 @@ def hear_chord(
             classes |= 1 << (pitch + chords.lowest_pitch) % OCTAVE
             lowest = min(lowest, pitch)
     sounds = sounding_at(step, rows.note_ends[row], rows.sounding[row]) + (held >= 0)
+    low = find_reach(rules, rows, row, place, step, held, after, reach, is_apart)
+    is_new = rules.asked.is_strict and step == begin and chords.wanted[place] & BASS > 0
+    if not is_new or low < 0 or not (is_apart or reach[AS_BASS, low] < lowest):
+        return Heard(lowest, classes, rules.asked.most_sounding - sounds, -1)
+    reach[AS_ROOT, low] = reach[AS_THIRD, low] = -1  # it plays the bass, and no other
+    for program in range(low):
+        reach[AS_BASS, program] = NEVER
+    return Heard(lowest, classes, rules.asked.most_sounding - sounds, low)
+
+
+@compiled_inside
+def find_reach(
+    rules: Rules,
+    rows: Rows,
+    row: int,
+    place: int,
+    step: int,
+    held: int,
+    after: int,
+    reach: Ints,
+    is_apart: bool,
+) -> int:
+    """Set with which notes a chord can be made, and return its lowest program if that is free.
+
+    The arguments are those of `hear_chord`; -1: it is not.
+    """
+    chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
+    latest, low = rows.latest[row], lowest_program(rules, step)
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for program in range(reach.shape[1]):
         reach[AS_BASS, program], reach[AS_ROOT, program], reach[AS_THIRD, program] = NEVER, -1, -1
-        is_busy = rows.latest[row, END, program] > step or rows.latest[row, ONSET, program] == step
+        is_busy = latest[END, program] > step or latest[ONSET, program] == step
         is_busy |= held >= 0 and held // pitch_count == program
-        for pitch in range(pitch_count if is_open[program] and not (is_strict and is_busy) else 0):
+        if is_busy and program == low:
+            low = -1
+        is_shut = not is_open[program] or (rules.asked.is_strict and is_busy)
+        for pitch in range(0 if is_shut else pitch_count):
             note = program * pitch_count + pitch
             is_free = chords.is_free[place, note] and rows.free_at[row, note] <= step
-            if not is_free or note <= after or note == held:
-                continue
+            is_free &= note > after and note != held
+            if is_free and is_apart:
+                is_free = parts.is_within[note]
+                is_free &= not moves_in_parallel(parts.is_pitched, latest, program, pitch, step)
             pitch_class = (pitch + chords.lowest_pitch) % OCTAVE
-            if pitch_class == chords.bass[place]:
+            if is_free and pitch_class == chords.bass[place]:
                 reach[AS_BASS, program] = min(reach[AS_BASS, program], pitch)
-            if pitch_class == chords.root[place]:
+            if is_free and pitch_class == chords.root[place]:
                 reach[AS_ROOT, program] = pitch
-            if pitch_class == chords.third[place]:
+            if is_free and pitch_class == chords.third[place]:
                 reach[AS_THIRD, program] = pitch
-    return Heard(lowest, classes, rules.asked.most_sounding - sounds)
+    return low
 
 
 @compiled_inside
 def with_note(rules: Rules, heard: Heard, note: int, is_given: bool) -> Heard:
     """Return what sounds with one note more; what is given, and drums, is no part of the chord."""
     if is_given or not rules.parts.is_pitched[note // rules.asked.pitch_count]:
-        return Heard(heard.lowest, heard.classes, heard.room - (not is_given))
-    pitch = note % rules.asked.pitch_count
-    pitch_class = (pitch + rules.chords.lowest_pitch) % OCTAVE
-    return Heard(min(heard.lowest, pitch), heard.classes | 1 << pitch_class, heard.room - 1)
+        return Heard(heard.lowest, heard.classes, heard.room - (not is_given), heard.low)
+    program, pitch = divmod(note, rules.asked.pitch_count)
+    classes = heard.classes | 1 << (pitch + rules.chords.lowest_pitch) % OCTAVE
+    low = -1 if program == heard.low else heard.low
+    return Heard(min(heard.lowest, pitch), classes, heard.room - 1, low)
 
 
 @compiled_inside
 def what_is_had(rules: Rules, place: int, heard: Heard, wanted: int) -> int:
     """Return what of what is wanted of a chord sounds, a bit each."""
     chords, had = rules.chords, 0
-    if heard.lowest < NEVER and has_class(chords, 1 << chords.bass[place], heard.lowest):
-        had |= BASS
+    if heard.low < 0 and heard.lowest < NEVER:
+        is_bass = (heard.lowest + chords.lowest_pitch) % OCTAVE == chords.bass[place]
+        had |= BASS * is_bass
     had |= ROOT * (heard.classes >> chords.root[place] & 1)
     had |= THIRD * (heard.classes >> chords.third[place] & 1)
     return int(had & wanted)
@@ -172,7 +233,7 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
     if not lacks & BASS:
         floor = heard.lowest if wanted & BASS else -1
         return had | above_bass(rules, reach, lacks, heard.room, floor, note, -1)
-    best, most = 0, -1
+    best = 0
     program = note // pitch_count if note >= 0 else -1
     if had & ROOT == 0 and chords.bass[place] == chords.root[place]:
         lacks &= ~ROOT
@@ -184,18 +245,11 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
         if comes_after and floor < heard.lowest and heard.room > 0:
             brings = above_bass(rules, reach, lacks, heard.room - 1, floor, note, under)
             brings |= wanted & ~lacks | BASS
-            if rank(brings) > most:
-                best, most = brings, rank(brings)
-    if most < 0:
+            best = max(best, brings)
+    if not best & BASS:
         lacks = wanted & ~had & ~BASS
         best = had | above_bass(rules, reach, lacks, heard.room, -1, note, -1)
     return best
-
-
-@compiled_inside
-def rank(had: int) -> int:
-    """Return how good it is to have this of a chord: the bass, then the third, then the root."""
-    return 4 * int(had & BASS > 0) + 2 * int(had & THIRD > 0) + int(had & ROOT > 0)
 
 
 @compiled_inside
@@ -216,13 +270,16 @@ def hold_until(rules: Rules, rows: Rows, row: int, deadline: int, most: int, rea
         place = chords.place[at]
         if place < 0 or chords.since[at] > 0 or step >= here.limit:
             continue
-        if not has_class(chords, chords.classes[place], here.note % pitch_count):
+        if not is_of(rules, place, here.note):
             return step
         wanted = chords.wanted[place]
-        heard = hear_chord(rules, rows, row, place, step, step, -1, -1, reach)
+        heard = hear_chord(rules, rows, row, place, step, step, -1, -1, reach, False)
         without = can_be_had(rules, place, heard, reach, wanted, -1)
-        heard = hear_chord(rules, rows, row, place, step, step, here.note, -1, reach)
-        if rank(can_be_had(rules, place, heard, reach, wanted, -1)) < rank(without):
+        heard = hear_chord(rules, rows, row, place, step, step, here.note, -1, reach, False)
+        if can_be_had(rules, place, heard, reach, wanted, -1) < without:
+            return step
+        is_last = place == len(chords.wanted) - 1 or rules.asked.is_timed  # where one has to begin
+        if is_last and not has_note_at(rules, rows, row, step, here.note, reach):
             return step
     return deadline
 
@@ -241,9 +298,9 @@ def wait_for_chord(
     """Return whether notes have to begin at a step so that a chord is had that began."""
     here = rows.at[row]
     after = here.note if here.position >= 0 and here.now == step else -1
-    heard = hear_chord(rules, rows, row, place, begin, step, -1, after, reach)
+    heard = hear_chord(rules, rows, row, place, begin, step, -1, after, reach, False)
     had = what_is_had(rules, place, heard, wanted)
-    return rank(can_be_had(rules, place, heard, reach, wanted, after)) > rank(had)
+    return can_be_had(rules, place, heard, reach, wanted, after) > had
 
 
 @compiled_inside
@@ -267,7 +324,7 @@ def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, rea
             forbid(mask, first[Kind.END], first[Kind.LENGTH])
         for token in range(first[Kind.POSITION], first[Kind.NOTE]):
             step = here.bar_start + token - first[Kind.POSITION]
-            if mask[token] and token != due and not has_note_at(rules, rows, row, step, reach):
+            if mask[token] and token != due and not has_note_at(rules, rows, row, step, -1, reach):
                 mask[token] = False
     if not has_position or place < 0:
         return
@@ -281,21 +338,18 @@ def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, rea
             wanted &= BASS
         elif not is_new:
             wanted &= ~BASS
-    heard = hear_chord(rules, rows, row, place, here.now - since, here.now, -1, here.note, reach)
-    best = rank(can_be_had(rules, place, heard, reach, wanted, here.note))
+    heard = hear_chord(
+        rules, rows, row, place, here.now - since, here.now, -1, here.note, reach, False
+    )
+    best = can_be_had(rules, place, heard, reach, wanted, here.note)
+    is_free = not is_new and not chords.is_beat[at]
     for note in range(len(rules.is_playable)):
         token = first[Kind.NOTE] + note
-        if not mask[token]:
-            continue
-        is_given, pitch = token == due, note % rules.asked.pitch_count
-        is_free = is_given or not rules.parts.is_pitched[note // rules.asked.pitch_count]
-        is_bound = is_new or chords.is_beat[at]
-        if is_bound and not is_free and not has_class(chords, chords.classes[place], pitch):
-            mask[token] = False
-        elif wanted:
-            more = with_note(rules, heard, note, is_given)
-            if rank(can_be_had(rules, place, more, reach, wanted, note)) < best:
-                mask[token] = False
+        if mask[token]:
+            of_chord = is_free or token == due or is_of(rules, place, note)
+            more = with_note(rules, heard, note, token == due)
+            had = can_be_had(rules, place, more, reach, wanted, note)
+            mask[token] = of_chord and had >= best
 
 
 @compiled_inside
@@ -327,66 +381,128 @@ def latest_step(rules: Rules, rows: Rows, row: int, reach: Ints) -> int:
 
 
 @compiled_inside
-def has_note_at(rules: Rules, rows: Rows, row: int, step: int, reach: Ints) -> bool:
-    """Return whether some note may begin at a step, if it has to be of a chord, and leave it so."""
+def has_note_at(rules: Rules, rows: Rows, row: int, step: int, held: int, reach: Ints) -> bool:
+    """Return whether some note may begin at a step, if it has to be of a chord, and leave it so.
+
+    Args:
+        rules, rows, row, reach: as in `keep_to_chords`.
+        step: when notes shall begin.
+        held: the number of a note that is held until then; -1: none.
+    """
     chords, pitch_count = rules.chords, rules.asked.pitch_count
     at = at_step(chords, step)
     place, is_new = chords.place[at], chords.since[at] == 0
     if place < 0 or not (is_new or chords.is_beat[at]):
         return True
     wanted = chords.wanted[place] if is_new else 0
-    heard = hear_chord(rules, rows, row, place, step, step, -1, -1, reach)
-    best = rank(can_be_had(rules, place, heard, reach, wanted, -1))
+    heard = hear_chord(rules, rows, row, place, step, step, held, -1, reach, False)
+    best = can_be_had(rules, place, heard, reach, wanted, -1)
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for note in range(len(rules.is_playable)):
-        program, pitch = note // pitch_count, note % pitch_count
-        if not is_open[program] or rows.free_at[row, note] > step:
-            continue
-        is_pitched = rules.parts.is_pitched[program]
-        fits = not is_pitched or has_class(chords, chords.classes[place], pitch)
-        more = with_note(rules, heard, note, False)
-        if fits and rank(can_be_had(rules, place, more, reach, wanted, note)) >= best:
-            return True
+        is_free = rows.free_at[row, note] <= step and note != held
+        if is_free and is_open[note // pitch_count] and is_of(rules, place, note):
+            more = with_note(rules, heard, note, False)
+            if can_be_had(rules, place, more, reach, wanted, note) >= best:
+                return True
     return False
 
 
 @compiled_inside
-def leave_bass_apart(rules: Rules, here: Row, latest: Ints, mask: Mask) -> None:
-    """Mask notes after which the bass of a new chord could only be reached in parallel.
+def is_new_bass(chords: Chords, parts: Parts, place: int, note: int, pitch: int) -> bool:
+    """Return whether a note, of a pitch, can be the bass of a chord where it begins."""
+    is_bass = (pitch + chords.lowest_pitch) % OCTAVE == chords.bass[place]
+    return bool(is_bass and chords.is_free[place, note] and parts.is_within[note])
 
-    It falls to the last program that has not begun, which can leap by an octave, but has no choice.
+
+@compiled_inside
+def leave_chord_apart(rules: Rules, rows: Rows, row: int, mask: Mask, reach: Ints) -> None:
+    """Mask notes after which less of a new chord could be had without parallels.
+
+    Its bass falls to the lowest program, which begins last.
+
+    Args:
+        rules, rows, row: of all, and the number of the row; in strict counterpoint.
+        mask: (V,), what may come next.
+        reach: (REACH, P) of scratch.
+    """
+    chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
+    latest, now = rows.latest[row], rows.at[row].now
+    place, low = chords.place[at_step(chords, now)], lowest_program(rules, now)
+    if place < 0 or chords.since[at_step(chords, now)] > 0:
+        return
+    wanted, first, most = chords.wanted[place], rules.words.firsts[Kind.NOTE], 0
+    for note in range(len(parts.is_within)):
+        if not mask[first + note]:
+            continue
+        program, pitch = divmod(note, pitch_count)
+        onset, old, end = latest[ONSET, program], latest[PITCH, program], latest[END, program]
+        old_before, end_before = latest[PITCH_BEFORE, program], latest[END_BEFORE, program]
+        begin_note(latest, program, pitch, now, NEVER)
+        heard = hear_chord(rules, rows, row, place, now, now, -1, note, reach, True)
+        heard = with_note(rules, heard, note, False)
+        had = can_be_had(rules, place, heard, reach, wanted, note)
+        if program == low and wanted & BASS and heard.lowest < pitch:
+            had = 0
+        begin_note(latest, program, old, onset, end)
+        latest[PITCH_BEFORE, program], latest[END_BEFORE, program] = old_before, end_before
+        if had > most:
+            forbid(mask, first, first + note)
+        mask[first + note] = had >= most
+        most = max(most, had)
+
+
+@compiled_inside
+def prepare_bass(rules: Rules, here: Row, mask: Mask) -> None:
+    """Mask notes from which the bass of the next chord is only reached in parallel with given ones.
+
+    A note of the lowest program is judged as it begins, if the chord comes within a beat, or as its
+    duration is chosen.
 
     Args:
         rules: of all rows.
-        here, latest: where a row stands; `latest` is as it was in the end.
+        here: where a row stands.
         mask: (V,), what may come next.
     """
-    chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
-    now, at = here.now, at_step(chords, here.now)
-    place, low = chords.place[at], -1
-    if place < 0 or chords.since[at] > 0 or not chords.wanted[place] & BASS:
+    chords, pitch_count, first = rules.chords, rules.asked.pitch_count, rules.words.firsts
+    step = here.now + 1
+    while chords.place[at_step(chords, step)] < 0 or chords.since[at_step(chords, step)] > 0:
+        step += 1
+        if step > here.now + rules.words.longest_duration:
+            return
+    place, low = chords.place[at_step(chords, step)], lowest_program(rules, step)
+    if low < 0 or not chords.wanted[place] & BASS:
         return
-    is_open = rules.given.is_open[min(now, len(rules.given.is_open) - 1)]
-    for program in range(len(parts.plays)):
-        may_begin = parts.plays[program] and parts.is_pitched[program] and is_open[program]
-        if may_begin and latest[ONSET, program] < now and latest[END, program] <= now:
-            low = program
-    first = rules.words.firsts[Kind.NOTE]
-    for note in range(low * pitch_count if low >= 0 else 0):
-        program, pitch = divmod(note, pitch_count)
-        if not mask[first + note] or latest[ONSET, program] == now:
-            continue
-        onset, old = latest[ONSET, program], latest[PITCH, program]
-        old_before, end_before = latest[PITCH_BEFORE, program], latest[END_BEFORE, program]
-        latest[ONSET, program], latest[PITCH, program] = now, pitch
-        latest[PITCH_BEFORE, program], latest[END_BEFORE, program] = old, latest[END, program]
-        can_follow = False
-        for under in range(pitch + 1):
-            bass = low * pitch_count + under
-            is_bass = (under + chords.lowest_pitch) % OCTAVE == chords.bass[place]
-            if is_bass and chords.is_free[place, bass] and parts.is_within[bass]:
-                is_apart = not moves_in_parallel(parts.is_pitched, latest, low, under, now)
-                can_follow |= is_apart
-        latest[ONSET, program], latest[PITCH, program] = onset, old
-        latest[PITCH_BEFORE, program], latest[END_BEFORE, program] = old_before, end_before
-        mask[first + note] = can_follow
+    if here.kind == Kind.NOTE or here.kind == Kind.EXTEND:
+        left = step - here.now - here.extends * rules.words.longest_duration
+        pitch = here.note - low * pitch_count
+        if 0 <= pitch < pitch_count and left > 0:
+            token = first[Kind.DURATION] + left - 1
+            mask[token] &= has_way(rules, place, low, pitch, step)
+    elif step - here.now <= rules.asked.beat:
+        for pitch in range(pitch_count):
+            token = first[Kind.NOTE] + low * pitch_count + pitch
+            mask[token] = mask[token] and has_way(rules, place, low, pitch, step)
+
+
+@compiled_inside
+def has_way(rules: Rules, place: int, low: int, pitch: int, step: int) -> bool:
+    """Return whether a program can go from a pitch to the bass of a chord, apart from given parts.
+
+    Args:
+        rules: of all rows.
+        place, step: of the chord, and when it begins.
+        low, pitch: the program and what it plays until then.
+    """
+    parts, pitch_count = rules.parts, rules.asked.pitch_count
+    if step >= len(parts.given):
+        return True
+    for under in range(pitch_count):
+        if is_new_bass(rules.chords, parts, place, low * pitch_count + under, under):
+            is_apart = True
+            for other in range(len(parts.plays)):
+                new, begun = parts.given[step, other], parts.before[step - 1, other]
+                if other != low and new != NO_PITCH and begun >= 0:
+                    is_apart &= not is_parallel(pitch, under, parts.given[begun, other], new)
+            if is_apart:
+                return True
+    return False

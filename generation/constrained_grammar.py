@@ -22,7 +22,7 @@ from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from data.tokens.windows import read_windows
-from generation.chord_plan import NO_CHORDS, ChordPlan, key_of
+from generation.chord_plan import NO_CHORDS, ChordPlan, Players, key_of
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens
@@ -30,8 +30,10 @@ from generation.length import Asked, Length, Row, limit_of_given
 from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
 from generation.rules import advance_rows, allow_rows
 from generation.seeds import Seed, no_seed
+from model.temperature import Logits
 
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
+PULL, MOST_PULL = 4.0, 8.0  # nats a quarter note, for each bar of notes that is owed; and at most
 KEY_GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
 
 
@@ -98,6 +100,10 @@ class ConstrainedGrammar:
         goes_on = self.length.bars != self.given.bars
         is_asked = bool(constraints.parsed_key and self.given.bars)
         self.guidance = KEY_GUIDANCE if self._key and (is_joined or is_asked) and goes_on else 0.0
+        self._busy = constraints.busy
+        self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step
+        if self._busy is not None and not vocabulary.grid.has_meter:
+            raise ConstraintError("the model counts seconds, not bars: ask for no notes a bar")
         self._plays = self._who_plays(constraints)
         is_playable = constraints.candidates(vocabulary)  # (N,)
         is_playable &= np.repeat(self._plays, vocabulary.pitch_count)
@@ -118,14 +124,12 @@ class ConstrainedGrammar:
         if self.given.bars:
             self._check_given(constraints.time_signature)
         if self._plan:
-            asked = self._rules.asked
+            asked, parts = self._rules.asked, self._rules.parts
             is_strict, most = bool(asked.is_strict), int(asked.most_sounding)
+            is_patient = not (is_strict or asked.is_timed) and most == NEVER
+            players = Players(is_playable, parts.is_within, is_strict, most, is_patient)
             with _refused():
-                chords = self._plan.tables(
-                    *(self.given, is_playable, self._rules.parts.is_within, is_strict, most),
-                    is_patient=not (is_strict or asked.is_timed) and most == NEVER,
-                )
-            self._rules = self._rules._replace(chords=chords)
+                self._rules = self._rules._replace(chords=self._plan.tables(self.given, players))
 
     def _plan_chords(self, constraints: Constraints) -> ChordPlan | None:
         """Return where the chords that are asked for stand; new bars then have one meter."""
@@ -353,6 +357,29 @@ class ConstrainedGrammar:
             context.key[len(ids) // 2 :] = -1
         window.heard = self.features.with_room(window.heard, ids.shape[1])
         return self.features.read(ids, context, window.heard)
+
+    def tilt(self, state: ConstrainedState, logits: Logits) -> Logits:
+        """Return logits (B, V) with which about as many new notes begin as are asked for.
+
+        What takes time loses by each quarter note of it, the more, the more notes are owed; where
+        there are too many it wins. So pieces become likelier, or less so, by their notes.
+        """
+        if self._busy is None:
+            return logits
+        at, vocabulary, asked = state.at, self.vocabulary, self._rules.asked
+        size = self.given.seed.end_step
+        now, to_bar = at["now"], at["bar_start"] - at["now"]
+        open_steps = self._open_steps[np.minimum(now, size)] + np.maximum(now - size, 0)
+        owed = open_steps / at["whole_bar"].clip(1) - at["own_notes"] / self._busy  # bars of them
+        steps = np.zeros(logits.shape)
+        position = np.arange(vocabulary.counts[Kind.POSITION])
+        steps[:, vocabulary.ids(Kind.POSITION)] = to_bar[:, None] + position
+        steps[:, vocabulary.ids(Kind.BAR)] = (to_bar + at["bar_length"])[:, None]
+        if asked.is_strict or asked.has_no_rests:  # the next note begins where one ends
+            steps[:, vocabulary.ids(Kind.DURATION)] = np.arange(vocabulary.longest_duration) + 1
+            steps[:, vocabulary.ids(Kind.EXTEND)] = vocabulary.longest_duration
+        pull = (PULL * owed).clip(-MOST_PULL, MOST_PULL) / vocabulary.grid.steps_per_beat  # (B,)
+        return np.asarray(logits - pull[:, None] * steps, dtype=logits.dtype)
 
     def _window(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Window:
         """Return the window that begins with ids (B, T)."""

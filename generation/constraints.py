@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
 NO_RESTS = "none"
+MOST_NOTES = 1000  # a bar
 
 
 class ConstraintError(ValueError):
@@ -45,6 +46,8 @@ class Constraints:
         max_polyphony: so many notes at most sound at once, those of the seed and the given notes
             counted.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
+        busy: about so many new notes begin in a bar, all instruments together. The likeliest still
+            comes: where the music is far from it, it gets nearer, and no more.
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
             which plays a note at a time; FREE: as the model likes; None: as its music is.
         regular_bars: all new bars are of one length and whole, but for an upbeat, the last one, and
@@ -69,6 +72,7 @@ class Constraints:
     programs: tuple[int | str, ...] | None = None
     max_polyphony: int | None = None
     tempo_bpm: float | None = None
+    busy: float | None = None
     time_signature: tuple[int, int] | None = None
     chords: str | None = None
     cadence: str | None = None
@@ -88,6 +92,8 @@ class Constraints:
                 )
         if self.max_polyphony is not None and self.max_polyphony < 1:
             raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
+        if self.busy is not None and not 0 < self.busy <= MOST_NOTES:
+            raise ConstraintError(f"a bar has up to {MOST_NOTES} notes, not {self.busy:g}")
         if self.counterpoint not in (None, STRICT, FREE):
             raise ConstraintError(f"counterpoint is strict or free, not {self.counterpoint!r}")
         if self.cadence not in (None, *CADENCES):

@@ -85,6 +85,7 @@ class Row(Cursor):
     final_position: int  # steps from the last bar line to the final chord; -1: the model decides
     limit: int  # no note begins from this step on; NEVER: there is no limit, or not yet
     new_notes: int  # begun after the seed
+    own_notes: int  # written, not given
     bar_notes: int  # begun in this bar
     past_notes: int  # and in the bars before it
     follow: int  # bars after this one; -1: not known

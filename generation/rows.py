@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compiled import compiled_inside
 from data.tokens.cursor import Cursors, Ints
 from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
@@ -31,6 +32,14 @@ class Rows(NamedTuple):
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     new_ends: Ints  # (B, N) likewise of new notes alone
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
+
+
+@compiled_inside
+def begin_note(latest: Ints, program: int, pitch: int, now: int, end: int) -> None:
+    """Set what a program played last."""
+    latest[PITCH_BEFORE, program] = latest[PITCH, program]
+    latest[END_BEFORE, program] = latest[END, program]
+    latest[PITCH, program], latest[ONSET, program], latest[END, program] = pitch, now, end
 
 
 class Parts(NamedTuple):

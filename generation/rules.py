@@ -16,7 +16,7 @@ from common.interface import OCTAVE
 from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
-from generation.chords import REACH, hold_until, keep_to_chords, leave_bass_apart
+from generation.chords import REACH, hold_until, keep_to_chords, leave_chord_apart, prepare_bass
 from generation.counterpoint import (
     end_bar,
     find_triad,
@@ -28,7 +28,7 @@ from generation.counterpoint import (
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
 from generation.masks import any_of, forbid, keep_or_yield, sounding_at
-from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Rows, Rules
+from generation.rows import DUE, ONSET, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
@@ -36,16 +36,17 @@ EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
 
 @compiled_inside
 def keep_style(
-    rules: Rules, here: Row, latest: Ints, ends: Ints, scratch: NDArray[np.bool_], mask: Mask
+    rules: Rules, rows: Rows, row: int, reach: Ints, scratch: NDArray[np.bool_], mask: Mask
 ) -> None:
     """Mask what would not be in style; each rule yields where it would leave nothing.
 
     Args:
-        rules: of all rows.
-        here, latest, ends: where a row stands.
+        rules, rows, row: of all, and the number of the row.
+        reach: (REACH, P) of scratch.
         scratch: (3, V).
         mask: (V,), what may come next.
     """
+    here, latest, ends = rows.at[row], rows.latest[row], rows.note_ends[row]
     asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
     kind, now, due, is_open = here.kind, here.now, given.ids[here.next_given], given.is_open
     is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
@@ -70,8 +71,11 @@ def keep_style(
             move_apart(first, parts.is_pitched, latest, now, mask)
             keep_or_yield(mask, before, due, notes)
             if len(rules.chords.place) > 0:
-                leave_bass_apart(rules, here, latest, mask)
+                leave_chord_apart(rules, rows, row, mask, reach)
                 keep_or_yield(mask, before, due, notes)
+        if len(rules.chords.place) > 0 and (takes_note or is_in_note):
+            prepare_bass(rules, here, mask)
+            keep_or_yield(mask, before, due, notes if takes_note else mask)
         final = here.final_onset - here.bar_start
         if final >= 0 and here.is_last:
             end_bar(first, here, final, mask)
@@ -140,7 +144,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
         if has_chords and not is_in_note:
             keep_to_chords(rules, rows, row, due, mask, reach)
 
-        keep_style(rules, here, rows.latest[row], ends, scratch, mask)
+        keep_style(rules, rows, row, reach, scratch, mask)
         leave_end_alone(first, here, mask)
 
 
@@ -160,12 +164,9 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
         rows.free_at[row, note] = end if rules.is_playable[note] else NEVER
         program = note // rules.asked.pitch_count
         if latest[ONSET, program] != now:  # of a chord the lowest counts
-            latest[PITCH_BEFORE, program] = latest[PITCH, program]
-            latest[END_BEFORE, program] = latest[END, program]
-            latest[PITCH, program] = note % rules.asked.pitch_count
-            latest[ONSET, program] = now
-            latest[END, program] = end
+            begin_note(latest, program, note % rules.asked.pitch_count, now, end)
         if not is_given:  # what is given sounds already
+            here.own_notes += 1
             rows.new_ends[row, note] = end
             for step in range(now, min(end, rows.sounding.shape[1])):
                 rows.sounding[row, step] += 1

@@ -320,6 +320,7 @@ class _Rows:
             sampling=sampling,
             rebase=model.rebase,
             group=model.choices,
+            tilt=grammar.tilt,
         ):
             self.ids = ids
             if not grammar.length.endless:

@@ -4,7 +4,7 @@ Nothing here knows what a token means. What may come next is asked of a `Grammar
 long history is shortened is asked of a function; the caller brings both.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -101,6 +101,7 @@ def sample(
     sampling: SamplingOptions | None = None,
     rebase: Rebase | None = None,
     group: Ids | None = None,
+    tilt: Callable[[State, Logits], Logits] | None = None,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -119,6 +120,7 @@ def sample(
         rebase: from all the ids of a row, prompt included, to those with which it goes on:
             fewer than the context length, about half of it. None = a full context is an error.
         group: (V,) as in `choose`.
+        tilt: from logits (B, V) to those that are sampled from; None = the same.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -137,7 +139,8 @@ def sample(
         if np.count_nonzero(allowed) == len(allowed):  # one id a row
             ids = allowed.argmax(axis=1)
         else:
-            few, their_ids = allowed_alone(reader.logits(), allowed)  # (B, A)
+            logits = reader.logits() if tilt is None else tilt(state, reader.logits())
+            few, their_ids = allowed_alone(logits, allowed)  # (B, A)
             chosen = choose(few, sampling, uniform, None if group is None else group[their_ids])
             ids = their_ids[np.arange(len(chosen)), chosen]
         grammar.advance(state, ids)

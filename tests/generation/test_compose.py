@@ -217,6 +217,19 @@ def test_constraints_reach_the_music(model):
         assert sounding.sum(axis=1).max() <= 2
 
 
+@pytest.mark.parametrize("rests", [FREE, NO_RESTS])
+def test_the_busier_music_shall_be_the_more_notes_it_has(model, rests):
+    constraints, seed = Constraints(rests=rests), voices_of(four_parts(8), QUARTET)
+    for given, length in ((None, Length(bars=8)), (seed, None)):
+        notes = []
+        for busy in (2, 10, 30):
+            asked = replace(constraints, busy=busy)
+            pieces = compose(model, Request(given, length, asked, samples=8))
+            notes.append(sum(np.count_nonzero(~piece.is_given) for piece in pieces))
+        assert notes == sorted(notes)
+        assert notes[2] > 2 * notes[0]
+
+
 def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
     tune(tmp_path / "tune.mid")
     seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
