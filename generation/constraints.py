@@ -93,7 +93,9 @@ class Constraints:
         if self.max_polyphony is not None and self.max_polyphony < 1:
             raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
         if self.busy is not None and not 0 < self.busy <= MOST_NOTES:
-            raise ConstraintError(f"a bar has up to {MOST_NOTES} notes, not {self.busy:g}")
+            raise ConstraintError(
+                f"busy is above 0 and {MOST_NOTES} notes a bar at most, not {self.busy:g}"
+            )
         if self.counterpoint not in (None, STRICT, FREE):
             raise ConstraintError(f"counterpoint is strict or free, not {self.counterpoint!r}")
         if self.cadence not in (None, *CADENCES):
