@@ -182,21 +182,12 @@ class NoteSurprise:
     """The surprise of one note."""
 
     note: int  # its index in the Score
-    bar: int  # its number (an upbeat is bar 0); on a grid of seconds the second
-    beat: float | None  # from 1, in the meter's unit; None on a grid of seconds
-    start_seconds: float
+    place: str  # where it begins, in words; an upbeat is bar 0
     program: int
     instrument: str
     name: str
     nats: float  # its surprise, the sum of `parts`
     parts: dict[str, float]  # by aspect
-
-    @property
-    def place(self) -> str:
-        """Where the note begins, in words."""
-        if self.beat is None:
-            return f"at {self.start_seconds:.2f} s"
-        return f"bar {self.bar}, beat {self.beat:g}"
 
     @property
     def label(self) -> str:
@@ -242,14 +233,15 @@ def _note_surprise(score: Score, row: int, nats: NDArray[np.float64]) -> NoteSur
         name = pretty_midi.note_number_to_drum_name(pitch) or str(pitch)
     else:
         name = pretty_midi.note_number_to_name(pitch)
-    starts, has_meter = score.bar_starts, score.grid.has_meter
-    bar = int(np.searchsorted(starts, onset, side="right")) - 1
-    unit = 4 * score.grid.steps_per_beat / int(score.bars["denominator"][bar])
+    place = f"at {float(score.step_seconds(onset)):.2f} s"
+    if score.grid.has_meter:
+        bar = int(np.searchsorted(score.bar_starts, onset, side="right")) - 1
+        unit = 4 * score.grid.steps_per_beat / int(score.bars["denominator"][bar])
+        beat = round(1 + (onset - int(score.bar_starts[bar])) / unit, 3)
+        place = f"bar {bar + (not score.has_upbeat)}, beat {beat:g}"
     return NoteSurprise(
         row,
-        bar + (has_meter and not score.has_upbeat),
-        round(1 + (onset - int(starts[bar])) / unit, 3) if has_meter else None,
-        float(score.step_seconds(onset)),
+        place,
         program,
         instrument_name(program, score.grid),
         name,

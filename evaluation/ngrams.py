@@ -136,18 +136,13 @@ def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.array([0.0, y, y, y])
 
 
-def fit_ngram(corpus: Corpus | IdSequences, order: int) -> NGram:
-    """Fit an n-gram model to a corpus's train split.
+def fit_baselines(corpus: Corpus | IdSequences) -> dict[str, Baseline]:
+    """Fit BASELINES to a corpus's train split, and return what scores a piece, by name.
 
     Pieces are counted in their own keys. Counting every transposition takes twelve times as long
     and makes the bigram worse (on the chorales 5.72 nats per note, not 5.45) and the 5-gram a
     little better (3.45, not 3.56).
     """
-    split = corpus.split("train")
-    pieces = (split.piece(index) for index in range(len(split)))
-    return NGram(pieces, order, corpus.vocabulary.size)
-
-
-def fit_baselines(corpus: Corpus | IdSequences) -> dict[str, Baseline]:
-    """Fit BASELINES to a corpus's train split, and return what scores a piece, by name."""
-    return {name: fit_ngram(corpus, order).token_nats for order, name in BASELINES.items()}
+    split, size = corpus.split("train"), corpus.vocabulary.size
+    pieces = [split.piece(index) for index in range(len(split))]
+    return {name: NGram(pieces, order, size).token_nats for order, name in BASELINES.items()}

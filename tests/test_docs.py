@@ -149,7 +149,8 @@ def run_module(name: str, arguments: list[str]) -> str:
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
         patch.setattr(sys, "argv", [name, *arguments])
-        patch.delitem(sys.modules, f"{name}.__main__", raising=False)
+        for module in (name, f"{name}.__main__"):
+            patch.delitem(sys.modules, module, raising=False)
         run_to_the_end(runpy.run_module, name, run_name="__main__")
     return said.getvalue()
 

@@ -338,10 +338,12 @@ class MusicModule(LightningModule):
                 f"step {self.global_step} made {name} no longer finite: the checkpoint before is "
                 f"untouched; train afresh with lower rates"
             )
-        checkpoint["hyper_parameters"] = asdict(self.options)
-        checkpoint["seed"] = self.seed
-        checkpoint["vocabulary"] = self.data.vocabulary.to_json()
-        checkpoint["side_shape"] = self.data.side_shape
+        checkpoint |= {"hyper_parameters": asdict(self.options), "seed": self.seed}
+        checkpoint |= self._told_by_data()
+
+    def _told_by_data(self) -> dict[str, Any]:
+        """Return what the weights are for."""
+        return {"vocabulary": self.data.vocabulary.to_json(), "side_shape": self.data.side_shape}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another model, or that were trained on other tokens, by a RunError.
@@ -364,16 +366,13 @@ class MusicModule(LightningModule):
                 f"the checkpoint was trained with {', '.join(changed)}: "
                 f"give it those settings, or train afresh under another --run"
             )
-        if checkpoint["vocabulary"] != self.data.vocabulary.to_json():
-            raise RunError(
-                "the checkpoint was trained with another vocabulary than the data has now: "
-                "use the data it was trained on, or train afresh under another --run"
-            )
-        if checkpoint.get("side_shape") != self.data.side_shape:
-            raise RunError(
-                "the checkpoint was trained with another side input than the data has now: "
-                "train afresh under another --run"
-            )
+        for name, told in self._told_by_data().items():
+            if checkpoint.get(name) != told:
+                what = name.replace("_shape", " input")
+                raise RunError(
+                    f"the checkpoint was trained with another {what} than the data has now: use "
+                    f"the data it was trained on, or train afresh under another --run"
+                )
         if self.trainer.training:
             self._refuse_damage(checkpoint)
         self.seed = checkpoint.get("seed")

@@ -53,15 +53,13 @@ def test_the_most_surprising_are_told_by_bar_and_beat():
     first, second = most_surprising(score, nats, 10)
     assert asdict(first) == {
         "note": 2,
-        "bar": 3,  # 12 steps of upbeat, twice 18, then the 4/4
-        "beat": 2.0,
-        "start_seconds": 2.5,
+        "place": "bar 3, beat 2",  # 12 steps of upbeat, twice 18, then the 4/4
         "program": DRUMS,
         "instrument": "Drums",
         "name": "Low Bongo",
         "nats": 6.0,
         "parts": {"when": 1.0, "what": 2.0, "how long": 3.0, "how loud": 0.0},
     }
-    assert (second.note, second.bar, second.beat) == (0, 0, 2.0)
+    assert (second.note, second.place) == (0, "bar 0, beat 2")
     assert second.name == "C4"
     assert len(most_surprising(score, nats, 1)) == 1

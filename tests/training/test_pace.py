@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-import train
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from generation.model import load
 from tests.folders import write_tunes
+from tests.runs import fit
 from training import checkpoints, pace
 from training.checks import RunError
 from training.options import ModelOptions, RunOptions, TrainerOptions
 from training.pace import with_steps
 
-SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 HALF_A_SECOND = 0.5
 TEN_MINUTES = RunOptions(minutes=10.0)
 
@@ -77,29 +76,21 @@ def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
 def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch):
     """And there is a model to listen to before its first validation."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tunes").mkdir()
     write_tunes(tmp_path / "tunes", 8)
-    monkeypatch.setattr(pace, "TIMED_SECONDS", 0)
-    monkeypatch.setattr(pace, "LEAST_STEPS", 4)
-    monkeypatch.setattr(pace, "STEPS_SHARE", 0)
+    for name, value in {"TIMED_SECONDS": 0, "LEAST_STEPS": 4, "STEPS_SHARE": 0}.items():
+        monkeypatch.setattr(pace, name, value)
     monkeypatch.setattr(checkpoints, "FIRST_MODEL_SECONDS", 0)
-    saved = []
-    save = checkpoints.Checkpoints._save_model
-    monkeypatch.setattr(
-        checkpoints.Checkpoints,
-        "_save_model",
-        lambda *given: (saved.append((given[1].global_step, given[3] is None)), save(*given)),
-    )
+    saved, save = [], checkpoints.Checkpoints._save_model
 
-    def model(run, *end):
-        words = ["--config", str(SMOKE), "--data.path", "tunes", "--run", run, *end]
-        train.main(["fit", *words, "--monitor.times", "0"])
-        return load(f"{run}/model.safetensors").network
+    def noted(self, trainer, module, nats):
+        saved.append((trainer.global_step, nats is None))
+        save(self, trainer, module, nats)
 
-    timed = model("timed", "--minutes", "1", "--trainer.max_steps", "-1")
-    settings = yaml.safe_load(Path("timed/config.yaml").read_text())["trainer"]
-    assert settings["max_steps"] == 4
+    monkeypatch.setattr(checkpoints.Checkpoints, "_save_model", noted)
+    fit("--run", "timed", "--minutes", 1, "--trainer.max_steps", -1)
+    assert yaml.safe_load(Path("timed/config.yaml").read_text())["trainer"]["max_steps"] == 4
     assert saved[0] == (0, True)
-    counted = model("counted", "--trainer.max_steps", "4")
+    fit("--run", "counted", "--trainer.max_steps", 4)
+    timed, counted = (load(f"{run}/model.safetensors").network for run in ("timed", "counted"))
     assert timed.weights.keys() == counted.weights.keys()
     assert all((timed.weights[name] == counted.weights[name]).all() for name in timed.weights)
