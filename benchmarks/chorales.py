@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +47,6 @@ from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import Model, corpus_of, load
 from model.decoder import Decoder
 from model.decoding import PlainSteps, decoder_of
-from training.checkpoints import MODEL_NAME
 
 GRID = Grid(steps_per_beat=4)
 FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of every beat
@@ -174,7 +172,6 @@ def print_scores(
     models: Sequence[Model], corpus: Corpus, sixteenths: dict[str, int], split: str
 ) -> None:
     """Score a split by a model, or by the mean of several."""
-    began = time.perf_counter()
     decoder = Mean([decoder_of(model.network) for model in models]).eval()
     model = replace(models[0])
     object.__setattr__(model, "steps", PlainSteps(decoder))
@@ -200,20 +197,6 @@ def print_scores(
     print(f"temperature {told}, found on valid; at 1: {plain.value * notes / cells:.4f}")
     steps = " and ".join(f"{model.record.step:,}" for model in models)
     print(f"{parameters:,} parameters, trained for {steps} steps")
-    print(f"scored in {time.perf_counter() - began:.1f} s")
-
-
-def trained(folder: str, run: Path, config: str, others: Sequence[str]) -> Model:
-    """Train on a folder with train.py and print how fast."""
-    began = time.perf_counter()
-    train.main(["fit", "--config", config, "--run", str(run), "--data.path", folder, *others])
-    seconds = time.perf_counter() - began
-    model = load(run / MODEL_NAME)
-    data = model.record.data
-    context_length = model.network.config.context_length
-    tokens = model.record.step * data["batch_size"] * context_length
-    print(f"trained on {tokens:,} tokens in {seconds:,.0f} s: {tokens / seconds:,.0f} a second")
-    return model
 
 
 def check_alike(models: Sequence[Model], paths: Sequence[str], folder: str) -> None:
@@ -253,7 +236,9 @@ def report(options: argparse.Namespace, others: list[str], grids: Grids) -> None
     else:
         if options.run.exists():
             fail(f"{options.run}: holds an earlier run; give another --run, or -c to score it")
-        models = [trained(folder, options.run, options.config, others)]
+        run = ["--config", options.config, "--run", str(options.run), "--data.path", folder]
+        train.main(["fit", *run, *others])
+        models = [load(options.run)]
     corpus = corpus_of(models[0], folder, "datasets")
     print_scores(models, corpus, check(grids, corpus, strike), options.split)
 

@@ -86,20 +86,13 @@ class Threads(Callback):
         self.chooser.stop()
 
 
-class SettingsKeeper(Callback):
-    """The keeping of a training run's settings; to validate it later leaves them alone."""
-
-    def __init__(self, options: RunOptions) -> None:
-        self.options = options
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Write config.yaml of a run that begins, or that goes on in another folder."""
-        path = Path(self.options.run) / "config.yaml"
-        is_new = self.options.ckpt_path is None or not path.exists()
-        if stage == "fit" and is_new:
-            with write_atomically(path) as temporary:
-                text = yaml.safe_dump(asdict(self.options), sort_keys=False, allow_unicode=True)
-                temporary.write_text(text, encoding="utf-8")
+def keep_settings(options: RunOptions) -> None:
+    """Write config.yaml of a run that begins, or that goes on in another folder."""
+    path = Path(options.run) / "config.yaml"
+    if options.ckpt_path is None or not path.exists():
+        with write_atomically(path) as temporary:
+            text = yaml.safe_dump(asdict(options), sort_keys=False, allow_unicode=True)
+            temporary.write_text(text, encoding="utf-8")
 
 
 def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunOptions, int]:
@@ -131,9 +124,8 @@ def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunO
 def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Trainer:
     """Return the trainer, with its callbacks and a logger to the run's folder."""
     settings = asdict(options.trainer)
-    callbacks = [
-        *(Threads(), SettingsKeeper(options)),
-        *(MusicMonitor(options.monitor), Checkpoints(options.checkpoint.minutes)),
+    callbacks: list[Callback] = [
+        *(Threads(), MusicMonitor(options.monitor), Checkpoints(options.checkpoint.minutes)),
     ]
     if settings["enable_progress_bar"] is not False:
         callbacks.append(StepProgress(refresh_rate=10))
@@ -198,6 +190,9 @@ def make_run(subcommand: str, options: RunOptions) -> None:
             options = with_steps(options, data)
         module = MusicModule(options.model)
         trainer = make_trainer(subcommand, options, steps_made)
+        if subcommand == "fit":
+            data.prepare_data()  # where that fails, nothing is written
+            keep_settings(options)
         getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
 
 
