@@ -30,7 +30,7 @@ from data.corpus.notation import notation_as_midi
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MusicFolder, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
-from data.corpus.store import FORMAT, MOST_IDS, Split, SplitWriter
+from data.corpus.store import FORMAT, MOST_IDS, Split, SplitCounts, write_split
 from data.corpus.survey import Survey, translation
 from data.corpus.trials import Reading, reading_of
 from data.files.read import SUFFIXES
@@ -109,24 +109,26 @@ def build(
     table = translation(files.survey.wide, vocabulary)
     wide_ids = np.memmap(scratch, np.uint16, "r")
     begins = offsets([piece.tokens for piece in files.pieces])
-    writers = {}
-    for split in SPLITS:
-        with SplitWriter(out / split) as writers[split]:
-            for chunk in _chunks(numbers[split], np.diff(begins)):
-                found = [table[wide_ids[slice(*begins[n : n + 2])]] for n in chunk.tolist()]
-                # where all notes are of one velocity, there are no tokens of it
-                pieces = [ids[ids >= 0] for ids in found]
-                names = [files.pieces[number].name for number in chunk]
-                lengths = np.array([len(ids) for ids in pieces])
-                pieces_ids = np.concatenate(pieces)
-                writers[split].add(Split.of_ids(names, pieces_ids, lengths, vocabulary))
+
+    def pieces_of(split: str) -> Iterator[Split]:
+        for chunk in _chunks(numbers[split], np.diff(begins)):
+            found = [table[wide_ids[slice(*begins[n : n + 2])]] for n in chunk.tolist()]
+            # where all notes are of one velocity, there are no tokens of it
+            pieces = [ids[ids >= 0] for ids in found]
+            names = [files.pieces[number].name for number in chunk]
+            lengths = np.array([len(ids) for ids in pieces])
+            yield Split.of_ids(names, np.concatenate(pieces), lengths, vocabulary)
+
+    written = {split: write_split(out / split, pieces_of(split)) for split in SPLITS}
+    files_of = {split: names for split, (_, names) in written.items()}
+    counts = {split: each for split, (each, _) in written.items()}
     scratch.unlink()
-    report = files.report(writers, vocabulary)
+    report = files.report(counts, {*files_of["train"]}, vocabulary.size)
     corpus = {
         "format": FORMAT,
         "options": asdict(files.reading.options),
         "splits": report.splits,
-        "files": {split: writer.names for split, writer in writers.items()},
+        "files": files_of,
         "vocabulary": json.loads(vocabulary.to_json()),
     }
     shutil.rmtree(converted, ignore_errors=True)
@@ -225,10 +227,11 @@ class _Pass:
                 )
         return numbers
 
-    def report(self, writers: dict[str, SplitWriter], vocabulary: Vocabulary) -> CorpusReport:
+    def report(
+        self, splits: dict[str, SplitCounts], trained_on: set[str], vocabulary_size: int
+    ) -> CorpusReport:
         """Return the report on the corpus, once it is written."""
         source = self.source
-        trained_on = {*writers["train"].names}
         works = [
             [self.pieces[number].name for number in work] for work in self.works if len(work) > 1
         ]
@@ -239,8 +242,8 @@ class _Pass:
             files=len(source.files) + others,
             splits_given=self.splits_given,
             grid=self.grid,
-            vocabulary_size=vocabulary.size,
-            splits={split: writer.counts() for split, writer in writers.items()},
+            vocabulary_size=vocabulary_size,
+            splits=splits,
             music=self.survey.counts(),
             chosen=self.reading.chosen,
             copies=self.copies,

@@ -15,9 +15,8 @@ from data.corpus.find_files import find_music_files, is_midi
 from data.files.read import read_events
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
-from data.midi.parts import tracks_of
 from data.midi.quantize import MidiError, batch_from_events, refusals
-from data.score import Grid, Part
+from data.score import Grid
 
 MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for minutes
@@ -102,17 +101,6 @@ def read_trials(
             events = fold(read_events(folder.file(name)), instruments)
             if len(events.notes):
                 found.append(try_options(events, grid))
-    return found
-
-
-def read_tracks(
-    names: Sequence[str], folder: MusicFolder, instruments: Instruments
-) -> list[list[Part]]:
-    """Return who plays in each music file that can be read."""
-    found = []
-    for name in names:
-        with suppress(MidiError, OSError):
-            found.append(tracks_of(fold(read_events(folder.file(name)), instruments)))
     return found
 
 

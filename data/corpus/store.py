@@ -1,10 +1,10 @@
 """Pieces as token arrays on disk, end to end: written some at a time, read memory-mapped."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Split:
 
     @classmethod
     def load(cls, folder: Path, names: tuple[str, ...], vocabulary: Vocabulary) -> Self:
-        """Map the arrays that a `SplitWriter` wrote.
+        """Map the arrays that `write_split` wrote.
 
         Raises:
             OSError, EOFError, ValueError: an array is missing or damaged.
@@ -136,55 +136,37 @@ class Split:
         return self.tokens[begin:end].astype(np.int64)
 
 
-class SplitWriter:
-    """Writes a split to a new folder, some pieces at a time; a context manager.
+def write_split(folder: Path, parts: Iterable[Split]) -> tuple[SplitCounts, list[str]]:
+    """Write pieces, some at a time, to a new folder; return how much that was, and their names.
 
-    The header of a file, which holds the length, is written twice: NumPy pads headers so that one
-    with a larger first axis takes no more room.
+    No more than some of the tokens lie in memory. The header of their file, which holds the length,
+    is written twice: NumPy pads it so that one with a larger first axis takes no more room.
     """
+    folder.mkdir()
+    rows: dict[str, list[NDArray[Any]]] = {name: [array] for name, array in ARRAYS.items()}
+    rows["piece_offsets"].append(np.zeros(1))
+    names, tokens = list[str](), 0
+    with (folder / "tokens.npy").open("xb") as file:
+        _write_header(file, 0)
+        for part in parts:
+            for name, array in part.rows_after(tokens).items():
+                if name != "tokens":
+                    rows[name].append(array)
+            file.write(np.ascontiguousarray(part.tokens).tobytes())
+            tokens += len(part.tokens)
+            names += part.names
+        file.seek(0)
+        _write_header(file, tokens)
+    for name, arrays in rows.items():
+        if name != "tokens":
+            content = io.BytesIO()
+            np.save(content, np.concatenate(arrays).astype(ARRAYS[name].dtype))
+            (folder / f"{name}.npy").write_bytes(content.getvalue())
+    notes = sum(int(counts.sum()) for counts in rows["note_counts"])
+    bars = sum(map(len, rows["bar_offsets"]))
+    return SplitCounts(len(names), notes, tokens, bars), names
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._lengths = dict.fromkeys(ARRAYS, 0)
-        self._files = {name: (folder / f"{name}.npy").open("xb") for name in ARRAYS}
-        for name in ARRAYS:
-            self._write_header(name)
-        self._append("piece_offsets", np.zeros(1))
-        self.names: list[str] = []
-        self._notes = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            for name, file in self._files.items() if kind is None else ():
-                file.seek(0)
-                self._write_header(name)
-                file.flush()
-        finally:
-            for file in self._files.values():
-                with suppress(OSError):  # of what could not be written before either
-                    file.close()
-
-    def add(self, pieces: Split) -> None:
-        """Append pieces."""
-        for name, rows in pieces.rows_after(self._lengths["tokens"]).items():
-            self._append(name, rows)
-        self.names += pieces.names
-        self._notes += int(pieces.note_counts.sum())
-
-    def counts(self) -> SplitCounts:
-        """Return how much was written."""
-        tokens, bars = self._lengths["tokens"], self._lengths["bar_offsets"]
-        return SplitCounts(len(self.names), self._notes, tokens, bars)
-
-    def _append(self, name: str, rows: NDArray[Any]) -> None:
-        typed = np.ascontiguousarray(rows, dtype=ARRAYS[name].dtype)
-        self._lengths[name] += len(typed)
-        self._files[name].write(typed.tobytes())
-
-    def _write_header(self, name: str) -> None:
-        header = np.lib.format.header_data_from_array_1_0(ARRAYS[name])
-        header["shape"] = (self._lengths[name], *header["shape"][1:])
-        np.lib.format.write_array_header_1_0(self._files[name], header)
+def _write_header(file: IO[bytes], tokens: int) -> None:
+    header = np.lib.format.header_data_from_array_1_0(ARRAYS["tokens"])
+    np.lib.format.write_array_header_1_0(file, header | {"shape": (tokens,)})

@@ -1,23 +1,20 @@
 """How the files of a folder are read: what the options leave open, some of the files decide."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from common.worker_pool import Failed, guarded_batches
-from data.corpus.advice import advised_grid
+from data.corpus.advice import Trial, advised_grid
 from data.corpus.options import CorpusOptions
-from data.corpus.reader import MusicFolder, read_pieces, read_tracks, read_trials
+from data.corpus.reader import MusicFolder, read_pieces, read_trials
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
 from data.score import DRUMS, Grid, Part
 
 MOST_FILES = 100  # that are tried
 LEAST_GAIN = 0.01  # of the notes, for which it is worth to tell tracks apart
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -69,27 +66,25 @@ def reading_of(
         workers: processes that share the work.
     """
     some, instruments = some_of(files), options.kept_instruments
-
-    @cache
-    def tracks() -> list[list[Part]]:
-        read = partial(read_tracks, folder=folder, instruments=instruments)
-        return [*_all_found(guarded_batches(read, some, workers))]
-
+    trials: list[Trial] = []
+    if options.is_open or options.instruments == "common" or options.parts == "track":
+        read = partial(read_trials, folder=folder, grid=options.time_grid, instruments=instruments)
+        for _, found in guarded_batches(read, some, workers):
+            trials += [] if isinstance(found, Failed) else found
+    tracks = [trial.tracks for trial in trials]
     if not options.is_open:
         return _closed(options, tracks)
-    read = partial(read_trials, folder=folder, grid=options.time_grid, instruments=instruments)
-    trials = [*_all_found(guarded_batches(read, some, workers))]
     plain = {name: first for name, first in _PLAIN.items() if getattr(options, name) == "auto"}
     without = settled = replace(options, **plain)
     says_beats = options.time_signature or options.steps_per_beat != CorpusOptions.steps_per_beat
     if options.grid == "auto" and not says_beats:
         settled = replace(settled, **advised_grid(trials))
-    programs = {part.program for trial in trials for part in trial.tracks} - {DRUMS}
+    programs = {part.program for piece in tracks for part in piece} - {DRUMS}
     if options.instruments == "auto" and len(programs) > MOST_COMMON:
         settled = replace(settled, instruments="common")
     lost_by = cache(partial(_lost, folder, some, workers=workers))
     reading = _closed(settled, tracks)
-    if options.parts == "auto" and common_parts(trial.tracks for trial in trials):
+    if options.parts == "auto" and common_parts(tracks):
         by_track = _closed(replace(settled, parts="track"), tracks)
         if lost_by(reading) - lost_by(by_track) > LEAST_GAIN:
             reading = by_track
@@ -104,25 +99,20 @@ def reading_of(
 _PLAIN: dict[str, Any] = {"grid": "beats", "instruments": "original", "parts": "program"}
 
 
-def _closed(options: CorpusOptions, tracks: Callable[[], Sequence[Sequence[Part]]]) -> Reading:
+def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading:
     """Return how to read files as options say in which nothing is open.
 
     Args:
         options: which.
-        tracks: returns who plays in some of the files.
+        tracks: who plays in each of some of the files.
     """
     grid, instruments = options.time_grid, options.kept_instruments
     if options.instruments == "common":
-        programs = common_programs([part.program for part in piece] for piece in tracks())
+        programs = common_programs([part.program for part in piece] for piece in tracks)
         instruments = replace(instruments, common=programs)
     if options.parts == "track":
-        grid = replace(grid, parts=common_parts(tracks()))
+        grid = replace(grid, parts=common_parts(tracks))
     return Reading(options, grid, instruments)
-
-
-def _all_found(found: Iterable[tuple[object, Sequence[Found] | Failed]]) -> Iterator[Found]:
-    """Return what was found in all files that could be read."""
-    return chain.from_iterable(each for _, each in found if not isinstance(each, Failed))
 
 
 def _lost(folder: MusicFolder, some: Sequence[str], reading: Reading, workers: int) -> float:

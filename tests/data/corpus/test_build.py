@@ -49,7 +49,7 @@ def step():
 
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
-    (store.SplitWriter, "_append"), (Path, "write_text"),
+    (store, "_write_header"), (Path, "write_bytes"), (Path, "write_text"),
     (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
 ]:
     mortal(owner, name)
@@ -141,7 +141,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
 
         monkeypatch.setattr(owner, name, write)
 
-    places = [(store.SplitWriter, "_append"), (os, "fsync")]
+    places = [(store, "_write_header"), (Path, "write_bytes"), (os, "fsync")]
     for owner, name in [*places, (Path, "write_text"), (Path, "mkdir"), (Path, "replace")]:
         fills_up(owner, name)
     room = 1
