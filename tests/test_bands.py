@@ -6,12 +6,14 @@ import numpy as np
 import pretty_midi
 import pytest
 
+import evaluate
 import generate
 import train
 from data.files.read import read_score
 from data.instrument_names import instrument_name
 from data.midi.io import to_pretty_midi
 from data.score import DRUMS, MOST_PARTS, UNNAMED
+from tests.models import untrained_on
 
 SMOKE = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 SMALL = {"model.n_layer": 1, "model.n_embd": 16, "model.context_length": 128, "monitor.times": 0}
@@ -51,7 +53,7 @@ def song(tracks, seed):
 def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatch, band, parts):
     monkeypatch.chdir(tmp_path)
     Path("songs").mkdir()
-    for number in range(6):
+    for number in range(5):  # are enough
         song(BANDS[band], number).write(f"songs/{number}.mid")
     data = {"data.path": "songs", "data.parts": parts}
     options = {"config": SMOKE, "run": "run", **data, **SMALL, **STEPS}
@@ -79,3 +81,16 @@ def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatc
         assert np.array_equal(piece.score.notes[piece.is_given], seed.score.notes)
         others = np.array(model.vocabulary.programs)[seed.is_open.any(axis=1)]
         assert {*others.tolist()} == programs - {*seed.score.notes["program"].tolist()}
+
+
+@pytest.mark.slow
+def test_drums_alone_are_judged_by_what_they_have(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("songs").mkdir()
+    for number in range(5):
+        song(BANDS["drums and bass"][1:], number).write(f"songs/{number}.mid")
+    untrained_on(Path("songs"), Path("model.safetensors"), transpose=0)
+    page = ["--html", "page.html", "--count", "1"]
+    evaluate.main(["all", "--checkpoint", "model.safetensors", *page])
+    assert "Nats per note of whole pieces (valid: 1 pieces" in capsys.readouterr().out
+    assert ">NaN</td>" in Path("page.html").read_text()  # there is no line of pitches

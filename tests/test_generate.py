@@ -333,6 +333,20 @@ def test_help_and_mistakes_wait_for_no_large_library(command, option):
     assert done.stdout.endswith("[]\n")
 
 
+def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
+    program = (
+        "import sys, runpy; sys.argv[0] = 'generate.py'; "
+        "runpy.run_path('generate.py', run_name='__main__'); "
+        "sys.exit('lightning' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, "-c", checkpoint, "-n", "1", "-o", tmp_path / "piece"]
+    done = subprocess.run(
+        command, cwd=Path(generate.__file__).parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
 def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
     other = vocabulary_for(tune(tmp_path / "tune.mid"))
     for text in (other.to_json(), "{}"):

@@ -131,6 +131,16 @@ def test_settings_configuration_and_corpus_stand_there(shown):
     assert "8 pieces out of 8 files" in corpus.tensor_proto.string_val[0].decode()
 
 
+def test_what_is_shown_changes_no_weight(whole, folder, monkeypatch):
+    monkeypatch.setattr(MusicMonitor, "on_train_start", lambda *_: None)
+    monkeypatch.setattr(MusicMonitor, "on_train_batch_end", lambda *_: None)
+    fit("--run", "bare")
+    assert not EventAccumulator("bare").Reload().Tags()["images"]
+    with_pictures, without = weights(whole / "run"), weights(folder / "bare")
+    assert with_pictures.keys() == without.keys()
+    assert all(torch.equal(with_pictures[name], without[name]) for name in without)
+
+
 def test_what_fails_is_reported_once_and_the_run_goes_on(whole, folder, monkeypatch, capsys):
     def fail(snapshot):
         torch.rand(1)  # as if it had used the run's random numbers
@@ -182,6 +192,22 @@ def test_pictures_take_no_more_than_their_share_of_the_run(folder, draw, capsys)
     assert drawn == [5, 10, 20, 30, 40]  # 2.2% of 5 steps are 0.11 s: begun, and saved for
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "TensorBoard" in line]
     assert "step 5: no time for all samples in 2.2% of the run (--monitor.share)" in line
+
+
+def test_compiling_takes_no_pictures_time(folder, clock, draw, monkeypatch):
+    def compiled_once(*arguments):
+        clock.seconds += 0 if asked else 100
+        asked.append(arguments)
+        return writing(*arguments)
+
+    asked, writing = [], tensorboard.Writing
+    monkeypatch.setattr("training.tensorboard.Writing", compiled_once)
+    drawn = draw(0.02)
+    fit("--run", "run", "--trainer.max_steps", "10")
+    assert drawn == [5, 10]
+    asked.clear()
+    fit("--run", "none", "--monitor.times", "0")
+    assert not asked
 
 
 def test_a_signal_is_answered_while_something_is_drawn(folder, monkeypatch, capsys):
