@@ -1,6 +1,7 @@
 """Trained decoders whose expectations, or whose weights, a run takes over."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -14,7 +15,7 @@ from data.batches.datamodule import MusicDataModule
 from data.tokens.features import SideFeatures, has_harmony
 from data.tokens.vocabulary import Vocabulary
 from generation.defaults import model_path
-from model.config import SHAPE, DecoderConfig, DecoderOptions
+from model.config import SHAPE, DecoderOptions
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import decoder_of
@@ -60,13 +61,22 @@ def read_teachers(
 
     A file that is no model, or whose model cannot read such windows, is refused by a RunError.
     """
-    decoders = [_read_model("model.teachers", path, data) for path in paths]
-    for path, decoder in zip(paths, decoders, strict=True):
+    decoders = []
+    for path in paths:
+        content = _content("model.teachers", path)
+        decoder = decoder_of(content.network)
+        side_shape = {name: getattr(decoder.config, name) for name in data.side_shape}
+        if content.vocabulary_json != data.vocabulary.to_json() or side_shape != data.side_shape:
+            raise RunError(
+                f"model.teachers: {path} has another vocabulary than the data; have it learn data "
+                f"with the same pitches, instruments and lengths, and the same data.transpose"
+            )
         if decoder.config.context_length < context_length:
             raise RunError(
                 f"model.teachers: {path} reads {decoder.config.context_length} tokens at once, not "
                 f"{context_length}: lower model.context_length"
             )
+        decoders.append(decoder)
     return Teachers(decoders).eval().requires_grad_(False)
 
 
@@ -105,8 +115,11 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
     if content.vocabulary_json == ours.to_json() and config.side_blocks == own.side_blocks:
         decoder.load_state_dict(decoder.state_dict() | trained.state_dict())
         return
-    theirs = _vocabulary(content)
-    if not isinstance(ours, Vocabulary) or theirs is None or _is_of_few(config) != _is_of_few(own):
+    theirs = None
+    if bool(config.n_programs) == bool(own.n_programs):  # both of few instruments, or of many
+        with suppress(ValueError):  # it learned no music
+            theirs = Vocabulary.from_json(content.vocabulary_json)
+    if theirs is None or not isinstance(ours, Vocabulary):
         raise RunError(
             f"model.begin_with: {path} has learned other data: ids, or more than 16 instruments"
         )
@@ -125,35 +138,9 @@ def _differences(trained: DecoderOptions, own: DecoderOptions) -> list[str]:
     ]
 
 
-def _is_of_few(config: DecoderConfig) -> bool:
-    """Return whether the instruments are so few that notes have references."""
-    return config.n_programs > 0
-
-
-def _vocabulary(content: ModelFile) -> Vocabulary | None:
-    """Return the vocabulary of a model, if it is one of music."""
-    try:
-        return Vocabulary.from_json(content.vocabulary_json)
-    except ValueError:
-        return None
-
-
 def _content(option: str, path: str | Path) -> ModelFile:
     """Read the model that an option names."""
     try:
         return load_model_file(model_path(path))
     except ModelFileError as error:
         raise RunError(f"{option}: {error}") from None
-
-
-def _read_model(option: str, path: str | Path, data: MusicDataModule) -> Decoder:
-    """Read the trained decoder that an option names; it must be of the vocabulary of the data."""
-    content = _content(option, path)
-    decoder = decoder_of(content.network)
-    side_shape = {name: getattr(decoder.config, name) for name in data.side_shape}
-    if content.vocabulary_json != data.vocabulary.to_json() or side_shape != data.side_shape:
-        raise RunError(
-            f"{option}: {path} has another vocabulary than the data; have it learn data with the "
-            f"same pitches, instruments and lengths, and the same data.transpose"
-        )
-    return decoder
