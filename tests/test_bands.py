@@ -14,8 +14,8 @@ from data.instrument_names import instrument_name
 from data.midi.io import to_pretty_midi
 from data.score import DRUMS, MOST_PARTS, UNNAMED
 from tests.models import untrained_on
+from tests.runs import SMOKE
 
-SMOKE = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 SMALL = {"model.n_layer": 1, "model.n_embd": 16, "model.context_length": 128, "monitor.times": 0}
 STEPS = {"trainer.max_steps": 2, "trainer.val_check_interval": 2}
 BEATS = 8  # of a song

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,8 @@ from data.corpus.corpus import CorpusOptions, open_corpus
 from generation.model import load
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from tests.runs import SMOKE
 
-CONFIG = Path(__file__).parents[1] / "configs" / "smoke.yaml"
 OPTIONS = CorpusOptions(steps_per_beat=4)
 
 
@@ -52,7 +51,7 @@ def source(tmp_path, monkeypatch):
 
 def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(source, capsys):
     steps = ["--trainer.max_steps", "4", "--trainer.val_check_interval", "2"]
-    options = ["--config", str(CONFIG), "--run", "runs/new", "--data.steps_per_beat", "4", *steps]
+    options = ["--config", str(SMOKE), "--run", "runs/new", "--data.steps_per_beat", "4", *steps]
     chorales.main([str(source), *options])
     printed = capsys.readouterr().out
     model = load("runs/new/model.safetensors")

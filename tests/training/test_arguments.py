@@ -15,12 +15,12 @@ from lightning.pytorch import Trainer
 
 import train
 from common.options import hints_of
+from tests.runs import SMOKE
 from training import arguments
 from training.options import RunOptions, TrainerOptions
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("benchmarks/configs/*.yaml")])
-SMOKE = str(ROOT / "configs" / "smoke.yaml")
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_words_and_files_are_read_in_their_order():
 
 def test_what_is_written_of_a_run_is_read_as_the_same_options():
     line = "--data.programs [0,24] --minutes 2.5 --run é --model.teachers [x]"
-    _, options = arguments.read(["fit", "--config", SMOKE, *line.split()])
+    _, options = arguments.read(["fit", "--config", str(SMOKE), *line.split()])
     assert options != RunOptions()
     Path("config.yaml").write_text(yaml.safe_dump(asdict(options), allow_unicode=True), "utf-8")
     assert arguments.read(["fit", "--config", "config.yaml"]) == ("fit", options)
@@ -149,7 +149,7 @@ def test_every_option_has_its_comment(capsys):
     ],
 )
 def test_a_mistake_is_told_with_what_may_be_meant(capsys, line, words):
-    assert words in refusal(capsys, "fit", "--config", SMOKE, *shlex.split(line))
+    assert words in refusal(capsys, "fit", "--config", str(SMOKE), *shlex.split(line))
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.name)

@@ -24,10 +24,10 @@ from model.config import SamplingOptions
 from model.serialization import load_model_file
 from tests.folders import enter_same_tunes, run_of_tunes, write_tunes
 from tests.processes import run_apart
+from tests.runs import SMOKE
 from training import checkpoints, tensorboard
 from training.module import MusicModule
 
-SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, EVERY = 9, 3
 SETTINGS = {
     "data.path": "tunes",

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -14,11 +13,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import train
 from data.tokens.vocabulary import Kind
 from tests.folders import enter_same_tunes, run_of_tunes
+from tests.runs import SMOKE
 from training import tensorboard
 from training.module import MusicModule
 from training.tensorboard import MusicMonitor
 
-SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
 STEPS, TIMES = 8, 2
 EVERYTHING = {"images": 0, "audio": 0, "scalars": 0, "tensors": 0}
 OPTIONS = {
