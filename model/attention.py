@@ -121,6 +121,9 @@ class MultiHeadAttention(nn.Module):
             2020).
     """
 
+    # where a CPU trains, model/cpu.py has a faster one that gives the same
+    attend = staticmethod(scaled_dot_product_attention)
+
     def __init__(
         self,
         n_embd: int,
@@ -138,8 +141,6 @@ class MultiHeadAttention(nn.Module):
         self.widths = (2 * n_head * d_k, n_head * d_v)  # of queries and keys, and of values
         self.w_qkv = nn.Linear(n_embd, sum(self.widths), bias=False)  # W_Q, W_K, W_V at once
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
-        # where a CPU trains, model/cpu.py replaces it by a faster one that gives the same
-        self.attend = scaled_dot_product_attention
 
     def forward(
         self,
