@@ -165,22 +165,22 @@ def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> I
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
-    ids, begins = _from_npy(path) if path.suffix == ".npy" else _from_jsonl(path)
-    if len(begins) < 2 or np.diff(begins).min() < 1:
+    rows = _from_npy(path) if path.suffix == ".npy" else _from_jsonl(path)
+    if min(map(len, rows), default=0) < 1:
         raise CorpusError(f"{path}: a sequence needs one id at least")
     names = _names(path.with_name(NAMES))
-    size = vocabulary_size or len(names) or int(ids.max()) + 1
-    if not 0 <= ids.min() <= ids.max() < size:
+    least, most = min(int(ids.min()) for ids in rows), max(int(ids.max()) for ids in rows)
+    size = vocabulary_size or len(names) or most + 1
+    if not 0 <= least <= most < size:
         raise CorpusError(
-            f"{path}: ids from {ids.min()} to {ids.max()}, where vocabulary_size or {NAMES} "
+            f"{path}: ids from {least} to {most}, where vocabulary_size or {NAMES} "
             f"allows 0 to {size - 1}"
         )
     try:
         vocabulary = IdVocabulary(size, names)
     except ValueError as error:
         raise CorpusError(f"{path.with_name(NAMES) if names else path}: {error}") from None
-    each = np.split(ids, begins[1:-1])
-    pieces = [np.append(vocabulary.tokens(row), Kind.END).astype(np.int32) for row in each]
+    pieces = [np.append(vocabulary.tokens(ids), Kind.END).astype(np.int32) for ids in rows]
     members = random_splits([hashlib.blake2b(p.tobytes(), digest_size=16).digest() for p in pieces])
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
@@ -215,8 +215,8 @@ def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
     )
 
 
-def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all ids, and where sequences begin and the last ends."""
+def _from_npy(path: Path) -> list[NDArray[np.int64]]:
+    """Return the sequences in a file of an array."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")  # an .npy file and nothing else
     except (ValueError, EOFError, OverflowError, TokenError, MemoryError):
@@ -226,15 +226,14 @@ def _from_npy(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             f"{path}: {array.dtype} of shape {array.shape}, where integers of shape "
             f"(sequences, ids) are needed"
         )
-    count, length = array.shape
     if array.size and array.max() > MOST_IDS:  # before it wraps round
         raise CorpusError(f"{path}: an id of {array.max()}, {MOST_IDS} at most")
-    return array.astype(np.int64).ravel(), np.arange(count + 1) * length
+    return [*array.astype(np.int64)]
 
 
-def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all ids, and where sequences begin and the last ends."""
-    sequences = [np.empty(0, dtype=np.int64)]
+def _from_jsonl(path: Path) -> list[NDArray[np.int64]]:
+    """Return the sequences in a file of JSON lists."""
+    sequences = list[NDArray[np.int64]]()
     with path.open("rb") as file:
         lines = iter(partial(file.readline, MOST_LINE_BYTES + 1), b"")
         for number, line in enumerate(lines, start=1):
@@ -248,7 +247,7 @@ def _from_jsonl(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.signedinteger):
                 raise CorpusError(f"{path}, line {number}: not a list of ids such as [3, 1, 4]")
             sequences.append(ids)
-    return np.concatenate(sequences), offsets([len(ids) for ids in sequences[1:]])
+    return sequences
 
 
 class SequenceWindows:

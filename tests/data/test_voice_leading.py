@@ -49,20 +49,6 @@ def test_parallels_by_hand():
     assert (parallel_fifths(score), parallel_octaves(score)) == (400.0, 200.0)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ((72, 64, 55, 48), (72, 64, 55, 48)),  # nobody moves
-        ((72, 64, 55, 48), (71, 62, 55, 43)),  # to the octave in contrary motion
-        ((72, 64, 55, 48), (74, 65, 60, 43)),  # the fifth is left
-        ((72, 64, 54, 48), (73, 65, 57, 50)),  # a diminished fifth, then a perfect one
-    ],
-)
-def test_what_is_no_parallel(first, second):
-    score = chords(first, second)
-    assert (parallel_fifths(score), parallel_octaves(score)) == (0.0, 0.0)
-
-
 def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
     fifths = [(0, 12, 55, 80, 42), (12, 12, 57, 80, 42), (0, 12, 48, 80, 43)]
     others = [(0, 12, 72, 80, 40), (0, 12, 64, 80, 41)]

@@ -151,12 +151,6 @@ def test_no_choice_ever_takes_what_is_masked(logits, allowed, u, temperature, k,
 # Reading
 
 
-def test_a_decoder_in_training_is_refused():
-    decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4))
-    with pytest.raises(ValueError, match="training mode"):
-        PlainSteps(decoder)
-
-
 @pytest.mark.parametrize(("has", "given"), [(3, None), (0, 3)])
 def test_a_side_input_amiss_is_refused(has, given):
     decoder = Decoder(DecoderConfig(V, n_layer=1, n_head=1, n_embd=4, side_blocks=(has,)))

@@ -27,11 +27,9 @@ from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from generation.constrained_grammar import ConstrainedGrammar
-from generation.length import Length
 from tests.folders import write_tunes
 from tests.music import GRID, masks_one_by_one, random_score, transposition_range, vocabulary_for
-from tests.tensors import flat, told
+from tests.tensors import told
 
 REACH = 2
 CONTEXT = 24
@@ -114,26 +112,6 @@ def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
     assert ids.shape == targets.shape == side.time.shape == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
         assert (row.tobytes(), target.tobytes()) in WINDOWS
-
-
-def test_what_training_tells_is_what_sampling_tells_but_that_a_window_was_moved(split, monkeypatch):
-    monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
-    for share in ("KNOWN_FINAL_SHARE", "KNOWN_KEY_SHARE", "KNOWN_ENSEMBLE_SHARE"):
-        monkeypatch.setattr(f"data.batches.windows.{share}", 0)
-    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
-    ids, targets, side = source.batch(0, 0, 64)
-    side = told(side, source.features)
-    side.bits[..., source.features.blocks["moved"]] = 0
-    for row, target, beside in zip(ids, targets, side.flat, strict=True):
-        number, start, _ = WINDOWS[row.tobytes(), target.tobytes()]
-        window = row[row > 0]
-        is_bar = VOCABULARY.kind_of[PIECES[number]] == Kind.BAR
-        guide = ConstrainedGrammar(VOCABULARY, Length(bars=int(is_bar.sum())))
-        state = guide.start(1)
-        begun = is_bar[:start].sum() + (VOCABULARY.kind_of[window] == Kind.BAR).sum()
-        state.at["bar_count"], state.at["follow"] = begun, is_bar.sum() - begun
-        sampled = guide.side(state, window[None])
-        np.testing.assert_array_equal(beside[row > 0], flat(sampled, source.features)[0])
 
 
 def test_which_programs_play_nowhere_in_a_piece_is_told(split, monkeypatch):
@@ -281,7 +259,7 @@ def test_workers_change_nothing(data, monkeypatch):
 
 @pytest.mark.parametrize("name", ["valid", "test"])
 def test_whole_pieces_come_untransposed_with_masks_and_notes(data, name):
-    loader = getattr(data, f"{name[:3]}_dataloader" if name == "valid" else "test_dataloader")()
+    loader = data.val_dataloader() if name == "valid" else data.test_dataloader()
     split = data.corpus.split(name)
     grammar, batches = Grammar(data.vocabulary), list(loader)
     assert len(batches) == len(loader)
