@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from data.canonical import canonical
 from data.corpus.survey import COMMON_METERS, Survey
+from data.midi.events import Events
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score
 from data.tokens.augment import transposition_ranges
 from data.tokens.grammar import Grammar
@@ -194,3 +195,10 @@ def _are_parallel(old: int, new: int, its_old: int, its_new: int) -> bool:
     interval = abs(old - its_old) % 12
     is_same_way = (new - old) * (its_new - its_old) > 0
     return interval in (0, 7) and is_same_way and abs(new - its_new) % 12 == interval
+
+
+def events_of(rows, meters=((0, 4, 4),), tempi=((0, 120.0),), ticks_per_beat=480, tracks=()):
+    """What a MIDI file says: notes (start, end, pitch, velocity, program), meters and tempi."""
+    notes, meters = (np.array(each, dtype=np.int64) for each in (rows, meters))
+    tempi = np.array(tempi, dtype=np.float64).reshape(-1, 2)
+    return Events(ticks_per_beat, notes.reshape(-1, 5), meters.reshape(-1, 3), tempi, tracks)

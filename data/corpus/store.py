@@ -144,7 +144,7 @@ def write_split(folder: Path, parts: Iterable[Split]) -> tuple[SplitCounts, list
     """
     folder.mkdir()
     rows: dict[str, list[NDArray[Any]]] = {name: [array] for name, array in ARRAYS.items()}
-    rows["piece_offsets"].append(np.zeros(1))
+    rows["piece_offsets"].append(np.zeros(1, np.int64))
     names, tokens = list[str](), 0
     with (folder / "tokens.npy").open("xb") as file:
         _write_header(file, 0)

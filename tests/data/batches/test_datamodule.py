@@ -27,6 +27,7 @@ from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
+from tests.data.batches.test_windows import split_of
 from tests.folders import write_tunes
 from tests.music import GRID, masks_one_by_one, random_score, transposition_range, vocabulary_for
 from tests.tensors import told
@@ -42,11 +43,6 @@ def pieces_and_vocabulary(count=8):
     return [encode(score, vocabulary) for score in scores[:count]], vocabulary
 
 
-def split_of(names, pieces, vocabulary):
-    lengths = np.array([len(piece) for piece in pieces])
-    return Split.of_ids(names, np.concatenate(pieces), lengths, vocabulary)
-
-
 PIECES, VOCABULARY = pieces_and_vocabulary()
 
 
@@ -56,8 +52,7 @@ def split(tmp_path_factory):
     parts = []
     for first in range(0, len(PIECES), 3):  # some at a time
         pieces = PIECES[first : first + 3]
-        names = [str(first + number) for number in range(len(pieces))]
-        parts.append(split_of(names, pieces, VOCABULARY))
+        parts.append(split_of(pieces, VOCABULARY))
     _, names = write_split(folder, parts)
     return Split.load(folder, tuple(names), VOCABULARY)
 
@@ -146,7 +141,7 @@ def test_tokens_are_seen_about_equally_often():
     short, _ = canonical(notes, bars, np.full(12, 120), GRID)
     vocabulary = vocabulary_for(long, short)
     pieces = [encode(long, vocabulary), encode(short, vocabulary)]  # 12 bars of 13 tokens; 3
-    split = split_of(["long", "short"], pieces, vocabulary)
+    split = split_of(pieces, vocabulary)
     source = TrainingWindows(split, vocabulary, 52, 0)
     ids = np.concatenate([source.batch(0, step, 64)[0].ravel() for step in range(200)])
     first = vocabulary.first(Kind.NOTE)

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from data.files.read import read_events
 from data.midi.bars import barred_anew, is_barred_wrongly
-from data.midi.events import Events
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from data.score import SECONDS, Grid
 from tests.folders import NOTTINGHAM, tune
-from tests.music import GRID, random_score
+from tests.music import GRID, events_of, random_score
 
 FOUR = Grid(meter=(4, 4))
-TEMPO = np.array([[0, 120.0]])
 
 
 def song(meters, late=0, upbeat=1):
@@ -29,7 +27,7 @@ def song(meters, late=0, upbeat=1):
         ((beat + upbeat) * 480 + late, (beat + upbeat + length) * 480 + late, pitch, 80, 0)
         for beat, length, pitch in begins
     ]
-    return Events(480, np.array(sorted(rows)), np.array(meters).reshape(-1, 3), TEMPO)
+    return events_of(sorted(rows), meters)
 
 
 @pytest.mark.parametrize("meters", [[], [(0, 1, 4)], [(0, 4, 4), (0, 1, 4)], [(0, 2, 4)]])

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.midi.events import Events
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs, fold
 from data.score import DRUMS
+from tests.music import events_of
 
 PROGRAMS = (0, 7, 24, 47, 48, DRUMS)
 
@@ -15,8 +15,7 @@ PROGRAMS = (0, 7, 24, 47, 48, DRUMS)
 def events(programs=PROGRAMS, tracks=()):
     """A note of each program, one after another; the pitch is the number of the note."""
     rows = [(480 * i, 480 * i + 240, i, 80, program) for i, program in enumerate(programs)]
-    notes = np.array(rows, dtype=np.int64).reshape(-1, 5)
-    return Events(480, notes, np.empty((0, 3), np.int64), np.array([[0, 120.0]]), tracks)
+    return events_of(rows, tracks=tracks)
 
 
 def test_common_programs_play_for_their_families_and_drums_stay():

@@ -8,20 +8,10 @@ import pytest
 
 from data.files.read import read_score
 from data.midi import io as midi_io
-from data.midi.events import Events
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.score import DRUMS
-from tests.music import GRID, random_score
-
-
-def events(notes, meters=((0, 4, 4),), tempi=((0, 120.0),), ticks_per_beat=480):
-    return Events(
-        ticks_per_beat,
-        np.array(notes, dtype=np.int64).reshape(-1, 5),
-        np.array(meters, dtype=np.int64).reshape(-1, 3),
-        np.array(tempi, dtype=np.float64).reshape(-1, 2),
-    )
+from tests.music import GRID, events_of, random_score
 
 
 @pytest.mark.parametrize("meter", [(3, 5), (300, 128), (4, 256)])
@@ -36,7 +26,7 @@ def test_a_meter_that_no_midi_file_can_say_is_refused(meter):
 
 def test_onsets_go_to_the_nearest_step_half_way_up():
     score, losses = score_from_events(
-        events(
+        events_of(
             [(0, 480, 60, 80, 0), (59, 480, 62, 80, 0), (60, 480, 64, 80, 0), (61, 62, 65, 80, 0)]
         ),
         GRID,
@@ -47,13 +37,13 @@ def test_onsets_go_to_the_nearest_step_half_way_up():
 
 
 def test_of_two_signatures_at_one_tick_the_last_holds():
-    score, _ = score_from_events(events([(0, 480, 60, 80, 0)], [(0, 4, 4), (0, 3, 4)]), GRID)
+    score, _ = score_from_events(events_of([(0, 480, 60, 80, 0)], [(0, 4, 4), (0, 3, 4)]), GRID)
     assert score.bars.tolist() == [(3, 4, 36)]
 
 
 def test_bars_that_fall_between_steps_do_not_drift():
     score, _ = score_from_events(
-        events([(0, 9, 60, 80, 0), (4200, 4209, 60, 80, 0)], [(0, 7, 32)]), GRID
+        events_of([(0, 9, 60, 80, 0), (4200, 4209, 60, 80, 0)], [(0, 7, 32)]), GRID
     )
     assert score.bars["length"].tolist() == [11, 10] * 5 + [11]
     assert score.notes["onset"].tolist() == [0, 105]
@@ -125,13 +115,13 @@ def test_what_would_take_too_long_to_read_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "broken",
     [
-        events([(480, 0, 60, 80, 0)]),
-        events([(0, 480, 60, 80, 0)], meters=[(-1, 4, 4)]),
-        events([(0, 480, 60, 80, 0)], tempi=[(-1, 120)]),
-        events([(0, 480, 60, 80, 0)], tempi=[(0, 1e-9)]),
-        events([(0, 480, 60, 80, 129)]),
-        events([(-1, 480, 60, 80, 0)]),
-        events([(0, 480, -68, 80, 0)]),
+        events_of([(480, 0, 60, 80, 0)]),
+        events_of([(0, 480, 60, 80, 0)], meters=[(-1, 4, 4)]),
+        events_of([(0, 480, 60, 80, 0)], tempi=[(-1, 120)]),
+        events_of([(0, 480, 60, 80, 0)], tempi=[(0, 1e-9)]),
+        events_of([(0, 480, 60, 80, 129)]),
+        events_of([(-1, 480, 60, 80, 0)]),
+        events_of([(0, 480, -68, 80, 0)]),
     ],
 )
 def test_values_that_no_music_has_are_refused(broken):

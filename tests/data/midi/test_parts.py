@@ -16,7 +16,7 @@ from data.midi.io import from_pretty_midi, midi_bytes, parse_events
 from data.midi.parts import common_parts, tracks_of, with_parts
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
-from tests.music import random_score
+from tests.music import events_of, random_score
 
 POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)))
 
@@ -30,11 +30,10 @@ grids = st.lists(
 ).map(lambda chosen: Grid(parts=tuple(chosen)))
 
 
-def events_of(*tracks):
+def tracks_like(*tracks):
     """A note in each track, of a name and a program."""
-    notes = np.array([(0, 480, 60 + n, 80, program) for n, (_, program) in enumerate(tracks)])
-    named = tuple((name, 1) for name, _ in tracks)
-    return Events(480, notes, np.empty((0, 3), int), np.array([[0, 120.0]]), named)
+    rows = [(0, 480, 60 + n, 80, program) for n, (_, program) in enumerate(tracks)]
+    return events_of(rows, tracks=tuple((name, 1) for name, _ in tracks))
 
 
 @given(grids, st.integers(0, 2**32 - 1))
@@ -54,16 +53,16 @@ def test_a_piece_with_parts_survives_a_file(grid, seed):
 def test_a_track_plays_its_part_or_that_of_its_name_or_its_program():
     tracks = (("melody", 0), ("Bridge", 40), ("violin", 40), ("", 0), ("kick", DRUMS))
     tracks += (("PIANO", 0), ("PIANO", 0), ("tune", 73))
-    numbers = with_parts(events_of(*tracks), POP).notes[:, 4].tolist()
+    numbers = with_parts(tracks_like(*tracks), POP).notes[:, 4].tolist()
     assert numbers == [0, 1, UNNAMED + 40, UNNAMED, DRUMS, 2, UNNAMED, UNNAMED + 73]
-    one = events_of(("MELODY", 0))
+    one = tracks_like(("MELODY", 0))
     unknown = Events(one.ticks_per_beat, one.notes, one.meters, one.tempi)  # which tracks it has
     assert with_parts(unknown, POP).notes[:, 4].tolist() == [UNNAMED]
 
 
 def test_tracks_that_say_the_same_are_numbered_and_names_are_cleaned():
     tracks = (("  left\n hand ", 0), ("Left Hand", 0), ("left hand", 1), ("", 40), ("x" * 99, 0))
-    assert tracks_of(events_of(*tracks)) == [
+    assert tracks_of(tracks_like(*tracks)) == [
         Part("left hand", 0),
         Part("Left Hand 2", 0),
         Part("left hand", 1),

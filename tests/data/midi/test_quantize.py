@@ -19,7 +19,7 @@ from data.midi.quantize import (
     score_from_events,
 )
 from data.score import SECONDS, Grid
-from tests.music import BOTH, GRID, random_score, scores
+from tests.music import BOTH, GRID, events_of, random_score, scores
 
 TICKS = 480  # a quarter note
 
@@ -137,8 +137,7 @@ def test_half_a_step_goes_up_whatever_the_last_bits_of_a_tempo(tmp_path):
 
 
 def test_what_coming_to_a_grid_of_seconds_changed_is_counted():
-    notes = np.array([(0, 480, 60, 80, 0), (4, 480, 62, 80, 0), (96, 480, 64, 80, 0)])
-    events = Events(480, notes, np.empty((0, 3), int), np.array([[0, 120.0]]))
+    events = events_of([(0, 480, 60, 80, 0), (4, 480, 62, 80, 0), (96, 480, 64, 80, 0)])
     _, losses = score_from_events(events, SECONDS)
     assert losses.moved == 1  # 4 ticks are 4.2 ms; 96 are 100 ms
     assert losses.worst_error_steps == pytest.approx(0.4167, abs=1e-3)
@@ -146,8 +145,7 @@ def test_what_coming_to_a_grid_of_seconds_changed_is_counted():
 
 
 def test_more_than_a_day_is_no_performance():
-    notes = np.array([(0, 90_000, 60, 80, 0)])  # fifty hours
-    events = Events(1, notes, np.empty((0, 3), int), np.array([[0, 30.0]]))
+    events = events_of([(0, 90_000, 60, 80, 0)], tempi=[(0, 30)], ticks_per_beat=1)  # 50 hours
     with pytest.raises(MidiError, match="24 hours"):
         score_from_events(events, SECONDS)
     assert len(score_from_events(events, GRID)[0].notes) == 1
