@@ -27,7 +27,6 @@ from generation.rows import (
     ONSET,
     PITCH,
     PITCH_BEFORE,
-    Parts,
     Rows,
     Rules,
     begin_note,
@@ -46,6 +45,16 @@ class Heard(NamedTuple):
     classes: int  # a bit for each pitch class, of given notes too
     room: int  # notes that may begin
     low: int  # the program that alone can play the bass, and has not yet; -1: there is none
+
+
+class Due(NamedTuple):
+    """What is due of a chord where notes may begin."""
+
+    place: int  # of the chord; -1: there is none
+    is_free: bool  # notes need not be of it
+    wanted: int  # bits of what has to sound
+    best: int  # the most of it that can be had
+    heard: Heard
 
 
 @compiled_inside
@@ -285,22 +294,54 @@ def hold_until(rules: Rules, rows: Rows, row: int, deadline: int, most: int, rea
 
 
 @compiled_inside
-def wait_for_chord(
-    rules: Rules,
-    rows: Rows,
-    row: int,
-    place: int,
-    begin: int,
-    step: int,
-    wanted: int,
-    reach: Ints,
-) -> bool:
-    """Return whether notes have to begin at a step so that a chord is had that began."""
-    here = rows.at[row]
-    after = here.note if here.position >= 0 and here.now == step else -1
-    heard = hear_chord(rules, rows, row, place, begin, step, -1, after, reach, False)
-    had = what_is_had(rules, place, heard, wanted)
-    return can_be_had(rules, place, heard, reach, wanted, after) > had
+def due_at(
+    rules: Rules, rows: Rows, row: int, step: int, held: int, after: int, reach: Ints
+) -> Due:
+    """Return what is due of a chord at a step; the arguments are those of `hear_chord`."""
+    chords, at = rules.chords, at_step(rules.chords, step)
+    place, since = chords.place[at], chords.since[at]
+    is_free = since > 0 and not chords.is_beat[at]
+    if place < 0 or (is_free and since != chords.patience[place]):
+        return Due(-1, True, 0, 0, Heard(NEVER, 0, 0, -1))
+    wanted = chords.wanted[place]
+    if since > 0:
+        wanted &= ~BASS if since == chords.patience[place] else 0
+    elif chords.patience[place] > 0:
+        wanted &= BASS
+    if not wanted:
+        return Due(place, is_free, 0, 0, Heard(NEVER, 0, 0, -1))
+    heard = hear_chord(rules, rows, row, place, step - since, step, held, after, reach, False)
+    best = can_be_had(rules, place, heard, reach, wanted, after)
+    return Due(place, is_free, wanted, best, heard)
+
+
+@compiled_inside
+def fits(rules: Rules, due: Due, reach: Ints, note: int, is_given: bool) -> bool:
+    """Return whether a note may begin, for what is due of a chord then."""
+    is_in = due.is_free or is_given or is_of(rules, due.place, note)
+    if not is_in or not due.wanted:
+        return is_in
+    more = with_note(rules, due.heard, note, is_given)
+    return can_be_had(rules, due.place, more, reach, due.wanted, note) >= due.best
+
+
+@compiled_inside
+def has_note_at(rules: Rules, rows: Rows, row: int, step: int, held: int, reach: Ints) -> bool:
+    """Return whether some note may begin at a step, for all that is due of a chord then.
+
+    Args:
+        rules, rows, row, reach: as in `keep_to_chords`.
+        step: when notes shall begin.
+        held: the number of a note that is held until then; -1: none.
+    """
+    due = due_at(rules, rows, row, step, held, -1, reach)
+    is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
+    for note in range(0 if due.is_free else len(rules.is_playable)):
+        is_free = rows.free_at[row, note] <= step and note != held
+        is_free &= is_open[note // rules.asked.pitch_count]
+        if is_free and fits(rules, due, reach, note, False):
+            return True
+    return due.is_free
 
 
 @compiled_inside
@@ -313,10 +354,7 @@ def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, rea
         mask: (V,), what may come next.
         reach: (REACH, P) of scratch.
     """
-    chords, here, first = rules.chords, rows.at[row], rules.words.firsts
-    at = at_step(chords, here.now)
-    place, since = chords.place[at], chords.since[at]
-    has_position = here.position >= 0
+    here, first = rows.at[row], rules.words.firsts
     if here.kind != Kind.POSITION:
         last = latest_step(rules, rows, row, reach)
         forbid(mask, first[Kind.POSITION] + max(last - here.bar_start + 1, 0), first[Kind.NOTE])
@@ -326,92 +364,26 @@ def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, rea
             step = here.bar_start + token - first[Kind.POSITION]
             if mask[token] and token != due and not has_note_at(rules, rows, row, step, -1, reach):
                 mask[token] = False
-    if not has_position or place < 0:
-        return
-    is_new = since == 0
-    if not is_new and since != chords.patience[place] and not chords.is_beat[at]:
-        return
-    wanted = 0
-    if is_new or since == chords.patience[place]:
-        wanted = chords.wanted[place]
-        if is_new and chords.patience[place] > 0:
-            wanted &= BASS
-        elif not is_new:
-            wanted &= ~BASS
-    heard = hear_chord(
-        rules, rows, row, place, here.now - since, here.now, -1, here.note, reach, False
-    )
-    best = can_be_had(rules, place, heard, reach, wanted, here.note)
-    is_free = not is_new and not chords.is_beat[at]
-    for note in range(len(rules.is_playable)):
-        token = first[Kind.NOTE] + note
-        if mask[token]:
-            of_chord = is_free or token == due or is_of(rules, place, note)
-            more = with_note(rules, heard, note, token == due)
-            had = can_be_had(rules, place, more, reach, wanted, note)
-            mask[token] = of_chord and had >= best
+    if here.position >= 0:
+        now = due_at(rules, rows, row, here.now, -1, here.note, reach)
+        for note in range(len(rules.is_playable)):
+            token = first[Kind.NOTE] + note
+            mask[token] = mask[token] and fits(rules, now, reach, note, token == due)
 
 
 @compiled_inside
 def latest_step(rules: Rules, rows: Rows, row: int, reach: Ints) -> int:
     """Return the latest step in its bar at which a row's next notes may begin; NEVER: any.
 
-    There a chord begins of which something is wanted, or has to be complete.
+    There something is due of a chord that notes can bring.
     """
-    chords, here = rules.chords, rows.at[row]
-    at = at_step(chords, here.now)
-    place, since, begin = chords.place[at], chords.since[at], here.now - chords.since[at]
-    has_position = here.position >= 0
-    if has_position and place >= 0 and since <= chords.patience[place]:
-        patience, wanted = chords.patience[place], chords.wanted[place]
-        now = wanted & BASS if patience else wanted
-        if since == 0 and wait_for_chord(rules, rows, row, place, begin, begin, now, reach):
-            return int(here.now)
-        last = begin + patience
-        if patience and wait_for_chord(rules, rows, row, place, begin, last, wanted & ~BASS, reach):
-            return int(last)
-    for step in range(here.now + has_position, here.bar_start + here.bar_length):
-        at = at_step(chords, step)
-        place = chords.place[at]
-        if place >= 0 and chords.since[at] == 0 and step < here.limit:
-            wanted = chords.wanted[place]
-            if wanted and wait_for_chord(rules, rows, row, place, step, step, wanted, reach):
-                return step
+    here = rows.at[row]
+    for step in range(here.now, min(here.bar_start + here.bar_length, here.limit)):
+        after = here.note if here.position >= 0 and here.now == step else -1
+        due = due_at(rules, rows, row, step, -1, after, reach)
+        if due.wanted and due.best > what_is_had(rules, due.place, due.heard, due.wanted):
+            return step
     return NEVER
-
-
-@compiled_inside
-def has_note_at(rules: Rules, rows: Rows, row: int, step: int, held: int, reach: Ints) -> bool:
-    """Return whether some note may begin at a step, if it has to be of a chord, and leave it so.
-
-    Args:
-        rules, rows, row, reach: as in `keep_to_chords`.
-        step: when notes shall begin.
-        held: the number of a note that is held until then; -1: none.
-    """
-    chords, pitch_count = rules.chords, rules.asked.pitch_count
-    at = at_step(chords, step)
-    place, is_new = chords.place[at], chords.since[at] == 0
-    if place < 0 or not (is_new or chords.is_beat[at]):
-        return True
-    wanted = chords.wanted[place] if is_new else 0
-    heard = hear_chord(rules, rows, row, place, step, step, held, -1, reach, False)
-    best = can_be_had(rules, place, heard, reach, wanted, -1)
-    is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
-    for note in range(len(rules.is_playable)):
-        is_free = rows.free_at[row, note] <= step and note != held
-        if is_free and is_open[note // pitch_count] and is_of(rules, place, note):
-            more = with_note(rules, heard, note, False)
-            if can_be_had(rules, place, more, reach, wanted, note) >= best:
-                return True
-    return False
-
-
-@compiled_inside
-def is_new_bass(chords: Chords, parts: Parts, place: int, note: int, pitch: int) -> bool:
-    """Return whether a note, of a pitch, can be the bass of a chord where it begins."""
-    is_bass = (pitch + chords.lowest_pitch) % OCTAVE == chords.bass[place]
-    return bool(is_bass and chords.is_free[place, note] and parts.is_within[note])
 
 
 @compiled_inside
@@ -493,11 +465,13 @@ def has_way(rules: Rules, place: int, low: int, pitch: int, step: int) -> bool:
         place, step: of the chord, and when it begins.
         low, pitch: the program and what it plays until then.
     """
-    parts, pitch_count = rules.parts, rules.asked.pitch_count
+    chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
     if step >= len(parts.given):
         return True
     for under in range(pitch_count):
-        if is_new_bass(rules.chords, parts, place, low * pitch_count + under, under):
+        note = low * pitch_count + under
+        is_bass = (under + chords.lowest_pitch) % OCTAVE == chords.bass[place]
+        if is_bass and chords.is_free[place, note] and parts.is_within[note]:
             is_apart = True
             for other in range(len(parts.plays)):
                 new, begun = parts.given[step, other], parts.before[step - 1, other]
