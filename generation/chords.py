@@ -8,7 +8,9 @@ what is given is added, and no note is held where the next chord could not be ha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
@@ -36,6 +38,11 @@ from generation.rows import (
 # as its root and as its third, or -1.
 REACH = 3
 AS_BASS, AS_ROOT, AS_THIRD = range(REACH)
+
+# For functions to be given: each -1, False and True that stands in a call is compiled anew.
+NONE: Any = np.int64(-1)
+NO: Any = np.bool_(False)
+YES: Any = np.bool_(True)
 
 
 class Heard(NamedTuple):
@@ -241,7 +248,7 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
         return had
     if not lacks & BASS:
         floor = heard.lowest if wanted & BASS else -1
-        return had | above_bass(rules, reach, lacks, heard.room, floor, note, -1)
+        return had | above_bass(rules, reach, lacks, heard.room, floor, note, NONE)
     best = 0
     program = note // pitch_count if note >= 0 else -1
     if had & ROOT == 0 and chords.bass[place] == chords.root[place]:
@@ -257,7 +264,7 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
             best = max(best, brings)
     if not best & BASS:
         lacks = wanted & ~had & ~BASS
-        best = had | above_bass(rules, reach, lacks, heard.room, -1, note, -1)
+        best = had | above_bass(rules, reach, lacks, heard.room, NONE, note, NONE)
     return best
 
 
@@ -282,10 +289,10 @@ def hold_until(rules: Rules, rows: Rows, row: int, deadline: int, most: int, rea
         if not is_of(rules, place, here.note):
             return step
         wanted = chords.wanted[place]
-        heard = hear_chord(rules, rows, row, place, step, step, -1, -1, reach, False)
-        without = can_be_had(rules, place, heard, reach, wanted, -1)
-        heard = hear_chord(rules, rows, row, place, step, step, here.note, -1, reach, False)
-        if can_be_had(rules, place, heard, reach, wanted, -1) < without:
+        heard = hear_chord(rules, rows, row, place, step, step, NONE, NONE, reach, NO)
+        without = can_be_had(rules, place, heard, reach, wanted, NONE)
+        heard = hear_chord(rules, rows, row, place, step, step, here.note, NONE, reach, NO)
+        if can_be_had(rules, place, heard, reach, wanted, NONE) < without:
             return step
         is_last = place == len(chords.wanted) - 1 or rules.asked.is_timed  # where one has to begin
         if is_last and not has_note_at(rules, rows, row, step, here.note, reach):
@@ -310,7 +317,7 @@ def due_at(
         wanted &= BASS
     if not wanted:
         return Due(place, is_free, 0, 0, Heard(NEVER, 0, 0, -1))
-    heard = hear_chord(rules, rows, row, place, step - since, step, held, after, reach, False)
+    heard = hear_chord(rules, rows, row, place, step - since, step, held, after, reach, NO)
     best = can_be_had(rules, place, heard, reach, wanted, after)
     return Due(place, is_free, wanted, best, heard)
 
@@ -334,12 +341,12 @@ def has_note_at(rules: Rules, rows: Rows, row: int, step: int, held: int, reach:
         step: when notes shall begin.
         held: the number of a note that is held until then; -1: none.
     """
-    due = due_at(rules, rows, row, step, held, -1, reach)
+    due = due_at(rules, rows, row, step, held, NONE, reach)
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for note in range(0 if due.is_free else len(rules.is_playable)):
         is_free = rows.free_at[row, note] <= step and note != held
         is_free &= is_open[note // rules.asked.pitch_count]
-        if is_free and fits(rules, due, reach, note, False):
+        if is_free and fits(rules, due, reach, note, NO):
             return True
     return due.is_free
 
@@ -362,10 +369,14 @@ def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, rea
             forbid(mask, first[Kind.END], first[Kind.LENGTH])
         for token in range(first[Kind.POSITION], first[Kind.NOTE]):
             step = here.bar_start + token - first[Kind.POSITION]
-            if mask[token] and token != due and not has_note_at(rules, rows, row, step, -1, reach):
+            if (
+                mask[token]
+                and token != due
+                and not has_note_at(rules, rows, row, step, NONE, reach)
+            ):
                 mask[token] = False
     if here.position >= 0:
-        now = due_at(rules, rows, row, here.now, -1, here.note, reach)
+        now = due_at(rules, rows, row, here.now, NONE, here.note, reach)
         for note in range(len(rules.is_playable)):
             token = first[Kind.NOTE] + note
             mask[token] = mask[token] and fits(rules, now, reach, note, token == due)
@@ -379,8 +390,8 @@ def latest_step(rules: Rules, rows: Rows, row: int, reach: Ints) -> int:
     """
     here = rows.at[row]
     for step in range(here.now, min(here.bar_start + here.bar_length, here.limit)):
-        after = here.note if here.position >= 0 and here.now == step else -1
-        due = due_at(rules, rows, row, step, -1, after, reach)
+        after = here.note if here.position >= 0 and here.now == step else NONE
+        due = due_at(rules, rows, row, step, NONE, after, reach)
         if due.wanted and due.best > what_is_had(rules, due.place, due.heard, due.wanted):
             return step
     return NEVER
@@ -410,7 +421,7 @@ def leave_chord_apart(rules: Rules, rows: Rows, row: int, mask: Mask, reach: Int
         onset, old, end = latest[ONSET, program], latest[PITCH, program], latest[END, program]
         old_before, end_before = latest[PITCH_BEFORE, program], latest[END_BEFORE, program]
         begin_note(latest, program, pitch, now, NEVER)
-        heard = hear_chord(rules, rows, row, place, now, now, -1, note, reach, True)
+        heard = hear_chord(rules, rows, row, place, now, now, NONE, note, reach, YES)
         heard = with_note(rules, heard, note, False)
         had = can_be_had(rules, place, heard, reach, wanted, note)
         if program == low and wanted & BASS and heard.lowest < pitch:
