@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
 from evaluation.comparison import Comparison, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
-from evaluation.originality import LENGTHS, Originality, RunShares, SetOriginality
+from evaluation.originality import LENGTHS, Originality, SetOriginality
 from evaluation.sequences import SequenceLikelihood
 from evaluation.summary import ModelSummary
 
@@ -227,12 +227,11 @@ def originality_table(groups: Mapping[str, SetOriginality]) -> Table:
     """Return what training has of some groups of pieces, by name: a row per representation."""
     rows = []
     for name, group in groups.items():
-        for representation, its in vars(group).items():
-            if isinstance(its, RunShares):
-                longest: list[float] = sorted(its.longest) or [math.nan]
-                ends = (number(run, 0) for run in (longest[len(longest) // 2], longest[-1]))
-                shares = (percent(its.shares[notes]) for notes in LENGTHS)
-                rows.append([f"{name}: the {representation}", *shares, *ends])
+        for representation, its in (("line", group.line), ("texture", group.texture)):
+            longest: list[float] = sorted(its.longest) or [math.nan]
+            ends = (number(run, 0) for run in (longest[len(longest) // 2], longest[-1]))
+            shares = (percent(its.shares[notes]) for notes in LENGTHS)
+            rows.append([f"{name}: the {representation}", *shares, *ends])
     head = ("", *(f"{notes} notes" for notes in LENGTHS), "longest, median", "longest of all")
     return Table("Share of the runs of so many notes that training has too", head, rows)
 

@@ -52,6 +52,7 @@ def keep_style(
     is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
     is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
     takes_note = not is_in_note and kind >= Kind.POSITION
+    has_chords = len(rules.chords.place) > 0
     before, notes = scratch[2], mask[first[Kind.NOTE] : first[Kind.EXTEND]]
     for token in range(len(mask)):
         before[token] = mask[token]
@@ -70,10 +71,10 @@ def keep_style(
         if takes_note:
             move_apart(first, parts.is_pitched, latest, now, mask)
             keep_or_yield(mask, before, due, notes)
-            if len(rules.chords.place) > 0:
+            if has_chords:
                 leave_chord_apart(rules, rows, row, mask, reach)
                 keep_or_yield(mask, before, due, notes)
-        if len(rules.chords.place) > 0 and (takes_note or is_in_note):
+        if has_chords and (takes_note or is_in_note):
             prepare_bass(rules, here, mask)
             keep_or_yield(mask, before, due, notes if takes_note else mask)
         final = here.final_onset - here.bar_start

@@ -77,7 +77,7 @@ class Models:
         self._loaded = dict([*older.items(), (version, model)][-KEPT:])
         return model
 
-    def corpus_of(self, model: Model) -> Corpus | None:
+    def corpus_at_hand(self, model: Model) -> Corpus | None:
         """Return the corpus that a model learned from, if it lies in `datasets/`; build none."""
         name = Path(str(model.record.data.get("path", ""))).name
         for folder in sorted(self._folder.glob(f"datasets/{glob.escape(name)}-*")):

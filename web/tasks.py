@@ -156,7 +156,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "beyond": [is_beyond for _, is_beyond, _ in stands],
         "has_critic": critic_of(model) is not None,
     }
-    corpus = models.corpus_of(model)
+    corpus = models.corpus_at_hand(model)
     if corpus is not None:
         yield from _shared_runs(writing.pieces, corpus)
 
@@ -165,7 +165,7 @@ def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
     """Tell the page the longest run of each piece's new notes that a training piece has, too."""
     new = ScoreBatch.from_scores([piece.new_notes() for piece in pieces])
     train, vocabulary = corpus.split("train"), corpus.vocabulary
-    for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS):  # others take turns
+    for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS, ["line"]):  # in turns
         longest = [
             shared_runs(found["line"], number, train.names, vocabulary.grid)[:1]
             for number in range(len(pieces))

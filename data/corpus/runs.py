@@ -147,17 +147,21 @@ def _is_on_top(
 
 
 def find_matches(
-    pieces: ScoreBatch, train: Split, vocabulary: Vocabulary, at_once: int = CHUNK
+    pieces: ScoreBatch,
+    train: Split,
+    vocabulary: Vocabulary,
+    at_once: int = CHUNK,
+    names: Sequence[str] = REPRESENTATIONS,
 ) -> Iterator[dict[str, LongestMatches]]:
-    """Find the longest run from each note that `train` has, in each of REPRESENTATIONS.
+    """Find the longest run from each note that `train` has, in representations of these names.
 
     Yields what was found so far after every `at_once` tokens of `train`: the last is of all.
     """
-    notes = {name: note_sequence(pieces, name) for name in REPRESENTATIONS}
-    best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in REPRESENTATIONS}
-    for first, chunks in _read_sequences(train, vocabulary, at_once):
-        for name in REPRESENTATIONS:
-            chunk = chunks[name]
+    notes = {name: note_sequence(pieces, name) for name in names}
+    best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in names}
+    for first, batch in _read_batches(train, vocabulary, at_once):
+        for name in names:
+            chunk = note_sequence(batch, name)
             if not len(chunk.step):  # drums alone
                 continue
             length, at = _longest_matches(notes[name].step, chunk.step)
@@ -199,20 +203,19 @@ def shared_runs(
     return runs
 
 
-def _read_sequences(
+def _read_batches(
     train: Split, vocabulary: Vocabulary, at_once: int
-) -> Iterator[tuple[int, dict[str, NoteSequence]]]:
-    """Yield the notes of a training set in each of REPRESENTATIONS, some tokens at a time.
+) -> Iterator[tuple[int, ScoreBatch]]:
+    """Yield the pieces of a training set, some tokens at a time, and the index of the first.
 
-    With each chunk comes the index of its first piece. So memory does not grow with the set.
+    So memory does not grow with the set.
     """
     chunk_of = train.piece_offsets[:-1] // at_once
     for members in np.split(np.arange(len(train)), np.flatnonzero(np.diff(chunk_of)) + 1):
         first, last = members[[0, -1]].tolist()
         ends = train.piece_offsets[first : last + 2]
         ids = train.tokens[ends[0] : ends[-1]].astype(np.int64)
-        batch = decode_batch(ids, np.diff(ends), vocabulary)
-        yield first, {name: note_sequence(batch, name) for name in REPRESENTATIONS}
+        yield first, decode_batch(ids, np.diff(ends), vocabulary)
 
 
 def _longest_matches(asked: Integers, there: Integers) -> tuple[Integers, Integers]:

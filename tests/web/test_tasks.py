@@ -101,7 +101,7 @@ def test_runs_that_training_pieces_have_are_told_where_these_lie_here(
     ids, lengths = encode_batch(ScoreBatch.from_scores(scores), vocabulary)
     train = Split.of_ids(["songs/first.mid", "second.mid"], ids, lengths, vocabulary)
     corpus = SimpleNamespace(vocabulary=vocabulary, split={"train": train}.get)
-    monkeypatch.setattr(models, "corpus_of", lambda model: corpus)
+    monkeypatch.setattr(models, "corpus_at_hand", lambda model: corpus)
     told = write()
     assert done(told[:-1]) == pieces
     shared = told[-1]["shared"]
@@ -115,11 +115,14 @@ def test_the_corpus_of_a_model_is_found_if_it_is_of_its_vocabulary(tmp_path):
     folder = write_tunes(tmp_path / "tunes", 20)
     corpus = open_corpus(folder, tmp_path / "datasets", progress=False)
     models = Models(tmp_path / "none.safetensors", tmp_path)
-    assert models.corpus_of(model_of(corpus.vocabulary, path="elsewhere/tunes")).name == corpus.name
-    assert models.corpus_of(model_of(corpus.vocabulary, path="other")) is None
-    assert models.corpus_of(model_of(QUARTET, path="tunes")) is None
+    assert (
+        models.corpus_at_hand(model_of(corpus.vocabulary, path="elsewhere/tunes")).name
+        == corpus.name
+    )
+    assert models.corpus_at_hand(model_of(corpus.vocabulary, path="other")) is None
+    assert models.corpus_at_hand(model_of(QUARTET, path="tunes")) is None
     (corpus.folder / "corpus.json").write_text("{")
-    assert models.corpus_of(model_of(corpus.vocabulary, path="tunes")) is None
+    assert models.corpus_at_hand(model_of(corpus.vocabulary, path="tunes")) is None
 
 
 def model_of(vocabulary, *, path):
