@@ -622,6 +622,7 @@ def test_controls_are_large_enough_for_fingers(tab):
     go_on_by_the_third(tab)
     ask_why(tab, 4)
     tab.ask("for (const its of document.querySelectorAll('details')) its.open = true")
+    tab.ask("document.querySelector('#chords input').style.width = '20px'")  # over a short bar
     small = tab.ask(
         "[...document.querySelectorAll('button:not(.key), select, summary, label.button,"
         " .segments label, #s-programs label, input:not([type=radio], [type=checkbox], #file)')]"
