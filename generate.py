@@ -208,6 +208,8 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
         "with V, with V7 VI, with IV I"
     )
     add("--cadence", choices=CADENCES, help=cadence)
+    bar = "which bar has the last chord of the cadence instead of the last one"
+    add("--cadence-bar", metavar="N", type=positive_integer, help=bar)
     pitches = "the lowest and the highest note, such as C3 C6"
     add("--pitch-range", nargs=2, type=_note, metavar=("LOW", "HIGH"), help=pitches)
     programs = (

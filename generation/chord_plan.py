@@ -108,12 +108,12 @@ class ChordPlan:
     cycle: int
 
     @classmethod
-    def ending(
-        cls, cadence: str, key: Key, given: GivenTokens, bars: int, meter: tuple[int, int]
+    def closing(
+        cls, cadence: str, key: Key, given: GivenTokens, bars: int, meter: tuple[int, int], bar: int
     ) -> ChordPlan:
-        """Return the chords with which a piece ends.
+        """Return the chords of a cadence.
 
-        The last begins with the last bar, or where in it the last given note begins; the one
+        The last begins with its bar, or in the last bar where the last given note begins; the one
         before it half a bar earlier.
 
         Args:
@@ -122,21 +122,22 @@ class ChordPlan:
             given: what is given.
             bars: of the piece.
             meter: of new bars, which are whole.
+            bar: index of the bar with the last chord.
         """
         score, grid = given.seed.score, given.vocabulary.grid
         rows = np.array(
             [*score.bars.tolist(), *[(*meter, grid.bar_steps(*meter))] * (bars - given.bars)], BAR
         )
         starts = offsets(rows["length"]).tolist()
-        last, end = starts[-2:]
-        beat = grid.beat_steps(*rows[-1].tolist()[:2])
+        last, end = starts[bar : bar + 2]
+        beat = grid.beat_steps(*rows[bar].tolist()[:2])
         onset = given.notes.onset
-        if given.has_note_in_last_bar and bars == given.bars:
+        if given.has_note_in_last_bar and bar + 1 == bars == given.bars:
             last += (int(onset.max()) - last) // beat * beat
-        half = max(grid.bar_steps(*rows[-1].tolist()[:2]) // 2 // beat, 1) * beat
+        half = max(grid.bar_steps(*rows[bar].tolist()[:2]) // 2 // beat, 1) * beat
         before = max(last - half, given.seed.first_open_step // beat * beat)
         chords = [chord_in(key, name) for name in CADENCES[cadence]]
-        where = zip((before, last), (last, end), chords, (bars - 2, bars - 1), strict=True)
+        where = zip((before, last), (last, end), chords, (bar - 1, bar), strict=True)
         placed = tuple(Placed(*each) for each in where if each[2] and each[0] < each[1])
         return cls(placed, rows, begin=0, cycle=0)
 

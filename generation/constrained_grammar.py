@@ -149,7 +149,12 @@ class ConstrainedGrammar:
             if key is None or bars is None:
                 lacks = "in a key: ask for --key" if key is None else "at the end: ask for --bars"
                 raise ConstraintError(f"a cadence is {lacks}")
-            return ChordPlan.ending(cadence, key, self.given, bars, meter)
+            bar = bars - 1
+            if constraints.cadence_bar is not None:
+                bar = constraints.cadence_bar - 1 + self.given.seed.score.has_upbeat
+            if not bar < bars:
+                raise ConstraintError(f"the piece has no bar {constraints.cadence_bar}")
+            return ChordPlan.closing(cadence, key, self.given, bars, meter, bar)
         with _refused():
             return ChordPlan.of(track, self.given, bars, meter) if track else None
 

@@ -60,6 +60,8 @@ class Constraints:
         time_signature: numerator and denominator of every new bar, each a whole one.
         cadence: how the piece ends, one of CADENCES (generation/chord_track.py), in its key, which
             is asked for or given; new bars are as with chords.
+        cadence_bar: the bar that has its last chord instead of the last one; the first is 1, an
+            upbeat not counted.
         chords: chords that hold, such as "Am | F C/E | G" (see generation/chord_track.py). New bars
             are then of one time signature, and whole.
 
@@ -76,6 +78,7 @@ class Constraints:
     time_signature: tuple[int, int] | None = None
     chords: str | None = None
     cadence: str | None = None
+    cadence_bar: int | None = None
     counterpoint: str | None = None
     rests: str | None = None
     regular_bars: bool | None = None
@@ -104,6 +107,8 @@ class Constraints:
             )
         if self.cadence is not None and self.chords is not None:
             raise ConstraintError("chords say how a piece ends: ask for no cadence")
+        if self.cadence_bar is not None and (self.cadence is None or self.cadence_bar < 1):
+            raise ConstraintError(f"say which cadence bar {self.cadence_bar} has; the first is 1")
         if self.rests not in (None, NO_RESTS, FREE):
             raise ConstraintError(f"rests are none or free, not {self.rests!r}")
         if self.programs is not None and not self.programs:

@@ -10,7 +10,7 @@ from web.messages import Json, MessageError
 WAYS = ("continue", "accompany", "harmonize", "rewrite")
 OPTIONS = (
     *("model", "bars", "key", "meter", "tempo", "range", "polyphony", "programs", "counterpoint"),
-    *("rests", "boldness", "seed", "chords"),
+    *("rests", "boldness", "seed", "chords", "cadence", "busy"),
 )
 NEW_BARS = 8
 _EXAMPLES = {
@@ -54,7 +54,11 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
         "bars": without if how == "rewrite" or not bars else bars[0],
         "temperature": _decimal("boldness", options),
         "tempo": _decimal("tempo", options),
-        **{name: options.get(name) for name in ("key", "counterpoint", "rests", "chords")},
+        "busy": _decimal("busy", options),
+        **{
+            name: options.get(name)
+            for name in ("key", "counterpoint", "rests", "chords", "cadence")
+        },
         **{name: numbers.get(name) for name in ("meter", "range", "programs")},
         "polyphony": numbers.get("polyphony", [None])[0],
     }

@@ -208,8 +208,11 @@ def settings_of(message: Json) -> Settings:
         raise MessageError("instruments must be program numbers")
     if polyphony is not None:
         polyphony = _integer(data, "polyphony", 1, 64)
-    if tempo is not None and not _is_number(tempo):
-        raise MessageError("tempo must be a number")
+    busy, cadence = data.get("busy"), data.get("cadence")
+    if not all(number is None or _is_number(number) for number in (tempo, busy)):
+        raise MessageError("tempo and busy must be numbers")
+    if cadence is not None and not isinstance(cadence, str):
+        raise MessageError("cadence must be a name")
     temperature = data.get("temperature")
     if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= 3):
         raise MessageError("boldness must be a number from 0 to 3")
@@ -219,6 +222,8 @@ def settings_of(message: Json) -> Settings:
         programs=None if programs is None else tuple(programs),
         max_polyphony=polyphony,
         tempo_bpm=tempo,
+        busy=busy,
+        cadence=cadence,
         time_signature=None if meter is None else (meter[0], meter[1]),
         counterpoint=data.get("counterpoint"),
         rests=data.get("rests"),

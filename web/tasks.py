@@ -68,7 +68,17 @@ SCORED_BARS, BARS_BEFORE = 32, 8  # of a long piece at a time, and what is heard
 TOLD_RUN = 16  # notes: of a run that a training piece has, too; shorter ones are common property
 SEARCHED_TOKENS = 2**18  # of training pieces at a time: a tenth of a second
 # The settings that have a place for errors beside their control; the first to blame comes first.
-CONTROLS = ("bar_chords", "key", "range", "programs", "polyphony", "tempo", "meter")
+CONTROLS = (
+    "bar_chords",
+    "cadence",
+    "busy",
+    "key",
+    "range",
+    "programs",
+    "polyphony",
+    "tempo",
+    "meter",
+)
 
 
 def describe(models: Models, message: Json) -> Iterator[Json]:

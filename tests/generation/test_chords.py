@@ -184,8 +184,10 @@ def test_a_piece_ends_with_the_cadence_that_is_asked_for(cadence, last, tmp_path
     seed = voices_of(tune.score, model.vocabulary)
     kept = compose(model, Request(seed, None, replace(asked, time_signature=None)))[0]
     given = {("Violin", *each) for each in seed.score.notes[["onset", "pitch"]].tolist()}
-    for each, final in ((piece, 96), (kept, 132)):  # with the last bar, with the last given note
-        rows = [(last[0], final - 24, final)] * (len(last) > 1) + [(last[-1], final, 144)]
+    inside = compose(model, Request(None, Length(bars=3), replace(asked, cadence_bar=2)))[0]
+    # with the last bar, with the last given note, with a bar that is named
+    for each, final, end in ((piece, 96, 144), (kept, 132, 144), (inside, 48, 96)):
+        rows = [(last[0], final - 24, final)] * (len(last) > 1) + [(last[-1], final, end)]
         assert [(span.chord.name, span.begin, span.end) for span in each.chords] == rows
         write_midi(each.score, tmp_path / "piece.mid")
         assert not what_is_broken(tmp_path / "piece.mid", rows, given if each is kept else ())
@@ -243,6 +245,11 @@ def test_what_is_no_chord_is_refused_in_one_line(text, words):
         (Constraints(chords="C"), Length(notes=9), "ask for --bars"),
         (Constraints(cadence="half"), Length(bars=2), "in a key: ask for --key"),
         (Constraints(cadence="half", key="C"), Length(), "at the end: ask for --bars"),
+        (
+            Constraints(cadence="half", key="C", cadence_bar=3),
+            Length(bars=2),
+            "the piece has no bar 3",
+        ),
         (Constraints(chords="C | Fm", key="C"), Length(), "in bar 2 of the chords Fm cannot be"),
     ],
 )

@@ -47,11 +47,12 @@ def test_a_request_says_what_to_write():
     assert (request.how, request.bars, request.programs) == ("rewrite", (0, 1), (40, 42))
     assert request.settings.constraints.key is None
     asked = SETTINGS | {"key": "D minor", "range": [48, 72], "meter": [3, 4], "tempo": 90}
-    asked |= {"counterpoint": "strict", "rests": "none"}
+    asked |= {"counterpoint": "strict", "rests": "none", "cadence": "half", "busy": 12}
     constraints = write_request(a_request(settings=asked)).settings.constraints
     assert (constraints.key, constraints.pitch_range) == ("D minor", (48, 72))
     assert (constraints.time_signature, constraints.tempo_bpm) == ((3, 4), 90)
     assert (constraints.counterpoint, constraints.rests) == ("strict", "none")
+    assert (constraints.cadence, constraints.busy) == ("half", 12)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +140,8 @@ def test_what_is_no_piece_is_refused(changes):
         {"settings": SETTINGS | {"polyphony": 0}},
         {"settings": SETTINGS | {"counterpoint": "loose"}},
         {"settings": SETTINGS | {"counterpoint": ["strict"]}},
+        {"settings": SETTINGS | {"cadence": ["half"]}},
+        {"settings": SETTINGS | {"busy": "12"}},
         {"settings": SETTINGS | {"rests": "strict"}},
         {"settings": SETTINGS | {"chords": ["Am"]}},
         {"settings": SETTINGS | {"chords": "Am | H"}},

@@ -863,12 +863,14 @@ def test_a_link_brings_the_session_back_and_goes_on_the_same(tab, address):
     says(tab, "damaged")
 
 
-def test_what_cannot_be_is_said_beside_the_control(tab):
+@pytest.mark.parametrize(
+    ("control", "value", "words"),
+    [("tempo", "9", "no tempo of 9"), ("cadence", "half", "a cadence is in a key")],
+)
+def test_what_cannot_be_is_said_beside_the_control(tab, control, value, words):
     tab.ask("document.getElementById('ask').open = true")
-    tab.choose("#s-tempo", "9")
-    tab.until(
-        "document.querySelector('[data-control=tempo]').textContent.includes('no tempo of 9')"
-    )
+    tab.choose(f"#s-{control}", value)
+    tab.until(f"document.querySelector('[data-control={control}]').textContent.includes('{words}')")
 
 
 def type_chords(tab, bar, text):
