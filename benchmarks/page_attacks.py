@@ -39,7 +39,7 @@ NAMES = ("quartet", "band", "runs/piano", "runs/ids")
 WAYS = ("continue", "accompany", "harmonize", "rewrite", "instead")
 HUGE = (*(10**401, -(10**401), 10**18, 2**63, -(2**31), 1e308), *(10**4299, "9" * 5000, "\ud800"))
 SETTINGS = {"bars": 1, "temperature": 1.0}
-ASKED = ("bars", "temperature", "key", "range", "meter", "programs", "tempo")
+ASKED = ("bars", "temperature", "key", "range", "meter", "programs", "polyphony", "tempo")
 COOKIES = (b"a[b]=c", b"expires", b'a="open', b"=", b"caf\xe9=\xe9", b"$Path=/", b"a=b; a=c", b",")
 VALUES = ("1", "1-2", "3/4", "48-72", "40,41", "0.5", "-1", "9" * 5000, "%00", "%F0", "C", "strict")
 FILES = (b"midi", b"musicxml", b"score", b"wav")

@@ -87,6 +87,7 @@ class Players(NamedTuple):
     is_playable: NDArray[np.bool_]  # (N,) the notes that the model may play
     is_within: NDArray[np.bool_]  # (N,) whether each lies in the range of its program
     is_strict: bool  # a program plays a note at a time
+    most: int  # notes that may sound at once
     is_patient: bool  # a chord may be complete only half a beat after it begins
 
 
@@ -250,7 +251,8 @@ class _Voices(NamedTuple):
         played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
         of_program = is_free.reshape(len(programs), count)
         free = np.flatnonzero(of_program.any(axis=1))
-        is_alone = players.is_strict and len(free) < 2 and not (sounds & is_pitched).any()
+        is_single = players.is_strict and len(free) < 2 and not (sounds & is_pitched).any()
+        is_alone = players.most < 2 or is_single
         wanted = 0 if is_alone else ROOT | THIRD
         if len(free) and not is_alone:  # who goes lowest plays the bass
             is_usual = is_free & players.is_within

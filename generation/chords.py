@@ -22,7 +22,7 @@ from data.tokens.vocabulary import NEVER, Kind
 from generation.chord_plan import BASS, ROOT, THIRD, Chords
 from generation.counterpoint import is_parallel, moves_in_parallel
 from generation.length import Row
-from generation.masks import forbid
+from generation.masks import forbid, sounding_at
 from generation.rows import (
     END,
     END_BEFORE,
@@ -50,6 +50,7 @@ class Heard(NamedTuple):
 
     lowest: int  # new note; NEVER: there is none
     classes: int  # a bit for each pitch class, of given notes too
+    room: int  # notes that may begin
     low: int  # the program that alone can play the bass, and has not yet; -1: there is none
 
 
@@ -120,14 +121,15 @@ def hear_chord(
             pitch = note % pitch_count
             classes |= 1 << (pitch + chords.lowest_pitch) % OCTAVE
             lowest = min(lowest, pitch)
+    sounds = sounding_at(step, rows.note_ends[row], rows.sounding[row]) + (held >= 0)
     low = find_reach(rules, rows, row, place, step, held, after, reach, is_apart)
     is_new = rules.asked.is_strict and step == begin and chords.wanted[place] & BASS > 0
     if not is_new or low < 0 or not (is_apart or reach[AS_BASS, low] < lowest):
-        return Heard(lowest, classes, -1)
+        return Heard(lowest, classes, rules.asked.most_sounding - sounds, -1)
     reach[AS_ROOT, low] = reach[AS_THIRD, low] = -1  # it plays the bass, and no other
     for program in range(low):
         reach[AS_BASS, program] = NEVER
-    return Heard(lowest, classes, low)
+    return Heard(lowest, classes, rules.asked.most_sounding - sounds, low)
 
 
 @compiled_inside
@@ -176,12 +178,12 @@ def find_reach(
 @compiled_inside
 def with_note(rules: Rules, heard: Heard, note: int, is_given: bool) -> Heard:
     """Return what sounds with one note more; what is given, and drums, is no part of the chord."""
+    if is_given or not rules.parts.is_pitched[note // rules.asked.pitch_count]:
+        return Heard(heard.lowest, heard.classes, heard.room - (not is_given), heard.low)
     program, pitch = divmod(note, rules.asked.pitch_count)
-    if is_given or not rules.parts.is_pitched[program]:
-        return heard
     classes = heard.classes | 1 << (pitch + rules.chords.lowest_pitch) % OCTAVE
     low = -1 if program == heard.low else heard.low
-    return Heard(min(heard.lowest, pitch), classes, low)
+    return Heard(min(heard.lowest, pitch), classes, heard.room - 1, low)
 
 
 @compiled_inside
@@ -197,13 +199,16 @@ def what_is_had(rules: Rules, place: int, heard: Heard, wanted: int) -> int:
 
 
 @compiled_inside
-def above_bass(rules: Rules, reach: Ints, lacks: int, floor: int, note: int, under: int) -> int:
+def above_bass(
+    rules: Rules, reach: Ints, lacks: int, room: int, floor: int, note: int, under: int
+) -> int:
     """Return which of root and third notes above a bass can yet bring.
 
     Args:
         rules: of all rows.
         reach: as `hear_chord` sets it.
         lacks: bits of what is lacking.
+        room: how many notes may begin.
         floor: pitch of the bass; -1: there is none.
         note: the latest note, after which they come; -1: there is none.
         under: the program that shall play the bass, after it; -1: it sounds, or there is none.
@@ -218,8 +223,11 @@ def above_bass(rules: Rules, reach: Ints, lacks: int, floor: int, note: int, und
         is_root, is_third = reach[AS_ROOT, other] > least, reach[AS_THIRD, other] > least
         has_root, has_third = has_root + is_root, has_third + is_third
         has_any += is_root or is_third
-    brings = (THIRD * (has_third > 0) | ROOT * (has_root > 0)) & lacks
-    return THIRD if brings == ROOT | THIRD and rules.asked.is_strict and has_any < 2 else brings
+    brings = THIRD * (has_third > 0 and room > 0) | ROOT * (has_root > 0 and room > 0)
+    brings &= lacks
+    if brings == ROOT | THIRD and (room < 2 or (rules.asked.is_strict and has_any < 2)):
+        brings = THIRD
+    return brings
 
 
 @compiled_inside
@@ -240,7 +248,7 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
         return had
     if not lacks & BASS:
         floor = heard.lowest if wanted & BASS else -1
-        return had | above_bass(rules, reach, lacks, floor, note, NONE)
+        return had | above_bass(rules, reach, lacks, heard.room, floor, note, NONE)
     best = 0
     program = note // pitch_count if note >= 0 else -1
     if had & ROOT == 0 and chords.bass[place] == chords.root[place]:
@@ -250,12 +258,13 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
     for under in range(max(program, 0), reach.shape[1]):
         floor = reach[AS_BASS, under]
         comes_after = under > program or floor > note % pitch_count
-        if comes_after and floor < heard.lowest:
-            brings = above_bass(rules, reach, lacks, floor, note, under)
-            best = max(best, brings | wanted & ~lacks | BASS)
+        if comes_after and floor < heard.lowest and heard.room > 0:
+            brings = above_bass(rules, reach, lacks, heard.room - 1, floor, note, under)
+            brings |= wanted & ~lacks | BASS
+            best = max(best, brings)
     if not best & BASS:
         lacks = wanted & ~had & ~BASS
-        best = had | above_bass(rules, reach, lacks, NONE, note, NONE)
+        best = had | above_bass(rules, reach, lacks, heard.room, NONE, note, NONE)
     return best
 
 
@@ -300,14 +309,14 @@ def due_at(
     place, since = chords.place[at], chords.since[at]
     is_free = since > 0 and not chords.is_beat[at]
     if place < 0 or (is_free and since != chords.patience[place]):
-        return Due(-1, True, 0, 0, Heard(NEVER, 0, -1))
+        return Due(-1, True, 0, 0, Heard(NEVER, 0, 0, -1))
     wanted = chords.wanted[place]
     if since > 0:
         wanted &= ~BASS if since == chords.patience[place] else 0
     elif chords.patience[place] > 0:
         wanted &= BASS
     if not wanted:
-        return Due(place, is_free, 0, 0, Heard(NEVER, 0, -1))
+        return Due(place, is_free, 0, 0, Heard(NEVER, 0, 0, -1))
     heard = hear_chord(rules, rows, row, place, step - since, step, held, after, reach, NO)
     best = can_be_had(rules, place, heard, reach, wanted, after)
     return Due(place, is_free, wanted, best, heard)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from common.cli import fail, say
 from common.files import check_writable
 from data.corpus.corpus import CorpusError
-from data.instrument_names import instrument_name
 from data.midi.quantize import MidiError
+from data.tokens.adapt import called
 from data.tokens.vocabulary import Vocabulary
 from generation import sequences
 from generation.compose import accompany, candidates, compose, write_piece
@@ -121,16 +120,20 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
 
 
 def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> None:
-    """Print who may join a seed before it ends, if anyone."""
+    """Print how many voices may join a seed before it ends, or which parts, if any."""
+    own = set(seed.score.notes["program"].tolist())
     others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
-    own = seed.score.notes["program"].tolist()
-    if joining := {*others} & {*constraints.playing(vocabulary)} - {*own}:
-        say(f"the seed is joined by {_named(joining, vocabulary)}; --alone leaves it as it is")
-
-
-def _named(programs: Iterable[int], vocabulary: Vocabulary) -> str:
-    """Return the names of programs."""
-    return ", ".join(instrument_name(program, vocabulary.grid) for program in sorted(programs))
+    playing = set(constraints.playing(vocabulary))
+    parts = sorted(playing.intersection(others) - own)
+    joining = len(parts)
+    if constraints.max_polyphony is not None:
+        joining = min(joining, constraints.max_polyphony - len(own))
+    if joining > 0:
+        who = "1 voice" if joining == 1 else f"{joining} voices"
+        if vocabulary.grid.parts:
+            who = " and ".join(called(part, vocabulary) for part in parts)
+        who += " joins" if joining == 1 else " join"
+        say(f"{who} the seed; --alone leaves it as it is")
 
 
 def _write(
@@ -145,9 +148,13 @@ def _write(
         midi, *others = write_piece(written, stem, options.key)
         score = written.score
         say(
-            f"{midi} (bars: {len(score.bars)}, notes: {len(score.notes)}, "
+            f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
+            f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
             f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
         if silent := silent_programs(score, model.vocabulary, options.constraints):
-            names = _named(silent, model.vocabulary)
-            say(f"--programs permits, it does not require: silent in {midi.name}: {names}")
+            numbers = " and ".join(called(n, model.vocabulary) for n in silent)
+            say(
+                f"--programs permits and does not require: {numbers} is silent in {midi.name}; "
+                f"--best-of prefers pieces in which all of them play"
+            )

@@ -26,7 +26,7 @@ from generation.chord_plan import NO_CHORDS, ChordPlan, Players, key_of
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens
-from generation.length import ANY_LENGTH, Asked, Length, Row, limit_of_given
+from generation.length import Asked, Length, Row, limit_of_given
 from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
 from generation.rules import advance_rows, allow_rows
 from generation.seeds import Seed, no_seed
@@ -55,10 +55,9 @@ class ConstrainedGrammar:
 
     Args:
         vocabulary: of the model.
-        length: how long the piece is, with what is given; of none the model ends it.
-        constraints: what the model may play.
-        seed: the notes that are kept, at the tempo that is asked for, and where the model may write
-            others; None: it begins.
+        length: how long the piece is, with what is given; None: the model ends it.
+        constraints: what the model may play; None: anything.
+        seed: the notes that are kept, and where the model may write others; None: it begins.
         features: what computes the model's side input; None: without chords.
 
     Attributes:
@@ -75,16 +74,21 @@ class ConstrainedGrammar:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        length: Length = ANY_LENGTH,
-        constraints: Constraints = UNCONSTRAINED,
+        length: Length | None = None,
+        constraints: Constraints | None = None,
         seed: Seed | None = None,
         features: SideFeatures | None = None,
     ) -> None:
+        constraints = constraints or UNCONSTRAINED
         seed = seed or no_seed(vocabulary)
-        self.vocabulary, self.length = vocabulary, length
+        self.vocabulary = vocabulary
+        self.length = length or Length()
         self.grammar = Grammar(vocabulary)
         self.features = features or SideFeatures(vocabulary)
-        self._meter = constraints.meter_number(vocabulary)
+        tempo, meter = constraints.tempo_number(vocabulary), constraints.meter_number(vocabulary)
+        if tempo is not None:
+            seed = seed.at_tempo(vocabulary.tempos[tempo])
+        self._meter = meter
         self.given = GivenTokens(seed, vocabulary)
         self._plan = self._plan_chords(constraints)
         self._given_notes = self.features.gathered([self.given.notes])
@@ -108,7 +112,7 @@ class ConstrainedGrammar:
             beats = self.length.seconds * np.array(vocabulary.tempos) / 60
             limits = np.rint(beats * vocabulary.grid.steps_per_beat).clip(1).astype(np.int64)
         self._rules = Rules(
-            asked=self._asked(constraints),
+            asked=self._asked(constraints, tempo, is_playable),
             words=vocabulary.words,
             followers=self.grammar.followers,
             limits=limits,
@@ -120,9 +124,10 @@ class ConstrainedGrammar:
         if self.given.bars:
             self._check_given(constraints.time_signature)
         if self._plan:
-            is_strict, is_within = constraints.counterpoint == STRICT, self._rules.parts.is_within
-            is_patient = not (is_strict or self.length.seconds)
-            players = Players(is_playable, is_within, is_strict, is_patient)
+            asked, parts = self._rules.asked, self._rules.parts
+            is_strict, most = bool(asked.is_strict), int(asked.most_sounding)
+            is_patient = not (is_strict or asked.is_timed) and most == NEVER
+            players = Players(is_playable, parts.is_within, is_strict, most, is_patient)
             with _refused():
                 self._rules = self._rules._replace(chords=self._plan.tables(self.given, players))
 
@@ -134,6 +139,8 @@ class ConstrainedGrammar:
             return None
         if not vocabulary.grid.has_meter:
             raise ConstraintError("the model counts seconds, not bars: it has no chords to ask for")
+        if self.length.notes:
+            raise ConstraintError("chords go by bars: ask for --bars, not for --notes")
         if self._meter is None and bars != self.given.bars:
             known, usual = vocabulary.meters, self.meter or vocabulary.grid.default_meter
             self._meter = known.index(usual) if usual in known else 0
@@ -181,19 +188,23 @@ class ConstrainedGrammar:
         notes = self._rules.is_playable.reshape(len(self.vocabulary.programs), -1)
         return np.array(self.vocabulary.programs)[notes.any(axis=1)].tolist()  # type: ignore[no-any-return]
 
-    def _asked(self, constraints: Constraints) -> Asked:
-        """Return what is asked of pieces, as numbers."""
+    def _asked(
+        self, constraints: Constraints, tempo: int | None, is_playable: NDArray[np.bool_]
+    ) -> Asked:
+        """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
-        whole_bars, tempo = vocabulary.whole_bars, constraints.tempo_number(vocabulary)
+        whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
         asked: Asked = record(
             Asked,
             last_bar=length.bars or NEVER,
             is_timed=bool(length.seconds),
+            notes=length.notes or 0,
             is_endless=length.endless,
             is_regular=bool(constraints.regular_bars and vocabulary.grid.has_meter),
             meter=-1 if meter is None else meter,
             longest_bar=int(whole_bars.max() if meter is None else whole_bars[meter]),
             tempo=-1 if tempo is None else tempo,
+            most_sounding=most if most < len(is_playable) else NEVER,
             is_strict=constraints.counterpoint == STRICT,
             has_no_rests=constraints.rests == NO_RESTS,
             beat=vocabulary.grid.steps_per_beat,
@@ -202,6 +213,7 @@ class ConstrainedGrammar:
             given_end=given.end,
             given_last_bar=given.last_bar_start,
             given_whole_bar=given.whole_bar,
+            end_step=given.seed.end_step,
             reach=given.reach,
             needs_last_note=True,
             last_chance=NEVER,
@@ -278,6 +290,7 @@ class ConstrainedGrammar:
             free_at=np.where(is_playable, none, NEVER),
             note_ends=none,
             new_ends=none.copy(),
+            sounding=np.tile(given.sounding, (batch, 1)),
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
         return ConstrainedState(rows, plays)
@@ -300,11 +313,13 @@ class ConstrainedGrammar:
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""
-        at = state.at
-        if self.length.seconds:
+        at, length = state.at, self.length
+        if length.notes:
+            done = at["new_notes"] / length.notes
+        elif length.seconds:
             done = (at["bar_start"] + np.maximum(at["position"], 0)) / at["limit"]
         else:
-            done = (at["bar_count"] - 1) / (self.length.bars or NEVER)
+            done = (at["bar_count"] - 1) / (length.bars or NEVER)
         return float(done.clip(0, 1).min())
 
     def whole(self, ids: ArrayLike) -> NDArray[np.int64]:
@@ -397,7 +412,13 @@ class ConstrainedGrammar:
             ConstraintError: with the given notes no piece can be as it is asked for.
         """
         given, length, asked = self.given, self.length, self._rules.asked
-        is_playable = self._rules.is_playable
+        most_notes, is_playable = asked.most_sounding, self._rules.is_playable
+        most_sounding = int(given.sounding.max(initial=0))
+        if given.is_told and most_sounding > most_notes:
+            raise ConstraintError(
+                f"of the given notes {most_sounding} sound at once: "
+                f"a polyphony of {most_notes} is too few"
+            )
         is_last = (length.bars or NEVER) == given.bars
         meters = {*map(tuple, given.seed.score.bars[["numerator", "denominator"]].tolist())}
         if is_last and time_signature and meters != {time_signature}:
@@ -419,19 +440,23 @@ class ConstrainedGrammar:
         is_last |= given.end >= limit
         step = np.arange(given.end)
         room = given.notes.may_begin(step) & given.leaves_free(is_playable)  # (S, P)
-        room &= (step < limit)[:, None]
+        sounding = np.pad(given.sounding, (0, given.end))[: given.end]
+        room &= ((sounding < most_notes) & (step < limit))[:, None]
         if is_last and not room.any():
             raise ConstraintError(
-                "the given notes leave no room for others: ask for more instruments or bars"
+                "the given notes leave no room for others: ask for a higher polyphony, or for more "
+                "instruments or bars"
             )
         asked.needs_last_note = not (is_last and given.has_note_in_last_bar)
         if is_last and asked.needs_last_note:
             asked.last_chance = int(np.flatnonzero(room.any(axis=1))[-1])
             if asked.last_chance < given.last_bar_start:
                 raise ConstraintError("no note can begin in the last bar: open more of the piece")
-        end = most if length.bars else limit
-        if not is_last and not (is_playable & (given.last_ends < end)).any():
-            raise ConstraintError(
-                "the seed leaves no room for a note before the end that is asked for: ask for a "
-                "longer piece or keep less of the seed"
-            )
+        elif not is_last and (length.bars or length.seconds):
+            end = most if length.bars else limit
+            is_good = (given.last_ends < end) & is_playable
+            if not is_good.any() or (given.sounding[end - 1 :] >= most_notes).any():
+                raise ConstraintError(
+                    "the seed leaves no room for a note before the end that is asked for: ask for "
+                    "a longer piece or keep less of the seed"
+                )

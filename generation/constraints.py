@@ -43,6 +43,8 @@ class Constraints:
             or MIDI numbers.
         programs: only these play, by name, or by number as the vocabulary has them: General MIDI's
             programs, 128 for drums; where parts have names, their numbers from 0.
+        max_polyphony: so many notes at most sound at once, those of the seed and the given notes
+            counted.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
         busy: about so many new notes begin in a bar, all instruments together. The likeliest still
             comes: where the music is far from it, it gets nearer, and no more.
@@ -70,6 +72,7 @@ class Constraints:
     key: str | None = None
     pitch_range: tuple[str | int, str | int] | None = None
     programs: tuple[int | str, ...] | None = None
+    max_polyphony: int | None = None
     tempo_bpm: float | None = None
     busy: float | None = None
     time_signature: tuple[int, int] | None = None
@@ -90,6 +93,8 @@ class Constraints:
                 raise ConstraintError(
                     f"the pitch range {self._range} is upside down: give the lower note first"
                 )
+        if self.max_polyphony is not None and self.max_polyphony < 1:
+            raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
         if self.busy is not None and not 0 < self.busy <= MOST_NOTES:
             raise ConstraintError(
                 f"busy is above 0 and {MOST_NOTES} notes a bar at most, not {self.busy:g}"
@@ -261,7 +266,7 @@ class Constraints:
 def _pitch(name: str | int) -> int:
     """Return the MIDI number of a note's name, or of a number as text."""
     text = str(name).strip()
-    if text.isdecimal() and len(text) < 4:
+    if text.isdecimal():
         pitch = int(text)
     else:
         try:
@@ -269,9 +274,7 @@ def _pitch(name: str | int) -> int:
         except ValueError:
             pitch = -1
     if not 0 <= pitch <= 127:
-        raise ConstraintError(
-            f"there is no note {text[:20]!r}: write a range as C3 C6, from C-1 to G9"
-        )
+        raise ConstraintError(f"there is no note {text!r}: write a range as C3 C6, from C-1 to G9")
     return pitch
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from data.tokens.vocabulary import NEVER, Kind
 from generation.constraints import ConstraintError
 from generation.given import GivenTokens
 
-_TOO_LONG = NEVER >> 20  # bars or seconds
+_TOO_LONG = NEVER >> 20  # bars, seconds or notes
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Length:
         seconds: it ends with the bar that lasts until this time, the seed's time counted. No note
             begins later, and the notes of earlier bars have ended by then. The tempo does not
             change. Rounded to the nearest step.
+        notes: it ends with the last of so many new notes.
         endless: it never ends.
 
     Raises:
@@ -33,18 +35,19 @@ class Length:
 
     bars: int | None = None
     seconds: float | None = None
+    notes: int | None = None
     endless: bool = False
 
     def __post_init__(self) -> None:
-        given = [name for name in ("bars", "seconds") if getattr(self, name) is not None]
+        given = [n for n in ("bars", "seconds", "notes") if getattr(self, n) is not None]
         if len(given) + self.endless > 1:
-            raise ConstraintError("a piece has one length: give bars or seconds, not both")
+            raise ConstraintError(
+                "a piece has one length: give bars, seconds or notes, not several"
+            )
         for name in given:
-            if not 0 < (length := getattr(self, name)) < _TOO_LONG:
-                raise ConstraintError(f"{name} must be above 0 and below {_TOO_LONG}, not {length}")
-
-
-ANY_LENGTH = Length()  # the model ends it
+            if not 0 < getattr(self, name) < _TOO_LONG:
+                asked = getattr(self, name)
+                raise ConstraintError(f"{name} must be above 0 and below {_TOO_LONG}, not {asked}")
 
 
 class Asked:
@@ -52,11 +55,13 @@ class Asked:
 
     last_bar: int  # number of the last bar, from 1; NEVER where it is not known
     is_timed: bool  # the length is in seconds
+    notes: int  # so many new ones; 0: any number
     is_endless: bool
     is_regular: bool  # bars after a shortened one make it whole
     meter: int  # number of the time signature that is asked for; -1: any
     longest_bar: int  # steps of the longest bar that may begin
     tempo: int  # number of the tempo that is asked for; -1: any
+    most_sounding: int  # notes; NEVER
     is_strict: bool  # strict counterpoint
     has_no_rests: bool
     beat: int  # steps
@@ -65,6 +70,7 @@ class Asked:
     given_end: int  # the step at which the last of them ends
     given_last_bar: int  # and at which it begins
     given_whole_bar: int  # steps of a whole bar of its meter; 0 without bars
+    end_step: int  # from which all is open
     reach: int  # the first step from which nothing that is given matters to new notes
     needs_last_note: bool  # the last bar has no given note
     last_chance: int  # the last step at which its note can begin
@@ -78,7 +84,10 @@ class Row(Cursor):
     owed: int  # steps of the bars that shall make the latest shortened one whole; 0: none
     final_position: int  # steps from the last bar line to the final chord; -1: the model decides
     limit: int  # no note begins from this step on; NEVER: there is no limit, or not yet
+    new_notes: int  # begun after the seed
     own_notes: int  # written, not given
+    bar_notes: int  # begun in this bar
+    past_notes: int  # and in the bars before it
     follow: int  # bars after this one; -1: not known
     is_last: int  # whether it is in the last bar of its piece
     expected_end: int  # of the piece, if the meter stays as it is
@@ -111,12 +120,17 @@ def count(asked: Asked, limits: Ints, here: Row) -> None:
     kind, length = here.kind, here.bar_length
     if kind == Kind.BAR:
         here.whole_bar = length
+        here.past_notes += here.bar_notes
+        here.bar_notes = 0
     elif kind == Kind.LENGTH:
         if here.bar_count == 1:
             here.upbeat = length
         elif asked.is_regular:
             owed = here.owed if here.owed > 0 else here.whole_bar
             here.owed = max(owed - length, 0)
+    elif kind == Kind.NOTE:
+        here.bar_notes += 1
+        here.new_notes += here.now >= asked.end_step
     elif kind == Kind.TEMPO and here.limit == NEVER:
         here.limit = limits[here.tempo]
     if (kind == Kind.TEMPO or kind == Kind.POSITION) and length == here.whole_bar:
@@ -129,13 +143,18 @@ def count(asked: Asked, limits: Ints, here: Row) -> None:
 def bars_to_follow(asked: Asked, here: Row) -> int:
     """Return the number of bars after the one that a row is in; -1: unknown.
 
-    For a length in seconds it is an estimate from this bar.
+    For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
     """
     if asked.last_bar < NEVER:
         return max(asked.last_bar - here.bar_count, 0)
     if asked.is_timed and here.limit < NEVER and here.bar_count > 0:
         left = here.limit - here.bar_start - here.bar_length
         return max(-(-left // max(here.whole_bar, 1)), 0)
+    if asked.notes and here.past_notes > 0:
+        per_bar = here.past_notes / max(here.bar_count - 1, 1)
+        in_this_bar = max(per_bar - here.bar_notes, 0.0)
+        left_notes = asked.notes - here.new_notes - in_this_bar
+        return int(min(math.ceil(max(left_notes, 0.0) / per_bar), NEVER))
     return -1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from data.score import Score
 from data.tokens.vocabulary import Vocabulary
@@ -10,7 +10,7 @@ from generation.chord_plan import bars_with
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH
-from generation.length import ANY_LENGTH, Length
+from generation.length import Length
 from generation.model import Model
 from generation.seeds import Seed, no_seed
 from model.config import SamplingOptions
@@ -27,7 +27,7 @@ class Request:
         seed: notes that every piece keeps, and where new ones may begin (generation/seeds.py);
             None: the model begins.
         length: of what is written after the seed; None: the piece ends with the seed's bars.
-            ANY_LENGTH is where the model ends it, or where chords that are asked for are over.
+            `Length()` is where the model ends it, or where chords that are asked for are over.
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters; None: the model's own (`Model.sampling`).
         samples: how many pieces.
@@ -69,15 +69,17 @@ class Request:
         return model, ConstrainedGrammar(vocabulary, length, constraints, seed, features)
 
     def _whole(self, seed: Seed) -> Length:
-        """Return the length of the piece with the seed."""
-        length, given = self.length, len(seed.score.bars)
-        if length is None:
-            return Length(bars=given)
-        if self.constraints.chord_track and length == ANY_LENGTH:
+        """Return the length of the piece with the seed; notes are the new ones."""
+        if self.length is None:
+            return Length(bars=len(seed.score.bars))
+        bars, seconds = self.length.bars, self.length.seconds
+        if self.constraints.chord_track and self.length == Length():
             return Length(bars=bars_with(self.constraints.chord_track, seed))
-        if length.bars is not None:
-            return Length(bars=given + length.bars)
-        return length if length.seconds is None else _seconds_with_seed(length.seconds, seed)
+        if bars is not None:
+            bars += len(seed.score.bars)
+        if seconds is not None:
+            seconds = _seconds_with_seed(seconds, seed)
+        return replace(self.length, bars=bars, seconds=seconds)
 
 
 def _check_size(given: Score, vocabulary: Vocabulary) -> None:
@@ -93,7 +95,7 @@ def _check_size(given: Score, vocabulary: Vocabulary) -> None:
         )
 
 
-def _seconds_with_seed(seconds: float, seed: Seed) -> Length:
+def _seconds_with_seed(seconds: float, seed: Seed) -> float:
     """Return how long a piece is that goes on for so many seconds after a seed."""
     score = seed.score
     begin = float(score.step_seconds(seed.end_step))
@@ -103,7 +105,7 @@ def _seconds_with_seed(seconds: float, seed: Seed) -> Length:
             raise ConstraintError(
                 f"the seed's last bar goes on for {left:.2f} seconds: ask for more than {seconds:g}"
             )
-    return Length(seconds=begin + seconds)
+    return begin + seconds
 
 
 ANY_PIECE = Request()  # from nothing, as the model likes

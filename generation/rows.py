@@ -31,6 +31,7 @@ class Rows(NamedTuple):
     free_at: Ints  # (B, N) when each note may start again; NEVER: the model may not play it
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     new_ends: Ints  # (B, N) likewise of new notes alone
+    sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
 
 
 @compiled_inside

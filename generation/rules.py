@@ -27,7 +27,7 @@ from generation.counterpoint import (
 )
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
-from generation.masks import any_of, forbid, keep_or_yield
+from generation.masks import any_of, forbid, keep_or_yield, sounding_at
 from generation.rows import DUE, ONSET, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
@@ -100,7 +100,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     """Set in masks (B, V) which ids may come next, by all the rules in their order.
 
     First comes the grammar, which nothing can add to, but for given notes that others would close
-    off. Then what must hold: lengths, the deadline. Then the given notes, of which bars
+    off. Then what must hold: lengths, polyphony, the deadline. Then the given notes, of which bars
     are as they are whatever is asked for; then chords, to which they are added. Last come rules of
     style, of which each yields where it would leave nothing: the later one, the more it has to say.
     """
@@ -110,7 +110,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     has_chords = len(rules.chords.place) > 0
     for row in range(len(masks)):
         here, mask = rows.at[row], masks[row]
-        free_at, ends = rows.free_at[row], rows.note_ends[row]
+        free_at, ends, sounding = rows.free_at[row], rows.note_ends[row], rows.sounding[row]
         kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
@@ -122,13 +122,15 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
             forbid(mask, 0, size)
             mask[Kind.PAD] = True
             continue
-        earliest = earliest_end(here, free_at, ends, given.last_ends)
+        earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
         if is_in_note:
-            deadline = note_deadline(asked, given, here, earliest, free_at)
+            deadline = note_deadline(asked, given, here, earliest, free_at, ends, sounding)
             if has_chords:
                 most = (LONGEST_NOTE + 1) * words.longest_duration
                 deadline = hold_until(rules, rows, row, deadline, most, reach)
             end_in_time(first, here.extends, words.longest_duration, deadline - here.now, mask)
+        elif asked.most_sounding < NEVER:
+            keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
         if due < 0:  # given bars are as they are
             keep_time(asked, first, here, mask)
         forbid(mask, first[Kind.POSITION] + max(here.limit - here.bar_start, 0), first[Kind.NOTE])
@@ -167,6 +169,8 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
         if not is_given:  # what is given sounds already
             here.own_notes += 1
             rows.new_ends[row, note] = end
+            for step in range(now, min(end, rows.sounding.shape[1])):
+                rows.sounding[row, step] += 1
 
 
 @compiled_inside
@@ -188,7 +192,19 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
 
 
 @compiled_inside
-def earliest_end(here: Row, free_at: Ints, ends: Ints, given_ends: Ints) -> int:
+def keep_voices_free(
+    most: int, first: Ints, here: Row, ends: Ints, sounding: Ints, mask: Mask
+) -> None:
+    """Mask notes, and positions, where as many notes sound as may."""
+    for token in range(first[Kind.POSITION], first[Kind.EXTEND]):
+        is_position = token < first[Kind.NOTE]
+        step = here.bar_start + token - first[Kind.POSITION] if is_position else here.now
+        if mask[token] and sounding_at(step, ends, sounding) >= most:
+            mask[token] = False
+
+
+@compiled_inside
+def earliest_end(asked: Asked, here: Row, free_at: Ints, ends: Ints, given_ends: Ints) -> int:
     """Return the first step at which the piece could end with one more note, all given ones over.
 
     It is after the latest step, and after all notes.
@@ -197,28 +213,55 @@ def earliest_end(here: Row, free_at: Ints, ends: Ints, given_ends: Ints) -> int:
     for note in range(len(ends)):
         free = min(free, max(free_at[note], given_ends[note]))
         last_end = max(last_end, max(ends[note], given_ends[note]))
-    return max(last_end, max(free, here.now) + 1)
+    free = max(free, here.now)
+    is_full = asked.most_sounding < NEVER
+    while is_full:
+        number, soonest = 0, NEVER
+        for note in range(len(ends)):
+            end = max(ends[note], given_ends[note])
+            if end > free:
+                number += 1
+                soonest = min(soonest, end)
+        is_full = number >= asked.most_sounding
+        free = soonest if is_full else free
+    return max(last_end, free + 1)
 
 
 @compiled_inside
-def note_deadline(asked: Asked, given: GivenTables, here: Row, earliest: int, free_at: Ints) -> int:
+def note_deadline(
+    asked: Asked,
+    given: GivenTables,
+    here: Row,
+    earliest: int,
+    free_at: Ints,
+    ends: Ints,
+    sounding: Ints,
+) -> int:
     """Return the step by which the latest note, which begins now, has to end.
 
     It is the piece's end in bars of this meter, or in the longest bars where that is too soon. At
-    the last chance for a note of the last bar another must be free to begin. And there it ends
-    where the region does, or a given note of the same program and pitch begins.
+    the last chance for a note of the last bar another must be free to begin. Given notes need their
+    place in the polyphony from where they begin; and there the region ends, or a given note of the
+    same program and pitch begins.
     """
-    last, program = len(given.is_open) - 1, here.note // asked.pitch_count
+    most, last, program = (
+        asked.most_sounding,
+        len(given.is_open) - 1,
+        here.note // asked.pitch_count,
+    )
     is_late = asked.last_bar < NEVER and here.expected_end < earliest
     deadline = here.latest_end if is_late else here.expected_end
     if asked.needs_last_note and not here.is_last:
         chance = max(min(deadline - 1, asked.last_chance), 0)
         is_free = False
-        for note in range(len(free_at)):
+        for note in range(len(ends)):
             if max(free_at[note], given.last_ends[note]) <= chance and note != here.note:
                 is_free |= given.is_open[min(chance, last), note // asked.pitch_count]
-        if not is_free:
+        if not is_free or sounding_at(chance, ends, sounding) >= most - 1:
             deadline = chance
+    for step in range(here.now + 1, len(sounding)):
+        if sounding[step] >= most:
+            deadline = min(deadline, step)
     for n in range(len(given.note)):
         if given.note[n] == here.note and given.onset[n] > here.now:
             deadline = min(deadline, given.onset[n])
@@ -241,18 +284,25 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
 def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
     """Mask what would make the piece shorter or longer than it shall be.
 
-    These are ends before the last bar, and there, while it has no note, End and another bar; and
-    many empty bars where no end is in sight.
+    These are ends before the last bar or note, and there, while it has no note, End and another
+    bar; and many empty bars where no end is in sight.
     """
+    end = first[Kind.END]
     is_last, has_note = here.is_last, here.note_bar == here.bar_count
     if asked.last_bar < NEVER or asked.is_timed:
         if not (is_last and has_note):
-            mask[first[Kind.END]] = False
+            mask[end] = False
         if is_last and not has_note:
             forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
         return
-    if asked.is_endless:
-        mask[first[Kind.END]] = False
+    if asked.notes:
+        # the grammar offers End only after a whole note
+        is_done = mask[end] and here.new_notes >= asked.notes
+        if is_done:
+            forbid(mask, 0, len(mask))
+        mask[end] = is_done
+    elif asked.is_endless:
+        mask[end] = False
     has_position = any_of(mask, first[Kind.POSITION], first[Kind.NOTE])
     if has_position and here.bar_count - here.note_bar > EMPTY_BARS:
         forbid(mask, first[Kind.BAR], first[Kind.LENGTH])

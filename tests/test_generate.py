@@ -90,13 +90,14 @@ def test_what_is_asked_for_is_written(checkpoint, tmp_path, capsys):
     tune(tmp_path / "tune.mid")
     seed = ("--seed-midi", tmp_path / "tune.mid", "--from-bar", 2, "--seed-bars", 1, "--alone")
     asked = ("--key", "G", "--pitch-range", "C3", "C5", "--programs", 41, 42, "--tempo", 120)
-    more = ("--time-signature", "3/4", "--bars", 4)
+    more = ("--max-polyphony", 2, "--time-signature", "3/4", "--notes", 12)
     out = tmp_path / "piece"
     code, said, _ = run(capsys, "-c", checkpoint, *seed, *asked, *more, "-o", out)
     assert code == 0
     assert "about what was given" not in said
     score = read_score(out.with_suffix(".mid"), GRID)[0]
     new = score.notes[4:]
+    assert len(new) == 12
     assert set((new["pitch"] % 12).tolist()) <= {7, 9, 11, 0, 2, 4, 6}
     assert set(new["program"].tolist()) <= {41, 42}
     assert set(score.tempo_bpm.tolist()) == {120}
@@ -111,14 +112,17 @@ def test_the_seed_can_be_left_out(checkpoint, tmp_path, capsys):
     whole, new = (read_score(tmp_path / f"{name}.mid", GRID)[0] for name in ("with", "without"))
     assert whole.notes["pitch"][:4].tolist() == [60, 64, 67, 72]
     assert whole.notes["pitch"][4:].tolist() == new.notes["pitch"].tolist()
-    assert f"bars: {len(new.bars)}, notes: {len(new.notes)}," in said
+    assert f"{len(new.bars)} bars, {len(new.notes)} notes" in said
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "the seed is joined by Viola, Cello, Contrabass; --alone"),
-        (["--programs", 40, 43], "the seed is joined by Contrabass; --alone"),
+        ([], "3 voices join the seed; --alone"),
+        (["--voice", 3], "3 voices join the seed; --alone"),
+        (["--programs", 40, 43], "1 voice joins the seed; --alone"),
+        (["--max-polyphony", 3], "2 voices join the seed; --alone"),
+        (["--max-polyphony", 1], None),
         (["--alone"], None),
     ],
 )
@@ -137,7 +141,7 @@ def test_parts_are_asked_for_and_told_by_their_names(tmp_path, capsys):
     options = ("-c", path, "--programs", "melody", "piano", "-n", 1, "-o", tmp_path / "piece")
     code, said, _ = run(capsys, *options, "--seed-midi", tmp_path / "tune.mid", "--voice", "Piano")
     assert code == 0
-    assert "the seed is joined by MELODY; --alone" in said
+    assert "MELODY joins the seed; --alone" in said
     written = pretty_midi.PrettyMIDI(str(tmp_path / "piece.mid")).instruments
     assert {"PIANO"} <= {track.name for track in written} <= {"MELODY", "PIANO"}
     code, _, errors = run(capsys, *options[:2], "--rewrite", tmp_path / "piece.mid", "--voice", "X")
@@ -165,19 +169,19 @@ def test_a_tune_is_harmonized(checkpoint, tmp_path, capsys, voice):
 def test_silent_programs_are_told_and_pieces_in_which_all_play_are_preferred(
     checkpoint, tmp_path, capsys
 ):
-    names = {40: "Violin", 41: "Viola", 42: "Cello", 43: "Contrabass"}
-    asked = ("-c", checkpoint, "--programs", *names, "--bars", 1, "-o", tmp_path / "piece")
+    asked = ("-c", checkpoint, "--programs", 40, 41, 42, 43, "--notes", 5, "-o", tmp_path / "piece")
     silent = set()
     for seed in range(12):
         code, said, _ = run(capsys, *asked, "--seed", seed)
         assert code == 0
         playing = set(read_score(tmp_path / "piece.mid", GRID)[0].notes["program"].tolist())
-        missing = [name for program, name in names.items() if program not in playing]
-        assert ("silent in piece.mid: " + ", ".join(missing) in said) == bool(missing)
+        told = re.search(r"require: ([0-9 and]+) is silent in piece.mid; --best-of", said)
+        missing = {40, 41, 42, 43} - playing
+        assert {int(n) for n in told[1].split(" and ")} == missing if missing else told is None
         silent.add(len(missing))
     assert len(silent) > 1
     code, said, _ = run(capsys, *asked, "--best-of", 60)
-    assert "silent in" not in said
+    assert "is silent" not in said
 
 
 def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
@@ -242,12 +246,13 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--out", "/proc/piece"], ["/proc/piece.mid: cannot be written"]),
         (["--bars", "1000000000"], ["bars", "above 0 and below 1048576"]),
         (["--out", ""], ["--out", "name"]),
-        (["--bars", "2", "--seconds", "3"], ["--seconds", "--bars"]),
+        (["--bars", "2", "--notes", "3"], ["--notes", "--bars"]),
         (["--from-bar", "3"], ["--from-bar", "--seed-midi"]),
         (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
         (["--voice", "2"], ["--voice", "--harmonize"]),
         (["--seed-notes", "C4", "--voices", "1", "2"], ["--voices", "--rewrite"]),
         (["--bars-to-rewrite", "2"], ["--bars-to-rewrite", "--rewrite"]),
+        (["--rewrite", "a.mid", "--bars-to-rewrite", "8-5"], ["--bars-to-rewrite", "8-5"]),
         (["--rewrite", ""], ["--rewrite", "name of a file"]),
         (["--rewrite", "a.mid", "--alone"], ["--alone", "--rewrite"]),
         (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all 4 voices"]),
@@ -261,16 +266,18 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--harmonize", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
         (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "--harmonize"]),
         (["--harmonize", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
+        (["--harmonize", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
         (["--key", "H minor"], ["H minor"]),
         (["--pitch-range", "C6", "C3"], ["C6", "C3"]),
         (["--pitch-range", "C9", "G9"], ["C9", "C2", "C6"]),
         (["--programs", "0"], ["0", "40, 41, 42, 43"]),
+        (["--max-polyphony", "0"], ["max-polyphony"]),
         (["--tempo", "5"], ["tempo", "5"]),
         (["--time-signature", "5/8"], ["5/8", "3/4"]),
         (["--time-signature", "3"], ["time-signature", "3/4"]),
-        (["--num-samples", "20000"], ["--num-samples is at most 10000"]),
-        (["--best-of", 129], ["--best-of at most 128"]),
-        (["--pitch-range", "9" * 5000, "C5"], ["no note", "C3 C6"]),
+        (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
+        (["--best-of", 129], ["--best-of", "at most 128"]),
+        (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
     ],
 )

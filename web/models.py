@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from contextlib import suppress
 from pathlib import Path
 
+from data.corpus.corpus import Corpus, CorpusError
 from generation.defaults import PROJECT
 from generation.model import Model, load
 from model.serialization import ModelFileError
@@ -73,3 +76,13 @@ class Models:
         older = {key: kept for key, kept in self._loaded.items() if key[0] != path}
         self._loaded = dict([*older.items(), (version, model)][-KEPT:])
         return model
+
+    def corpus_at_hand(self, model: Model) -> Corpus | None:
+        """Return the corpus that a model learned from, if it lies in `datasets/`; build none."""
+        name = Path(str(model.record.data.get("path", ""))).name
+        for folder in sorted(self._folder.glob(f"datasets/{glob.escape(name)}-*")):
+            with suppress(FileNotFoundError, CorpusError):
+                corpus = Corpus.open(folder)
+                if corpus.vocabulary == model.vocabulary:
+                    return corpus
+        return None

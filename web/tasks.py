@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 import numpy as np
 
-from data.canonical import canonical
+from data.canonical import ScoreBatch, canonical
+from data.corpus.corpus import Corpus
+from data.corpus.runs import find_matches, shared_runs
 from data.files.read import parse_events
 from data.instrument_names import instrument_name
 from data.keys import high_to_low
@@ -28,6 +31,7 @@ from generation.constraints import ConstraintError, Constraints
 from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
+from generation.note_stream import StreamedNote
 from generation.request import Request
 from generation.seeds import (
     Seed,
@@ -43,6 +47,7 @@ from generation.suggestion import suggest_chords
 from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
+    MOST_TEXT,
     Json,
     MessageError,
     PagePiece,
@@ -60,8 +65,20 @@ from web.messages import (
 from web.models import Models
 
 SCORED_BARS, BARS_BEFORE = 32, 8  # of a long piece at a time, and what is heard before them
+TOLD_RUN = 16  # notes: of a run that a training piece has, too; shorter ones are common property
+SEARCHED_TOKENS = 2**18  # of training pieces at a time: a tenth of a second
 # The settings that have a place for errors beside their control; the first to blame comes first.
-CONTROLS = ("bar_chords", "cadence", "busy", "key", "range", "programs", "tempo", "meter")
+CONTROLS = (
+    "bar_chords",
+    "cadence",
+    "busy",
+    "key",
+    "range",
+    "programs",
+    "polyphony",
+    "tempo",
+    "meter",
+)
 
 
 def describe(models: Models, message: Json) -> Iterator[Json]:
@@ -88,7 +105,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             **counts_of(grid),
             "voices": model.voices,
             "temperature": model.sampling.temperature,
-            "trained": model.record.step,
+            "trained": _trained(model),
         }
     }
     if model.path not in models.warm:
@@ -112,7 +129,7 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page which notes a text means."""
     vocabulary = models.load(text_of(message, "model")).vocabulary
     constraints = settings_of(message).constraints
-    seed = seed_from_notes(text_of(message, "text"), vocabulary, constraints)
+    seed = seed_from_notes(text_of(message, "text", MOST_TEXT), vocabulary, constraints)
     is_own = np.ones(len(seed.score.notes), dtype=bool)
     yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
 
@@ -133,22 +150,11 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "begun": json_of(seed.score, everything_given),
         "changes": _said(seed),
         "opens": seed.first_open_step,
-        "trained": model.record.step,
+        "trained": _trained(model),
     }
     writing = Writing(model, request)
     for notes in writing:
-        told = [
-            [
-                row,
-                its.onset_steps,
-                its.duration_steps,
-                its.note.pitch,
-                its.note.velocity,
-                its.program,
-            ]
-            for row, its in notes
-        ]
-        yield {"notes": told} if told else {}
+        yield {"notes": [_told(row, note) for row, note in notes]} if notes else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
     pieces: list[Piece] = []
     for piece in writing.pieces:  # one at a time: others wait for their turns
@@ -160,6 +166,32 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "beyond": [is_beyond for _, is_beyond, _ in stands],
         "has_critic": critic_of(model) is not None,
     }
+    corpus = models.corpus_at_hand(model)
+    if corpus is not None:
+        yield from _shared_runs(writing.pieces, corpus)
+
+
+def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
+    """Tell the page the longest run of each piece's new notes that a training piece has, too."""
+    new = ScoreBatch.from_scores([piece.new_notes() for piece in pieces])
+    train, vocabulary = corpus.split("train"), corpus.vocabulary
+    for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS, ["line"]):  # in turns
+        longest = [
+            shared_runs(found["line"], number, train.names, vocabulary.grid)[:1]
+            for number in range(len(pieces))
+        ]
+        yield {
+            "shared": [
+                [[run.notes, PurePath(run.file).stem] for run in runs if run.notes >= TOLD_RUN]
+                for runs in longest
+            ]
+        }
+
+
+def _told(row: int, its: StreamedNote) -> list[int]:
+    """Return a note of a piece, by the number of its row, as the page is told of it."""
+    note = its.note
+    return [row, its.onset_steps, its.duration_steps, note.pitch, note.velocity, its.program]
 
 
 def explain(models: Models, message: Json) -> Iterator[Json]:
@@ -256,6 +288,11 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
     return None
 
 
+def _trained(model: Model) -> int:
+    """Return after how many steps of training a model has these weights; 0: it does not say."""
+    return model.record.step
+
+
 def _said(seed: Seed) -> list[str]:
     """Return what was changed to fit the model, without the advice that is for the command line."""
     return [change.split(" (--")[0] for change in seed.changes]
@@ -275,7 +312,7 @@ def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Const
     """Return what is asked for, with the chords of the bars in which something new may begin."""
     score, first = seed.score, first_bar(seed)
     count = len(score.bars) + ((length.bars or 0) if length else 0)
-    texts = [text.strip() for text in settings.bar_chords[first:count]]
+    texts = [*settings.chords[first:count]]
     texts += [""] * (count - first - len(texts))
     if any(
         steps < score.grid.bar_steps(*meter) for *meter, steps in score.bars[first:][:1].tolist()

@@ -171,8 +171,10 @@ def test_bars_and_notes_of_hours_are_refused_before_anything_is_written(
             compose(model, Request(seed, None))
 
 
-def test_seconds_count_from_the_end_of_the_seed(model):
+def test_seconds_and_notes_count_from_the_end_of_the_seed(model):
     seed = seed_from_notes("C4 E4", QUARTET)  # 24 steps, 1.5 seconds
+    (piece,) = compose(model, Request(seed, Length(notes=9)))
+    assert len(piece.score.notes) == 11
     for piece in compose(model, Request(seed, Length(seconds=9.5), samples=3)):
         # the end falls at step 176: in the bar that holds the one before it
         assert piece.score.notes["onset"].max() < 176 <= piece.score.bar_starts[-1]
@@ -198,6 +200,7 @@ def test_constraints_reach_the_music(model):
         key="D minor",
         pitch_range=("C3", "C5"),
         programs=(40, 42),
+        max_polyphony=2,
         time_signature=(3, 4),
     )
     seed = seed_from_notes("C4 E4", QUARTET, constraints)
@@ -208,6 +211,10 @@ def test_constraints_reach_the_music(model):
         assert notes["pitch"].max() <= 72
         assert set(notes["program"].tolist()) <= {40, 42}
         assert piece.score.bars["length"].tolist() == [36] * 5
+        steps = np.arange(piece.score.end_step)[:, None]
+        ends = piece.score.notes["onset"] + piece.score.notes["duration"]
+        sounding = (piece.score.notes["onset"] <= steps) & (steps < ends)
+        assert sounding.sum(axis=1).max() <= 2
 
 
 @pytest.mark.parametrize("rests", [FREE, NO_RESTS])
@@ -576,8 +583,11 @@ def test_pretty_midi_in_and_out(model, tmp_path):
     read = from_pretty_midi(longer, GRID)[0]
     assert len(read.bars) == 6
     assert np.array_equal(read.notes[: len(score.notes)], score.notes)
-    from_text = from_pretty_midi(continue_midi(model, "C4 E4", Length(bars=2), alone=True), GRID)[0]
+    from_text = from_pretty_midi(continue_midi(model, "C4 E4", Length(notes=5), alone=True), GRID)[
+        0
+    ]
     assert from_text.notes["pitch"][:2].tolist() == [60, 64]
+    assert len(from_text.notes) == 7
     assert len(from_pretty_midi(continue_midi(model, length=Length(bars=1)), GRID)[0].bars) == 1
     around = from_pretty_midi(harmonize_midi(model, given, voices=(2,)), GRID)[0]
     assert np.array_equal(

@@ -1,9 +1,11 @@
 """ConstrainedGrammar: any combination of what is asked for, whoever chooses the tokens."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from data.canonical import canonical
 from data.keys import key_number, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid
 from data.texture import has_regular_bars
+from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -19,6 +22,10 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
+from model.config import DecoderConfig, SamplingOptions
+from model.decoder import Decoder
+from model.decoding import engine_of
+from model.sampling import sample
 from tests.data.batches.test_windows import final, follow, split_of
 from tests.tensors import told
 
@@ -130,6 +137,7 @@ def a_case(seed, vocabularies=VOCABULARIES):
             rng,
             tuple(p for p in vocabulary.programs if rng.random() < 0.7) or vocabulary.programs,
         ),
+        max_polyphony=some(rng, int(rng.integers(1, 5)), 0.5),
         counterpoint=some(rng, STRICT),
         rests=some(rng, NO_RESTS),
         tempo_bpm=some(rng, int(rng.choice(vocabulary.tempos))) if grid.has_meter else None,
@@ -142,10 +150,9 @@ def a_case(seed, vocabularies=VOCABULARIES):
         Length(bars=int(rng.integers(1, 8))),
         Length(bars=int(rng.integers(1, 4))),
         Length(seconds=float(rng.uniform(0.1, 6))),
-    ][rng.integers(3)]
+        Length(notes=int(rng.integers(1, 12))),
+    ][rng.integers(4)]
     seed = a_seed(rng, vocabulary)
-    if constraints.tempo_bpm is not None:
-        seed = seed.at_tempo(constraints.tempo_bpm)
     if len(seed.score.bars) and rng.random() < 0.5:
         length = Length(bars=len(seed.score.bars))
     return Case(vocabulary, length, constraints, seed)
@@ -175,6 +182,12 @@ def a_seed(rng, vocabulary):
     return replace(closed, is_open=np.repeat(runs, 5, axis=1)[:, :size])
 
 
+def polyphony(notes, steps):
+    """How many of the notes sound in each of the steps."""
+    ends = notes["onset"] + notes["duration"]
+    return [int(((notes["onset"] <= step) & (ends > step)).sum()) for step in steps]
+
+
 def seconds_limit(case, score):
     """The step that the seconds asked for are, by the tempi of the piece itself."""
     end = score.end_step + 10_000
@@ -189,12 +202,13 @@ def names(notes):
 def check(case, ids):
     """That a finished piece is what was asked for."""
     vocabulary, constraints, length = case.vocabulary, case.constraints, case.length
-    given, is_open, kept = case.seed.score, case.seed.is_open, len(case.seed.score.bars)
+    given, is_open = case.seed.score, case.seed.is_open
     score = decode(ids, vocabulary)  # raises where the ids are not encode(score)
     assert len(score.notes)
     is_given = np.array([name in set(names(given.notes)) for name in names(score.notes)])
     assert np.array_equal(score.notes[is_given], given.notes)
     free = score.notes[~is_given]
+    size, kept = is_open.shape[1], len(given.bars)
     for onset, duration, _, _, program in free.tolist():
         where = is_open[vocabulary.programs.index(program), onset : onset + duration]
         assert where.all(), "a new note outside of its region"
@@ -214,7 +228,10 @@ def check(case, ids):
     if constraints.programs:
         assert np.isin(free["program"], constraints.programs).all()
     ends = free["onset"] + free["duration"]
-
+    if constraints.max_polyphony:
+        steps = [*map(range, free["onset"].tolist(), ends.tolist())]
+        steps = np.unique(np.concatenate([*map(np.array, steps), []])).tolist()
+        assert max(polyphony(score.notes, steps), default=0) <= constraints.max_polyphony
     if constraints.time_signature:
         whole = vocabulary.grid.bar_steps(*constraints.time_signature)
         new_bars = score.bars[kept:].tolist()
@@ -230,6 +247,8 @@ def check(case, ids):
         assert score.bar_starts[-2] < limit <= score.bar_starts[-1]
         from_tempo = max(kept, 1) - (constraints.tempo_bpm is None)
         assert len(np.unique(score.tempo_bpm[from_tempo:])) <= 1
+    if length.notes:
+        assert (free["onset"] >= size).sum() == length.notes
     return score
 
 
@@ -281,11 +300,12 @@ def test_a_row_is_as_it_would_be_alone(seed):
 
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (0, 40, 128), 48, 72, (80,), COARSE)
-PIANIST, THREE_BARS = VOCABULARIES[3], Length(bars=3)
+PIANIST = VOCABULARIES[3]
 
 
-def pieces(constraints, length=THREE_BARS, seed=None, vocabulary=QUARTET, count=4):
+def pieces(constraints=None, length=None, seed=None, vocabulary=QUARTET, count=4):
     """What choosers make of it, as Scores."""
+    length = length or Length(bars=3)
     constrained = ConstrainedGrammar(vocabulary, length, constraints, seed)
     state, prompt = constrained.start(count), constrained.given.prompt
     rows = write(constrained, state, [by_kind(vocabulary, number) for number in range(count)])
@@ -304,6 +324,44 @@ def tune_of(pitches, duration=3, program=40, bars=((4, 4, 12),), tempo=80):
     return canonical(notes, np.array([*bars], BAR), [tempo] * len(bars), COARSE)[0]
 
 
+def is_in_d_minor(score):
+    pitched = score.notes["pitch"][score.notes["program"] != DRUMS]
+    return np.isin(pitched % 12, [2, 4, 5, 7, 9, 10, 11, 0, 1]).all()
+
+
+def lies_between_c4_and_g4(score):
+    pitched = score.notes["pitch"][score.notes["program"] != DRUMS]
+    return ((pitched >= 60) & (pitched <= 67)).all()
+
+
+@pytest.mark.parametrize(
+    ("constraints", "holds"),
+    [
+        (Constraints(key="D minor"), is_in_d_minor),
+        (Constraints(pitch_range=("C4", "G4")), lies_between_c4_and_g4),
+        (
+            Constraints(programs=(0, 128)),
+            lambda score: np.isin(score.notes["program"], (0, 128)).all(),
+        ),
+        (
+            Constraints(max_polyphony=2),
+            lambda score: max(polyphony(score.notes, range(score.end_step))) <= 2,
+        ),
+        (Constraints(tempo_bpm=81), lambda score: (score.tempo_bpm == 80).all()),
+        (
+            Constraints(time_signature=(3, 4)),
+            lambda score: (score.bars == np.array((3, 4, 9), BAR)).all(),
+        ),
+    ],
+    ids=["key", "range", "programs", "polyphony", "tempo", "meter"],
+)
+def test_a_constraint_is_met_and_would_not_be_without_it(constraints, holds):
+    met = pieces(constraints)
+    assert all(holds(score) for score in met)
+    assert any(len(score.notes) > 3 for score in met)
+    assert not all(holds(score) for score in pieces())
+
+
 def test_drums_play_on_whatever_the_key_and_range():
     scores = pieces(Constraints(key="D minor", pitch_range=(60, 67)), count=12)
     drums = np.concatenate([s.notes["pitch"][s.notes["program"] == DRUMS] for s in scores])
@@ -311,16 +369,49 @@ def test_drums_play_on_whatever_the_key_and_range():
     assert drums.min() < 60
 
 
+@pytest.mark.parametrize("bars", [1, 2, 7])
+def test_a_piece_has_as_many_bars_as_asked_for(bars):
+    for score in pieces(length=Length(bars=bars)):
+        assert len(score.bars) == bars
+        assert (score.notes["onset"] + score.notes["duration"]).max() <= score.bar_starts[-1]
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.5, 7.0])
+@pytest.mark.parametrize("vocabulary", [QUARTET, PIANIST], ids=["beats", "seconds"])
+def test_a_piece_ends_in_the_second_asked_for(vocabulary, seconds):
+    for score in pieces(length=Length(seconds=seconds), vocabulary=vocabulary):
+        half_step = score.step_seconds(1) / 2
+        last_line, end = score.step_seconds(score.bar_starts[-2:])
+        assert last_line - half_step <= seconds <= end + half_step
+        assert score.step_seconds(score.notes["onset"].max()) < seconds + half_step
+        assert len(np.unique(score.tempo_bpm)) == 1
+
+
 def test_seconds_go_on_from_the_time_of_the_seed():
     """Four seconds of seed at 60 and 120 a minute: its last bar's tempo holds."""
     bars = np.array([(4, 4, 12), (2, 4, 6)], BAR)
     notes = np.array([(0, 3, 60, 80, 0), (12, 3, 62, 80, 0)], NOTE)
     vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
-    seed = continued(canonical(notes, bars, [80, 120], COARSE)[0], vocabulary)  # 3 s and 1 s
-    for score in pieces(Constraints(), Length(seconds=10), seed, vocabulary):
-        assert (score.tempo_bpm[2:] == 120).all()
-        last, end = score.step_seconds(score.bar_starts[-2:])
-        assert last < 10 <= end
+    seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
+    for constraints, bpm in ((None, 120), (Constraints(tempo_bpm=80), 80)):
+        for score in pieces(
+            constraints, Length(seconds=10), continued(seed, vocabulary), vocabulary
+        ):
+            assert (score.tempo_bpm[2:] == bpm).all()
+            assert (
+                score.step_seconds(score.bar_starts[-2])
+                < 10
+                <= score.step_seconds(score.bar_starts[-1])
+            )
+
+
+@pytest.mark.parametrize("notes", [1, 2, 9])
+def test_a_piece_ends_with_the_note_asked_for(notes):
+    seed = continued(tune_of([60, 62, 64]), QUARTET)
+    assert all(
+        len(score.notes) == notes + 3 for score in pieces(length=Length(notes=notes), seed=seed)
+    )
+    assert all(len(score.notes) == notes for score in pieces(length=Length(notes=notes)))
 
 
 @pytest.mark.parametrize("name", CHOOSERS)
@@ -349,10 +440,31 @@ def test_where_nothing_is_asked_for_the_grammar_alone_decides():
         ended = ids[0] == QUARTET.first(Kind.END)
 
 
+def test_a_tune_is_kept_and_others_play_under_it():
+    tune = tune_of([60, 62, 64, 65, 67, 65, 64, 60], bars=((4, 4, 12), (4, 4, 6), (3, 4, 9)))
+    seed, length = harmonized(tune)
+    for score in pieces(None, length, seed, count=8):
+        is_kept = score.notes["program"] == 40
+        assert np.array_equal(score.notes[is_kept], tune.notes)
+        assert np.array_equal(score.bars, tune.bars)
+        assert (~is_kept).any()
+
+
+def test_others_make_room_for_the_notes_of_the_tune():
+    tune = tune_of([60, 60, 67], duration=2)
+    seed, length = harmonized(tune)
+    for score in pieces(Constraints(max_polyphony=1), length, seed, count=8):
+        assert np.array_equal(score.notes[score.notes["program"] == 40], tune.notes)
+        assert max(polyphony(score.notes, range(score.end_step))) == 1
+    assert any(
+        len(s.notes) > 3 for s in pieces(Constraints(max_polyphony=1), length, seed, count=8)
+    )
+
+
 def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_not():
     tune = tune_of([60, 64, 67, 72])
     seed, length = harmonized(tune)
-    grammar = ConstrainedGrammar(QUARTET, Length(bars=2), seed=seed)
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=2), None, seed)
     blocks = grammar.features.blocks
     for ids in (grammar.given.prompt[None], grammar.given.prompt[None, -1:]):
         side = grammar.side(grammar.start(1), ids)
@@ -361,8 +473,8 @@ def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_
         assert with_key.any(axis=-1).all()
         assert not without.any()
         assert bits[..., blocks["given"]].any(axis=(1, 2)).all()
-    alone = ConstrainedGrammar(QUARTET, Length(bars=2), seed=continued(tune, QUARTET))
-    for other in (alone, ConstrainedGrammar(QUARTET, length, seed=seed)):
+    alone = ConstrainedGrammar(QUARTET, Length(bars=2), None, continued(tune, QUARTET))
+    for other in (alone, ConstrainedGrammar(QUARTET, length, None, seed)):
         assert not other.guidance
         assert len(other.side(other.start(1), other.given.prompt[None]).bag) == 1
     in_minor = Constraints(key="A minor")
@@ -370,6 +482,12 @@ def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_
     assert asked.guidance
     assert asked.start(1).at[0].key == key_number(in_minor.parsed_key)
     assert not ConstrainedGrammar(QUARTET, Length(bars=2), in_minor).guidance  # told from the start
+
+
+def test_a_tune_takes_the_tempo_asked_for():
+    seed, length = harmonized(tune_of([60, 62, 64]))
+    (score,) = pieces(Constraints(tempo_bpm=96), length, seed, count=1)
+    assert (score.tempo_bpm == 96).all()
 
 
 def test_the_side_input_has_how_many_bars_follow():
@@ -493,6 +611,7 @@ def test_the_bars_of_other_lengths_are_reckoned():
     ids = np.array([[PIANIST.first(Kind.START), *one_bar, *one_bar]])
     for length, expected in (
         (Length(seconds=4), [4] + [3] * 5 + [2] * 5),  # of four seconds two follow the second
+        (Length(notes=6), [6] + [5] * 5 + [4] * 5),  # of six notes, one a bar, four
         (Length(endless=True), [-1] * 11),
         (Length(), [-1] * 11),
     ):
@@ -517,24 +636,27 @@ LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two b
 
 
 @pytest.mark.parametrize(
-    ("length", "seed", "words"),
+    ("length", "constraints", "seed", "words"),
     [
-        (Length(bars=1), tune_of([60] * 8), "longer than the piece"),
-        (Length(seconds=1), tune_of([60] * 8), "longer than the piece"),
-        (Length(bars=2), LONG, "sound on"),
-        (Length(seconds=5), LONG, "sound on"),
-        (Length(bars=1), tune_of([60] * 4, duration=1), "no room"),
+        (Length(bars=1), {}, tune_of([60] * 8), "longer than the piece"),
+        (Length(seconds=1), {}, tune_of([60] * 8), "longer than the piece"),
+        (Length(bars=2), {}, LONG, "sound on"),
+        (Length(seconds=5), {}, LONG, "sound on"),
+        (Length(bars=3), {"max_polyphony": 1, "time_signature": (3, 4)}, LONG, "sound on"),
+        (Length(bars=1), {}, tune_of([60] * 4, duration=1), "no room"),
     ],
 )
-def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, seed, words):
+def test_a_seed_that_leaves_no_way_to_the_end_is_refused(length, constraints, seed, words):
     with pytest.raises(ConstraintError, match=words):
-        ConstrainedGrammar(QUARTET, length, seed=continued(seed, QUARTET))
+        ConstrainedGrammar(QUARTET, length, Constraints(**constraints), continued(seed, QUARTET))
 
 
 @pytest.mark.parametrize(
     ("tune", "constraints", "words"),
     [
         (tune_of([60, 62]), {"programs": (40,)}, "no room"),
+        (tune_of([60, 62], duration=6), {"max_polyphony": 1}, "2 sound at once"),
+        (tune_of([60, 62, 64, 65]), {"max_polyphony": 1}, "no room"),
         (tune_of([60, 62]), {"time_signature": (3, 4)}, "bars of their own"),
     ],
 )
@@ -565,13 +687,49 @@ def test_a_region_in_which_the_only_note_to_play_sounds_already_is_refused():
     [
         {"bars": 0},
         {"seconds": 0.0},
+        {"notes": -1},
         {"seconds": float("nan")},
-        {"bars": 1, "seconds": 2},
+        {"bars": 1, "notes": 2},
     ],
 )
 def test_a_length_is_one_and_above_nothing(given_lengths):
     with pytest.raises(ConstraintError):
         Length(**given_lengths)
+
+
+@pytest.mark.slow
+def test_thousands_of_pieces_of_random_weights_are_whole():
+    """At temperature 2: decodable, canonical, no note that hangs or has no length."""
+    vocabulary, context = VOCABULARIES[0], 128
+    torch.manual_seed(0)
+    decoder = Decoder(
+        DecoderConfig(vocabulary.size, n_layer=1, n_head=1, n_embd=8, context_length=context)
+    ).eval()
+    torch.nn.init.normal_(decoder.head.weight, std=0.5)
+    batch, count = 500, 0
+    generator = np.random.default_rng(0)
+    start = np.array([vocabulary.first(Kind.START)])
+    for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
+        constrained = ConstrainedGrammar(vocabulary, length)
+        steps = sample(
+            engine_of(decoder),
+            [start] * batch,
+            constrained,
+            constrained.start(batch),
+            generator=generator,
+            sampling=SamplingOptions(temperature=2.0),
+            rebase=partial(rebase, context_length=context, vocabulary=vocabulary),
+        )
+        for row in np.stack(list(steps), axis=1):
+            score = decode(constrained.whole(np.append(start, row)), vocabulary)
+            canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
+            assert canon == score
+            assert (losses.merged, losses.cut) == (0, 0)
+            assert score.notes["duration"].min() >= 1
+            if not length.notes:
+                assert score.end_step == score.bar_starts[-1]
+            count += 1
+    assert count == 2_000
 
 
 @pytest.mark.parametrize(("asked", "bar"), [(None, 12), ((3, 4), 9)])

@@ -89,6 +89,7 @@ def test_a_meter_is_taken_as_it_is():
         ({"pitch_range": ("H3", "C4")}, ["H3", "C3 C6"]),
         ({"pitch_range": ("C4", "C10")}, ["C10", "G9"]),
         ({"pitch_range": ("-1", "C4")}, ["'-1'"]),
+        ({"max_polyphony": 0}, ["polyphony", "0", "1 note or more"]),
         ({"programs": ()}, ["name at least one"]),
     ],
 )

@@ -2,24 +2,31 @@
 
 import itertools
 import shutil
+from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from data.canonical import ScoreBatch
+from data.corpus.corpus import open_corpus
+from data.corpus.store import Split
 from data.critic import Critic
 from data.extremes import Extremes
 from data.midi.io import midi_bytes
 from data.statistics import NAMES
 from data.style import Style
+from data.tokens.batch_tokenizer import encode_batch
 from generation.constraints import ConstraintError
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.chord_checker import what_is_broken
+from tests.folders import write_tunes
 from tests.models import QUARTET, untrained
 from tests.web.conftest import SETTINGS
 from web.messages import MOST_NOTES, MessageError, piece_of
 from web.models import Models
-from web.tasks import TASKS, advance, blame
+from web.tasks import TASKS, TOLD_RUN, advance, blame
 
 
 def done(told):
@@ -80,6 +87,47 @@ def test_variations_are_ranked_as_candidates_are(do, models, tune, monkeypatch):
         if style.critic:
             pace = [len(pieces["done"][number]["notes"]) for number in ranked["order"]]
             assert pace == sorted(pace, reverse=True)
+
+
+def test_runs_that_training_pieces_have_are_told_where_these_lie_here(
+    do, models, tune, monkeypatch
+):
+    def write():
+        return do("write", how="continue", piece=tune, settings=SETTINGS | {"bars": 32})
+
+    pieces = done(write())
+    vocabulary = models.load("quartet").vocabulary
+    scores = [piece_of({"piece": piece}).score for piece in pieces]
+    ids, lengths = encode_batch(ScoreBatch.from_scores(scores), vocabulary)
+    train = Split.of_ids(["songs/first.mid", "second.mid"], ids, lengths, vocabulary)
+    corpus = SimpleNamespace(vocabulary=vocabulary, split={"train": train}.get)
+    monkeypatch.setattr(models, "corpus_at_hand", lambda model: corpus)
+    told = write()
+    assert done(told[:-1]) == pieces
+    shared = told[-1]["shared"]
+    assert [runs[0][1] for runs in shared] == ["first", "second"]
+    for piece, runs in zip(pieces, shared, strict=True):
+        voices = Counter(note[4] for note in piece["notes"] if not note[5])
+        assert TOLD_RUN <= runs[0][0] <= max(voices.values())
+
+
+def test_the_corpus_of_a_model_is_found_if_it_is_of_its_vocabulary(tmp_path):
+    folder = write_tunes(tmp_path / "tunes", 20)
+    corpus = open_corpus(folder, tmp_path / "datasets", progress=False)
+    models = Models(tmp_path / "none.safetensors", tmp_path)
+    assert (
+        models.corpus_at_hand(model_of(corpus.vocabulary, path="elsewhere/tunes")).name
+        == corpus.name
+    )
+    assert models.corpus_at_hand(model_of(corpus.vocabulary, path="other")) is None
+    assert models.corpus_at_hand(model_of(QUARTET, path="tunes")) is None
+    (corpus.folder / "corpus.json").write_text("{")
+    assert models.corpus_at_hand(model_of(corpus.vocabulary, path="tunes")) is None
+
+
+def model_of(vocabulary, *, path):
+    """What is asked of a model of these tokens, trained on this folder."""
+    return SimpleNamespace(vocabulary=vocabulary, record=SimpleNamespace(data={"path": path}))
 
 
 def test_the_chords_of_bars_hold_in_what_is_written(do, models, tune, tmp_path):

@@ -99,13 +99,21 @@ export function traits(pieces) {
 }
 
 /**
+ * Which long run of notes of a variation a training piece has, too: the longest, if there is one.
+ * @param {[notes: number, piece: string][]} runs
+ */
+export const copied = (runs) =>
+  runs.map(([notes, piece]) => `${notes} notes as in “${piece}”`).join(", ");
+
+/**
  * Variations in words, each by what is known of it, and by what the others have not.
  * @param {Piece[]} pieces
  * @param {(string | undefined)[]} places how good each is, in words, as far as that is known
+ * @param {(string | undefined)[]} copies what training pieces have of each, likewise
  */
-export function described(pieces, places) {
+export function described(pieces, places, copies) {
   const apart = traits(pieces);
   return pieces.map((piece, number) =>
-    [places[number], ending(piece), ...apart[number]].filter(Boolean).join(", "),
+    [places[number], ending(piece), ...apart[number], copies[number]].filter(Boolean).join(", "),
   );
 }

@@ -7,16 +7,16 @@ import { noteName } from "./piece.js";
  *
  * What the server understands.
  * @typedef {{ key: string | null, meter: Meter | null, tempo: number | null,
- *   range: [low: number, high: number] | null, programs: number[] | null,
- *   counterpoint: string | null, rests: string | null, cadence: string | null,
- *   busy: number | null, bars: number, temperature: number | null }} Asked
+ *   range: [low: number, high: number] | null, polyphony: number | null,
+ *   programs: number[] | null, counterpoint: string | null, rests: string | null,
+ *   cadence: string | null, busy: number | null, bars: number, temperature: number | null }} Asked
  */
 
 export const MOST_BARS = 32; // that are written at once
 const KEYS = ["C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
 const MINORS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "Bb", "B"];
-const SAVED = ["bars", "bold", "key", "meter", "tempo", "low", "high", "counterpoint", "rests"]
-  .concat("cadence", "busy")
+const SAVED = ["bars", "bold", "key", "meter", "tempo", "low", "high", "polyphony", "counterpoint"]
+  .concat("rests", "cadence", "busy")
   .map((name) => `s-${name}`);
 const BOLDNESS = /** @type {const} */ ([
   [0, "always the likeliest note"],
@@ -120,6 +120,7 @@ export class Settings {
       meter: denominator ? [numerator, denominator] : null,
       tempo: field("s-tempo").disabled ? null : number("s-tempo"),
       range: low === null && high === null ? null : [low ?? lowest, high ?? highest],
+      polyphony: number("s-polyphony"),
       programs: on.length === programs().length ? null : on.map((box) => Number(box.value)),
       counterpoint: field("s-counterpoint").value || null,
       rests: field("s-rests").value || null,

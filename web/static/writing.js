@@ -1,5 +1,5 @@
 // The model writes: what is asked, what comes, and what becomes of it.
-import { described, ranks } from "./describe.js";
+import { copied, described, ranks } from "./describe.js";
 import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
 import { change, current, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
@@ -26,6 +26,12 @@ let drawing = 0;
 const places = new WeakMap();
 
 /**
+ * Which long run of it stands in a training piece, in words; not known where there are none.
+ * @type {WeakMap<Piece, string>}
+ */
+const copies = new WeakMap();
+
+/**
  * Variations in words.
  * @param {Piece[]} pieces
  */
@@ -33,6 +39,7 @@ export const inWords = (pieces) =>
   described(
     pieces,
     pieces.map((piece) => places.get(piece)),
+    pieces.map((piece) => copies.get(piece)),
   );
 
 /** How long the first note took, for tests and the curious. */
@@ -73,7 +80,8 @@ export function hearer(ask, onBegin) {
     if (told.begun) onBegin(begin(told, ask, clicked));
     if (told.notes) hear(told.notes);
     if (told.done) finish(told.done);
-    if (told.order) learn(ranks(/** @type {any} */ (told)));
+    if (told.order) learn(places, ranks(/** @type {any} */ (told)));
+    if (told.shared) learn(copies, told.shared.map(copied));
   };
 }
 
@@ -142,11 +150,12 @@ function finish(pieces) {
 }
 
 /**
- * Keeps how good each of the variations is, in words.
+ * Keeps what is known of each of the variations, in words.
+ * @param {WeakMap<Piece, string>} known
  * @param {string[]} words
  */
-function learn(words) {
-  session.now?.variations?.forEach((piece, number) => places.set(piece, words[number]));
+function learn(known, words) {
+  session.now?.variations?.forEach((piece, number) => known.set(piece, words[number]));
   tell("draw");
 }
 

@@ -117,7 +117,7 @@ def test_windows_are_told_the_chords_that_they_have(score, seed):
 def test_who_writes_is_told_what_is_asked_for(bars):
     constraints = Constraints(chords="Am/C | G7 | N.C. | F C", time_signature=(4, 4))
     length = Length(bars=bars) if bars else Length(endless=True)
-    grammar = ConstrainedGrammar(QUARTET, length, constraints, features=FEATURES)
+    grammar = ConstrainedGrammar(QUARTET, length, constraints, None, FEATURES)
     state = grammar.start(1)
     sides, prompt = [grammar.side(state, grammar.given.prompt[None])], grammar.given.prompt
     chosen, choose = [], by_kind(QUARTET, 0)

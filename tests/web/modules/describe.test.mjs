@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { described, ending, ranks, traits } from "../../../web/static/describe.js";
+import { copied, described, ending, ranks, traits } from "../../../web/static/describe.js";
 import { piece } from "./pieces.mjs";
 
 test("a piece ends on the chord that sounds last, or on its lowest note", () => {
@@ -59,8 +59,11 @@ test("the best is said: to a critic of style, or what the model finds likeliest"
   assert.deepEqual(ranks({ order: [0], beyond: [false], has_critic: true }), [""]);
 });
 
-test("a variation alone is said by its place and how it ends", () => {
+test("a run that a training piece has, too, is said last", () => {
   const alone = [piece([[0, 12, 60]])];
-  assert.deepEqual(described(alone, [undefined]), ["ends on C"]);
-  assert.deepEqual(described(alone, ["likeliest"]), ["likeliest, ends on C"]);
+  assert.deepEqual(described(alone, [undefined], [undefined]), ["ends on C"]);
+  assert.deepEqual(described(alone, ["likeliest"], [copied([[17, "bwv 26"]])]), [
+    "likeliest, ends on C, 17 notes as in “bwv 26”",
+  ]);
+  assert.equal(copied([]), "");
 });
