@@ -82,7 +82,6 @@ __all__ += ["continue_midi", "harmonize_midi", "rewrite_midi"]
 __all__ += ["rank", "write_piece"]
 
 MOST_PIECES, MOST_CANDIDATES = 10_000, 128  # candidates are written side by side
-LONGEST_NOTE = 20  # characters
 ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a piece
 # Options of sequences that are no music; all others are about music.
 OF_IDS = {"checkpoint", "seed_ids", "ids", "num_samples", "seed", "out"}
@@ -112,92 +111,59 @@ def command_line() -> argparse.ArgumentParser:
 def _add_seed(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the piece begins with (default: nothing)")
     seeds = group.add_mutually_exclusive_group()
-    seeds.add_argument(
-        "--seed-notes",
-        metavar="TEXT",
-        help='notes or chords: "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"',
+    notes = 'notes or chords: "C4:1 E4:.5 [C4 E4 G4]:2 R:1" or "Am F C G7"'
+    seeds.add_argument("--seed-notes", metavar="TEXT", help=notes)
+    midi = "some bars of this file, MIDI or score"
+    seeds.add_argument("--seed-midi", metavar="FILE", type=file_name, help=midi)
+    add = group.add_argument
+    bars = (
+        "how many bars of the file, an upbeat not counted; seconds, if the\n"
+        f"model has no bars (default: {DEFAULT_SEED_BARS})"
     )
-    seeds.add_argument(
-        "--seed-midi", metavar="FILE", type=file_name, help="some bars of this file, MIDI or score"
-    )
-    group.add_argument(
-        "--seed-bars",
-        "-k",
-        metavar="N",
-        type=positive_integer,
-        help="how many bars of the file, an upbeat not counted; seconds, if the\n"
-        f"model has no bars (default: {DEFAULT_SEED_BARS})",
-    )
-    group.add_argument(
-        "--from-bar", metavar="N", type=positive_integer, help="the first of them (default: 1)"
-    )
-    group.add_argument(
-        "--alone",
-        action="store_true",
-        help="let a seed of few voices stay as it is; else others join it",
-    )
-    group.add_argument(
-        "--no-seed-in-output",
-        action="store_true",
-        help="write only what is new, from the bar in which it begins",
-    )
+    add("--seed-bars", "-k", metavar="N", type=positive_integer, help=bars)
+    add("--from-bar", metavar="N", type=positive_integer, help="the first of them (default: 1)")
+    alone = "let a seed of few voices stay as it is; else others join it"
+    add("--alone", action="store_true", help=alone)
+    new = "write only what is new, from the bar in which it begins"
+    add("--no-seed-in-output", action="store_true", help=new)
 
 
 def _add_given_notes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("or music of which every note is kept but some")
-    whole = group.add_mutually_exclusive_group()
-    whole.add_argument(
-        "--harmonize",
-        metavar="FILE",
-        type=file_name,
-        nargs="?",
-        const="",
-        help="the melody in this file; without FILE, that of --seed-notes",
-    )
-    whole.add_argument(
-        "--rewrite", metavar="FILE", type=file_name, help="write some of this file anew"
-    )
-    group.add_argument(
-        "--bars-to-rewrite",
-        metavar="N-M",
-        type=_bars,
-        help="the first and the last, as 5-8, 5 or 5- (default: all); an upbeat is bar 0",
-    )
-    group.add_argument(
-        "--voices",
-        "--voice",
-        metavar="N",
-        nargs="+",
-        type=_voice,
-        help="which of the model's instruments, by number or name, play the melody of\n"
+    add = group.add_mutually_exclusive_group().add_argument
+    melody = "the melody in this file; without FILE, that of --seed-notes"
+    add("--harmonize", metavar="FILE", type=file_name, nargs="?", const="", help=melody)
+    add("--rewrite", metavar="FILE", type=file_name, help="write some of this file anew")
+    bars = "the first and the last, as 5-8, 5 or 5- (default: all); an upbeat is bar 0"
+    group.add_argument("--bars-to-rewrite", metavar="N-M", type=_bars, help=bars)
+    voices = (
+        "which of the model's instruments, by number or name, play the melody of\n"
         "the seed, or the voices that are harmonized (default: 1, the first); or are\n"
-        "rewritten (default: those in the piece)",
+        "rewritten (default: those in the piece)"
     )
+    group.add_argument("--voices", "--voice", metavar="N", nargs="+", type=_player, help=voices)
 
 
 def _add_length(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
-    ).add_mutually_exclusive_group()
-    group.add_argument(
-        "--bars",
-        "-n",
-        metavar="N",
-        type=positive_integer,
-        help="bars; seconds, if the model has no bars",
+    add = (
+        parser.add_argument_group(
+            f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
+        )
+        .add_mutually_exclusive_group()
+        .add_argument
     )
-    group.add_argument("--seconds", metavar="S", type=number, help="seconds, at one tempo")
-    group.add_argument("--notes", metavar="N", type=positive_integer, help="notes")
+    bars = "bars; seconds, if the model has no bars"
+    add("--bars", "-n", metavar="N", type=positive_integer, help=bars)
+    add("--seconds", metavar="S", type=number, help="seconds, at one tempo")
+    add("--notes", metavar="N", type=positive_integer, help="notes")
 
 
 def _add_constraints(parser: argparse.ArgumentParser) -> None:
     """Add those of `Constraints`, by its names."""
     group = parser.add_argument_group("what the new music must be (default: as the model likes)")
     add = group.add_argument
-    add(
-        "--key",
-        help='such as "D minor", Bb or "F# major"; minor includes its raised\nsixth and seventh',
-    )
+    key = 'such as "D minor", Bb or "F# major"; minor includes its raised\nsixth and seventh'
+    add("--key", help=key)
     chords = (
         'that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come again\n'
         "(default length: until they are over)"
@@ -211,12 +177,12 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
     bar = "which bar has the last chord of the cadence instead of the last one"
     add("--cadence-bar", metavar="N", type=positive_integer, help=bar)
     pitches = "the lowest and the highest note, such as C3 C6"
-    add("--pitch-range", nargs=2, type=_note, metavar=("LOW", "HIGH"), help=pitches)
+    add("--pitch-range", nargs=2, metavar=("LOW", "HIGH"), help=pitches)
     programs = (
         "the only instruments that may play: by name, or as General MIDI programs\n"
         "from 0 (128: drums); with --best-of, pieces in which all play come first"
     )
-    add("--programs", nargs="+", type=_program, metavar="N", help=programs)
+    add("--programs", nargs="+", type=_player, metavar="N", help=programs)
     polyphony = "how many notes may sound at once"
     add("--max-polyphony", metavar="N", type=positive_integer, help=polyphony)
     tempo = "quarter notes a minute"
@@ -255,56 +221,32 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how many pieces, and where they go")
-    group.add_argument(
-        "--num-samples",
-        "--count",
-        metavar="N",
-        type=positive_integer,
-        default=1,
-        help="pieces to keep (default: %(default)s)",
+    add = parser.add_argument_group("how many pieces, and where they go").add_argument
+    count = "pieces to keep (default: %(default)s)"
+    add("--num-samples", "--count", metavar="N", type=positive_integer, default=1, help=count)
+    best = (
+        "write this many for each and keep the one most like training pieces, or\n"
+        "in which all --programs play (default: 8 with a model that can judge)"
     )
-    group.add_argument(
-        "--best-of",
-        metavar="K",
-        type=positive_integer,
-        help="write this many for each and keep the one most like training pieces, or\n"
-        "in which all --programs play (default: 8 with a model that can judge)",
+    add("--best-of", metavar="K", type=positive_integer, help=best)
+    seed = "of the random numbers: the same seed writes the same files (default: 0)"
+    add("--seed", metavar="N", type=random_seed, default=0, help=seed)
+    out = (
+        "write NAME.mid, .wav, .png, .musicxml and .svg; into NAME, if it is\n"
+        "a folder (default: %(default)s)"
     )
-    group.add_argument(
-        "--seed",
-        metavar="N",
-        type=random_seed,
-        default=0,
-        help="of the random numbers: the same seed writes the same files (default: 0)",
-    )
-    group.add_argument(
-        "--out",
-        "-o",
-        metavar="NAME",
-        type=file_name,
-        help="write NAME.mid, .wav, .png, .musicxml and .svg; into NAME, if it is\n"
-        "a folder (default: %(default)s)",
-        default="music/",
-    )
+    add("--out", "-o", metavar="NAME", type=file_name, help=out, default="music/")
 
 
 def _add_ids(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
+    add = parser.add_argument_group(
         "sequences that are no music",
         "Of a model that learned from ids; --out is a .jsonl or a .npy file.",
-    )
-    group.add_argument(
-        "--seed-ids",
-        metavar="TEXT",
-        help='what they begin with, such as "3 7 11" (default: nothing)',
-    )
-    group.add_argument(
-        "--ids",
-        metavar="N",
-        type=positive_integer,
-        help="how many ids to write after it (default: until the model ends it)",
-    )
+    ).add_argument
+    seed = 'what they begin with, such as "3 7 11" (default: nothing)'
+    add("--seed-ids", metavar="TEXT", help=seed)
+    count = "how many ids to write after it (default: until the model ends it)"
+    add("--ids", metavar="N", type=positive_integer, help=count)
 
 
 def _time_signature(text: str) -> tuple[int, int]:
@@ -314,21 +256,9 @@ def _time_signature(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _program(text: str) -> int | str:
-    """Return the number of an instrument from 0, or its name."""
+def _player(text: str) -> int | str:
+    """Return the number of an instrument, or its name."""
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else text
-
-
-def _note(text: str) -> str:
-    """Return the name or the number of a note, which is short."""
-    if len(text) > LONGEST_NOTE:
-        raise argparse.ArgumentTypeError("must be a note such as C3")
-    return text
-
-
-def _voice(text: str) -> int | str:
-    """Return the number of an instrument, or its name, which has a letter."""
-    return text if any(map(str.isalpha, text)) else positive_integer(text)
 
 
 def _bars(text: str) -> tuple[int, int | None]:
@@ -336,48 +266,40 @@ def _bars(text: str) -> tuple[int, int | None]:
     if not match:
         raise argparse.ArgumentTypeError(f"must be such as 5-8, 5 or 5-, not {text!r}")
     last = match[3] if match[2] else match[1]
-    if last and int(last) < int(match[1]):
-        raise argparse.ArgumentTypeError(f"begins after its end: {text}")
     return int(match[1]), int(last) if last else None
 
 
 def _check_together(options: argparse.Namespace) -> None:
-    """Refuse options that mean nothing without another, or contradict it."""
-    for name in ("seed_bars", "from_bar"):
-        if getattr(options, name) is not None and options.seed_midi is None:
-            fail(f"--{name.replace('_', '-')} is about --seed-midi, which is missing")
-    for name in ("seed_midi", "rewrite"):
-        if getattr(options, name) == "":
-            fail(f"--{name.replace('_', '-')} needs the name of a file")
-    if options.bars_to_rewrite is not None and options.rewrite is None:
-        fail("--bars-to-rewrite is about --rewrite, which is missing")
-    if options.harmonize is None and options.rewrite is None:
-        if options.alone and options.seed_midi is None and options.seed_notes is None:
-            fail("--alone is about --seed-midi or --seed-notes, which are missing")
-        if options.voices is not None and len(options.voices) > 1:
-            fail("--voices: a melody has one voice; several are for --harmonize and --rewrite")
-        if options.voices is not None and options.seed_notes is None and options.seed_midi is None:
-            fail("--voice is about a seed, --harmonize or --rewrite, which are missing")
-        return
-    name = "rewrite" if options.harmonize is None else "harmonize"
-    if options.alone:
-        fail(f"--alone: --{name} keeps only what it is given; leave it out")
-    if options.seed_midi is not None:
-        fail(f"--{name} FILE takes the file itself: leave out --seed-midi")
-    if options.rewrite and options.seed_notes is not None:
-        fail("--rewrite FILE keeps that piece from its beginning on: leave out --seed-notes")
-    if options.rewrite is None and bool(options.harmonize) == (options.seed_notes is not None):
+    """Refuse options that mean nothing without another, or contradict it; and large numbers."""
+    if options.num_samples > MOST_PIECES or (options.best_of or 1) > MOST_CANDIDATES:
+        fail(f"--num-samples is at most {MOST_PIECES}, --best-of at most {MOST_CANDIDATES}")
+    given = {name for name, value in vars(options).items() if value not in (None, False)}
+    beginning, whole = {"seed_midi", "seed_notes"}, {"harmonize", "rewrite"}
+    for name in sorted(given & whole):
+        for other in sorted(given & {"alone", "seed_midi", "bars", "seconds", "notes"}):
+            fail(f"{_option(name)} keeps the piece that it is given: leave out {_option(other)}")
+    for name, others in (
+        ("seed_bars", {"seed_midi"}),
+        ("from_bar", {"seed_midi"}),
+        ("bars_to_rewrite", {"rewrite"}),
+        ("alone", beginning),
+        ("voices", beginning | whole),
+    ):
+        if name in given and not given & others:
+            fail(f"{_option(name)} needs {' or '.join(map(_option, sorted(others)))}")
+    if options.seed_midi == "" or options.rewrite == "":
+        fail("--seed-midi and --rewrite need the name of a file")
+    if "harmonize" in given and bool(options.harmonize) == ("seed_notes" in given):
         fail("--harmonize needs one melody: that of a file, or that of --seed-notes")
-    for length in ("bars", "seconds", "notes"):
-        if getattr(options, length) is not None:
-            fail(f"--{length}: --{name} keeps the length of the piece; leave it out")
+    if {"rewrite", "seed_notes"} <= given:
+        fail("--rewrite FILE keeps that piece from its beginning on: leave out --seed-notes")
+    if not given & whole and len(options.voices or ()) > 1:
+        fail("--voices: a melody has one voice; several are for --harmonize and --rewrite")
 
 
-def _check_counts(options: argparse.Namespace) -> None:
-    """Refuse numbers that no machine holds."""
-    for name, most in (("num_samples", MOST_PIECES), ("best_of", MOST_CANDIDATES)):
-        if (getattr(options, name) or 0) > most:
-            fail(f"--{name.replace('_', '-')}: at most {most} pieces are written at once")
+def _option(name: str) -> str:
+    """Return how an option is written."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _is_about_ids(options: argparse.Namespace, parser: argparse.ArgumentParser) -> bool:
@@ -385,21 +307,14 @@ def _is_about_ids(options: argparse.Namespace, parser: argparse.ArgumentParser) 
     if Path(options.out).suffix not in ID_SUFFIXES:
         for name in ("seed_ids", "ids"):
             if getattr(options, name) is not None:
-                fail(f"--{name.replace('_', '-')} needs --out FILE.jsonl or FILE.npy")
+                fail(f"{_option(name)} needs --out FILE.jsonl or FILE.npy")
         return False
     for name, value in vars(options).items():
         if name not in OF_IDS and value != parser.get_default(name):
-            fail(f"--{name.replace('_', '-')} is about music, and {options.out} holds ids")
+            fail(f"{_option(name)} is about music, and {options.out} holds ids")
     if options.checkpoint is None:
         fail(f"--out {options.out} needs --checkpoint, of a model that learned from ids")
     return True
-
-
-def _check_files(options: argparse.Namespace) -> None:
-    """Refuse the names of files that are not there."""
-    files = (options.checkpoint, options.seed_midi, options.harmonize, options.rewrite)
-    for path in filter(None, files):
-        check_file(path)
 
 
 def _stems(options: argparse.Namespace) -> list[Path]:
@@ -431,7 +346,7 @@ def _length(options: argparse.Namespace) -> Length | None:
     """Return how much is to be written; None: as long as what is given."""
     if options.harmonize is not None or options.rewrite is not None:
         return None
-    length = Length(bars=options.bars, seconds=options.seconds, notes=options.notes)
+    length = Length(options.bars, options.seconds, options.notes)
     return DEFAULT_LENGTH if length == Length() and options.chords is None else length
 
 
@@ -446,8 +361,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = command_line()
     options = parser.parse_args(argv)
     _check_together(options)
-    _check_counts(options)
-    _check_files(options)
+    files = (options.checkpoint, options.seed_midi, options.harmonize, options.rewrite)
+    for path in filter(None, files):
+        check_file(path)
     is_about_ids = _is_about_ids(options, parser)
     asked = {field.name: getattr(options, field.name) for field in fields(SamplingOptions)}
     options.sampling = {name: value for name, value in asked.items() if value is not None}

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import errno
 import ipaddress
-import os
 import secrets
 import signal
 import socket
@@ -64,21 +63,16 @@ def _port(text: str) -> int:
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address, or say in one line why there can be none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )[0]
-        listening = socket.socket(family, kind, protocol)
-        if os.name == "posix":  # elsewhere it would share a port that is in use
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(512)
+        if not host:  # which would be every address
+            raise OSError("no address")
+        return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             fail(f"port {port} is in use: end what uses it, or choose another with --port")
         needed = "--host takes an address of this machine, --port a number from 1024 on"
         fail(f"'{host}', port {port}: {error.strerror or error}; {needed}")
-    return listening
 
 
 def hosts_of(host: str, port: int) -> frozenset[str]:

@@ -21,7 +21,6 @@ harmonized in ten.
     rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
                 is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
                 at a seam, beside those of the chorales themselves
-    likelihood  nats per note of what is free, told of what is given or not
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +35,6 @@ from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import Corpus
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
-from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Vocabulary
 from data.voice_leading import (
     FIFTH,
@@ -52,7 +49,6 @@ from evaluation.cadences import ends_on_tonic
 from evaluation.samples import sample_pieces, split_scores
 from generation.compose import accompany, compose
 from generation.defaults import DEFAULT_LENGTH
-from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import Model
 from generation.request import Request
@@ -305,50 +301,7 @@ def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
     return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
 
 
-# What is given, and how of a piece.
-GIVEN = {"top voice": with_top_voice, "all but two bars": with_gap}
-
-
-def free_nats(model: Model, scores: Sequence[Score], seeds: Sequence[Seed]) -> tuple[float, float]:
-    """Return the nats per note of what is free in pieces, told of what is given, and not told.
-
-    What is given is certain in both; NaN where no note is free.
-
-    Args:
-        model: with tokens for all notes.
-        scores: the whole pieces.
-        seeds: what is given of each.
-    """
-    vocabulary = model.vocabulary
-    pieces = [encode(score, vocabulary) for score in scores]
-    given = [GivenTokens(seed, vocabulary) for seed in seeds]
-    free = sum(len(score.notes) for score in scores) - sum(len(s.score.notes) for s in seeds)
-    allowed = [*map(Grammar(vocabulary).masks, pieces)]
-    told, untold = (
-        sum(float(nats.sum()) for nats in model.token_nats(pieces, allowed, given, is_told))
-        for is_told in (True, False)
-    )
-    return (told / free, untold / free) if free else (float("nan"), float("nan"))
-
-
-def likelihoods(model: Model, corpus: Corpus) -> None:
-    """Print nats per note of whole pieces, and of what is free where something is given."""
-    vocabulary = model.vocabulary
-    head("given", "split", "not told", "told", "")
-    for split in ("valid", "test"):
-        scores = split_scores(corpus, split)
-        total = sum(
-            nats.sum() for nats in model.token_nats([encode(s, vocabulary) for s in scores])
-        )
-        row("nothing", split, f"{total / sum(len(score.notes) for score in scores):.4f}", "", "")
-        for name, way in GIVEN.items():
-            told, untold = free_nats(model, scores, [way(score, vocabulary) for score in scores])
-            cells = (f"{untold:.4f}", f"{told:.4f}", f"{told / untold - 1:+.2%}")
-            row(name, split, *cells)
-
-
 PARTS = {
-    "likelihood": likelihoods,
     "accompany": accompaniments,
     "rewrite": rewritings,
     "harmonize": harmonizations,

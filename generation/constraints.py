@@ -266,7 +266,7 @@ class Constraints:
 def _pitch(name: str | int) -> int:
     """Return the MIDI number of a note's name, or of a number as text."""
     text = str(name).strip()
-    if text.isdecimal():
+    if text.isdecimal() and len(text) < 4:
         pitch = int(text)
     else:
         try:
@@ -274,7 +274,9 @@ def _pitch(name: str | int) -> int:
         except ValueError:
             pitch = -1
     if not 0 <= pitch <= 127:
-        raise ConstraintError(f"there is no note {text!r}: write a range as C3 C6, from C-1 to G9")
+        raise ConstraintError(
+            f"there is no note {text[:20]!r}: write a range as C3 C6, from C-1 to G9"
+        )
     return pitch
 
 

@@ -6,18 +6,15 @@ ids of the given notes the model writes its own, where its region is open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled, compiled_inside
-from common.interface import PAD
-from data.keys import Key, key_number, melody_key, pitched_notes
-from data.tokens.cursor import Cursor, Cursors, Ints, at_start
-from data.tokens.features import SideArrays, SideFeatures
+from common.compiled import compiled_inside
+from data.keys import Key, melody_key, pitched_notes
+from data.tokens.cursor import Cursor, Ints
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Mask
 from data.tokens.tokenizer import encode
@@ -148,13 +145,6 @@ class GivenTokens:
         """Whether a given note begins in the last of its bars."""
         return bool(np.any(self.notes.onset >= self.last_bar_start))
 
-    def places_after(self, ids: NDArray[np.integer[Any]]) -> Ints:
-        """Return the place of the next given id after each of the ids (T,) of a piece."""
-        its, places = [*self.ids.tolist(), None], [0]
-        for token in ids.tolist():
-            places.append(places[-1] + (token == its[places[-1]]))
-        return np.array(places[1:])
-
 
 @compiled_inside
 def keep_given(
@@ -204,78 +194,3 @@ def keep_given(
     else:  # how bars and notes go on is as it is given
         forbid(mask, 0, len(mask))
         mask[due] = True
-
-
-@compiled
-def _keep_given_in_all(
-    words: Words,
-    end: int,
-    is_open: NDArray[np.bool_],
-    at: Cursors,
-    ids: Ints,
-    masks: NDArray[np.bool_],
-) -> None:
-    """Narrow masks (T, V) by what is given, of which ids (T,) come next, at so many places."""
-    for t in range(len(masks)):
-        keep_given(words, end, is_open, ids[t], at[t], masks[t])
-
-
-class GivenPieces:
-    """Pieces of which some notes are given, as they are scored: what is given is certain.
-
-    Args:
-        pieces: ids (T,) each, from Start to End.
-        given: what each of them is given, all of which is in it.
-        features: what computes the side input.
-    """
-
-    def __init__(
-        self,
-        pieces: Sequence[NDArray[np.integer[Any]]],
-        given: Sequence[GivenTokens],
-        features: SideFeatures,
-    ) -> None:
-        self._given, self._features = given, features
-        self._vocabulary = features.vocabulary
-        self._notes = features.gathered([each.notes for each in given])
-        self._keys = np.array([key_number(each.key) for each in given])
-        self._windows = [
-            read_windows(np.asarray(piece)[None], self._vocabulary) for piece in pieces
-        ]
-        self._pieces = pieces
-
-    def narrow(self, allowed: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
-        """Return what may stand in the place of each id after Start, (T - 1, V) for each piece.
-
-        Args:
-            allowed: what the grammar admits there.
-        """
-        narrowed = []
-        for ids, given, windows, mask in zip(
-            self._pieces, self._given, self._windows, allowed, strict=True
-        ):
-            at = at_start(self._vocabulary, len(ids))
-            at["kind"], at["now"] = windows.kind[0], windows.now[0]
-            at["bar_start"] = windows.now[0] - windows.position[0]
-            narrowed.append(mask.copy())
-            due = given.tables.ids[given.places_after(ids)]
-            words = self._vocabulary.words
-            _keep_given_in_all(words, given.end, given.tables.is_open, at, due, narrowed[-1])
-        return narrowed
-
-    def side(self, ids: NDArray[np.integer[Any]], rows: Sequence[tuple[int, int]]) -> SideArrays:
-        """Return the side input of windows (B, T), with what is given.
-
-        Args:
-            ids: the latest ids of pieces, Pad at their right end.
-            rows: of each the piece, and the place in it after the last id.
-        """
-        piece = np.array([row[0] for row in rows])
-        lengths = np.count_nonzero(ids != PAD, axis=1)
-        read = read_windows(ids, self._vocabulary)
-        last = read.now[np.arange(len(ids)), lengths - 1]
-        now = np.array([self._windows[piece].now[0, end - 1] for piece, end in rows])
-        context = self._features.nothing(len(ids))._replace(
-            key=self._keys[piece], piece=piece, begin=now - last, given=self._notes
-        )
-        return self._features.compute(ids, context)

@@ -20,12 +20,11 @@ from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
-from generation.given import GivenPieces, GivenTokens
 from model.config import SamplingOptions
 from model.engine import Engine
 from model.network import Network
 from model.record import TrainingRecord
-from model.scoring import MakeSide, token_nats
+from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 from model.steps import Ids
 
@@ -97,31 +96,20 @@ class Model:
         return other
 
     def token_nats(
-        self,
-        pieces: Sequence[Ids],
-        allowed: Sequence[NDArray[np.bool_]] | None = None,
-        given: Sequence[GivenTokens] | None = None,
-        is_told: bool = True,
+        self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
     ) -> list[NDArray[np.float64]]:
         """Return the negative log-likelihood of each token of whole pieces, in nats.
 
         Args:
             pieces: ids (T,) each, from Start to End.
             allowed: the grammar's masks (T - 1, V), one a piece; None: computed here.
-            given: what each piece is given, which then has probability 1; None: nothing.
-            is_told: whether the model is told of given notes in advance.
 
         Returns:
             (T - 1,) for each piece: of each token but Start (see model/scoring.py).
         """
         if allowed is None:
             allowed = [*map(Grammar(self.vocabulary).masks, pieces)]
-        side: MakeSide = self.side
-        if given is not None:
-            of_pieces = GivenPieces(pieces, given, self.features)
-            allowed = of_pieces.narrow(allowed)
-            side = of_pieces.side if is_told else side
-        return token_nats(self.steps, pieces, allowed, rebase=self.rebase, side=side)
+        return token_nats(self.steps, pieces, allowed, rebase=self.rebase, side=self.side)
 
 
 def load(path: str | Path | None = None) -> Model:

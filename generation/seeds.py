@@ -378,7 +378,7 @@ def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
         if not any(its):
             raise SeedError(f"the model has no voice {voice}: it has {', '.join(names)}")
         return programs[its.index(True)]
-    if voice > len(programs):
+    if not 0 < voice <= len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     return programs[voice - 1]
 

@@ -36,10 +36,14 @@ def draw_attention(maps: NDArray[np.floating], labels: Sequence[str], layers: Se
         style: dict[str, Style] = {"fill": LINE, "fill_opacity": 0.6}
         parts += [boxes(x, top, x + 1, top + side, **style)]
         parts += [boxes(left, y, left + side, y + 1, **style)]
-        if head == n_head - 1:
-            parts += _labels_below(left, top + side, token, labels)
-        if layer == 0:
-            parts += _labels_beside(left, top, token, labels)
+        for at, label in enumerate(labels):
+            middle = (at + 0.5) * token
+            if layer == 0:
+                parts.append(text(left - 3, top + middle, label, font_size=_LABEL_SIZE, **_END))
+            if head == n_head - 1:
+                x, y = left + middle, top + side + 3
+                turned = f"rotate(-90 {x:.1f} {y:.1f})"
+                parts.append(text(x, y, label, font_size=_LABEL_SIZE, transform=turned, **_END))
         if head == 0:
             title: dict[str, Style] = {"font_weight": "bold", "text_anchor": "middle"}
             parts += [text(left + side / 2, 16, layers[layer], **title)]
@@ -61,24 +65,6 @@ def _panel(
         style: dict[str, Style] = {"fill": _DARK, "fill_opacity": shade / _SHADES}
         parts.append(boxes(x, y, x + token, y + token, **style))
     return [*parts, text(left + side - 5, top + 11, name, font_size=12, **_END)]
-
-
-def _labels_beside(left: float, top: float, token: float, labels: Sequence[str]) -> list[str]:
-    """Write a label at the left of each row of a panel."""
-    return [
-        text(left - 3, top + (at + 0.5) * token, label, font_size=_LABEL_SIZE, **_END)
-        for at, label in enumerate(labels)
-    ]
-
-
-def _labels_below(left: float, bottom: float, token: float, labels: Sequence[str]) -> list[str]:
-    """Write a label below each column of a panel, upwards."""
-    parts = []
-    for at, label in enumerate(labels):
-        x, y = left + (at + 0.5) * token, bottom + 3
-        turned = f"rotate(-90 {x:.1f} {y:.1f})"
-        parts.append(text(x, y, label, font_size=_LABEL_SIZE, transform=turned, **_END))
-    return parts
 
 
 def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary) -> list[str]:

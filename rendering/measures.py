@@ -70,7 +70,7 @@ class Measures:
         ValueError: the Score has no notation: on a grid of seconds, or of odd divisions.
     """
 
-    def __init__(self, score: Score, key: Key | None = None, exact: bool = False) -> None:
+    def __init__(self, score: Score, key: Key | None = None) -> None:
         self.quarter, self.key = steps_per_quarter(score.grid), key or notated_key(score)
         self.spelled = [spell_pitch(pitch, self.key) for pitch in score.notes["pitch"].tolist()]
         scale = self.quarter // score.grid.steps_per_beat
@@ -80,7 +80,7 @@ class Measures:
         self.bars = self._bars(score, scale, int(self._end[~is_drum].max(initial=0)))
         self._starts = offsets([bar.length for bar in self.bars])
         self._end = np.minimum(self._end, self._starts[-1])
-        played = not exact and is_played(self._onset[~is_drum], self._end[~is_drum], self.quarter)
+        played = is_played(self._onset[~is_drum], self._end[~is_drum], self.quarter)
         if played:
             self._round(score, self.bars[0].is_compound)
         self._end[is_drum] = self._drum_ends(self._onset[is_drum])

@@ -72,7 +72,6 @@ def to_musicxml(
     score: Score,
     key: Key | None = None,
     is_given: NDArray[np.bool_] | None = None,
-    exact: bool = False,
     chords: Sequence[Span] = (),
 ) -> str:
     """Return a Score as MusicXML 4.0, at concert pitch.
@@ -86,13 +85,12 @@ def to_musicxml(
         score: on a grid of beats.
         key: of the signature and the spelling; None: that of `notated_key`.
         is_given: whether each note, (N,), was given; the others are colored, if any was.
-        exact: whether played music keeps its times, however hard to read.
         chords: whose symbols stand above it, and below it what they are in the key.
 
     Raises:
         ValueError: it has no notation: on a grid of seconds, or of beats that no note values fit.
     """
-    root = _Writer(score, key, is_given, exact, chords).root
+    root = _Writer(score, key, is_given, chords).root
     return f"{_HEAD}{ElementTree.tostring(root, 'unicode')}\n"
 
 
@@ -135,11 +133,7 @@ def write_notation(
     """
     paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
     plain = to_musicxml(score, key, chords=chords)
-    is_colored = is_given is not None and bool(is_given.any())
-    picture = plain
-    if is_colored:
-        picture = to_musicxml(score, key, is_given, chords=chords)
-    picture = engrave(picture)
+    picture = engrave(to_musicxml(score, key, is_given, chords))
     for path, text in zip(paths, (plain, picture), strict=True):
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -170,13 +164,12 @@ class _Writer:
         score: Score,
         key: Key | None,
         is_given: NDArray[np.bool_] | None,
-        exact: bool,
         chords: Sequence[Span],
     ) -> None:
         self._grid, self._program = score.grid, score.notes["program"].tolist()
         self._pitch = score.notes["pitch"].tolist()
         self._tempo_bpm = score.tempo_bpm.tolist()
-        self._measures = Measures(score, key, exact)
+        self._measures = Measures(score, key)
         scale = self._measures.quarter // score.grid.steps_per_beat
         self._chords = [(span.begin * scale, span.chord) for span in chords]
         self._is_new = np.zeros(len(score.notes), dtype=bool)
@@ -329,11 +322,8 @@ class _Writer:
         else:
             self._add_pitch(element, note)
         _add(element, "duration", value.duration)
-        ties = [
-            kind
-            for kind, tied in (("stop", event.tied_from), ("start", event.tied_to))
-            if note in tied
-        ]
+        tied = (("stop", event.tied_from), ("start", event.tied_to))
+        ties = [kind for kind, notes in tied if note in notes]
         for kind in ties:
             SubElement(element, "tie", type=kind)
         if note is not None:

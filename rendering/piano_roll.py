@@ -111,7 +111,6 @@ def draw_piano_roll(
     is_closed: NDArray[np.bool_] = _ALL_OPEN,
     is_given: NDArray[np.bool_] | None = None,
     title: str = "",
-    continues: str = "the model goes on",
     chords: Sequence[Span] = (),
     key: Key | None = None,
 ) -> PianoRoll:
@@ -120,9 +119,9 @@ def draw_piano_roll(
     An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
     same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
     Grid steps (S,) that `is_closed` names hold nothing new: their ground is shaded, and where it
-    first ends `continues` is written. Notes (N,) that `is_given` names are dark, which by default
-    are those that begin on shaded ground. The names of `chords` stand above, and what they are in
-    `key`; None: that of `notated_key`.
+    first ends it is said that the model goes on. Notes (N,) that `is_given` names are dark, by
+    default those that begin on shaded ground. The names of `chords` stand above, and what they are
+    in `key`; None: that of `notated_key`.
     """
     notes = score.notes
     color_of = {
@@ -130,12 +129,8 @@ def draw_piano_roll(
         for index, program in enumerate(np.unique(notes["program"]).tolist())
     }
     is_dark = np.isin(notes["onset"], np.flatnonzero(is_closed)) if is_given is None else is_given
-    is_seed = is_closed.any() and bool(np.all(notes["onset"][is_dark] < is_closed.argmin()))
-    is_seed |= bool(is_closed.size and is_closed.all())
-    entries = [(_SEED, "seed" if is_seed else "kept")] if is_dark.any() else []
-    for program, color in color_of.items():
-        if is_seed or not is_dark[notes["program"] == program].all():
-            entries.append((color, instrument_name(program, score.grid)))
+    entries = [(_SEED, "kept")] if is_dark.any() else []
+    entries += [(color, instrument_name(each, score.grid)) for each, color in color_of.items()]
     colors = _rgb([color_of[program] for program in notes["program"].tolist()])
     colors[is_dark] = (1 - _SEED_TINT) * _rgb([_SEED]) + _SEED_TINT * colors[is_dark]
     lines = range(0, len(entries), _LEGEND_COLUMNS)
@@ -147,7 +142,7 @@ def draw_piano_roll(
     if chords:
         key = key or notated_key(score)
         parts += [name for system in page.systems for name in _names(system, chords, key)]
-    return page.roll([*_systems(page, colors, is_closed, continues), *parts])
+    return page.roll([*_systems(page, colors, is_closed), *parts])
 
 
 def draw_surprise(
@@ -253,10 +248,7 @@ class _Page:
 
 
 def _systems(
-    page: _Page,
-    colors: NDArray[np.float64],
-    is_closed: NDArray[np.bool_] = _ALL_OPEN,
-    continues: str = "",
+    page: _Page, colors: NDArray[np.float64], is_closed: NDArray[np.bool_] = _ALL_OPEN
 ) -> list[str]:
     """Return the parts of the systems, with notes in these colors, (N, 3) RGB from 0 to 255."""
     notes = page.score.notes
@@ -271,7 +263,7 @@ def _systems(
     parts = []
     for system in page.systems:
         parts += _ground(system, notes, closed)
-        parts += _bars(page, system, closed, continues)
+        parts += _bars(page, system, closed)
         parts += [
             text(system.left - 6, float(system.y(row)), name, text_anchor="end", **_SMALL)
             for row, name in page.row_names.items()
@@ -282,7 +274,8 @@ def _systems(
         for number, (red, green, blue) in enumerate(fills.tolist()):
             here = is_here & (fill == number)
             parts.append(boxes(*edges[:, here], fill=f"#{red:02x}{green:02x}{blue:02x}"))
-        parts += _region_edges(system, closed)
+        is_here = (closed > 0) & (closed >= system.start) & (closed < system.end)
+        parts.append(_vertical(system, closed[is_here], width=4, fill=_SEED))
     return parts
 
 
@@ -361,15 +354,16 @@ def _names(system: _System, chords: Sequence[Span], key: Key) -> list[str]:
         left, room = float(system.x(begin)), float(system.x(end) - system.x(begin)) - 3
         if begin >= end or room < _LEAST_NAME:
             continue
-        lines = [(symbol(span.chord, key), 26, _BOLD), (numeral(span.chord, key), 9, {})]
-        for words, height, style in lines:
-            fit = {"textLength": room} if len(words) * _LETTER > room else {}
-            squeezed = fit | {"lengthAdjust": "spacingAndGlyphs"} if fit else {}
-            parts.append(text(left, system.top - height, words, **_SMALL | style | squeezed))
+        names = (symbol(span.chord, key), 26, _BOLD), (numeral(span.chord, key), 9, _SMALL)
+        for words, height, style in names:
+            fit: dict[str, Style] = {"font_size": SMALL_SIZE}
+            if len(words) * _LETTER > room:
+                fit |= {"textLength": room, "lengthAdjust": "spacingAndGlyphs"}
+            parts.append(text(left, system.top - height, words, **style | fit))
     return parts
 
 
-def _bars(page: _Page, system: _System, closed: NDArray[np.int64], continues: str) -> list[str]:
+def _bars(page: _Page, system: _System, closed: NDArray[np.int64]) -> list[str]:
     """Draw bar lines, beats, bar numbers, new meters, and say where what is closed ends."""
     score, top = page.score, system.top - page.above - 13
     lines, bars, start, end = score.bar_starts, score.bars, system.start, system.end
@@ -387,7 +381,7 @@ def _bars(page: _Page, system: _System, closed: NDArray[np.int64], continues: st
             marks[int(lines[bar])] = f"{numerator}/{denominator}"
     for begin, stop in closed[:1].tolist():
         if begin == 0 and start <= stop < end:
-            marks[stop] = f"{marks.get(stop, '')}   {continues} →".lstrip()
+            marks[stop] = f"{marks.get(stop, '')}   the model goes on →".lstrip()
     inner = lines[(lines >= start) & (lines <= end)]
     numbers = numbered + (score.grid.has_meter and not score.has_upbeat)
     unit = "" if score.grid.has_meter else " s"
@@ -400,12 +394,6 @@ def _bars(page: _Page, system: _System, closed: NDArray[np.int64], continues: st
             for at, number in zip(lines[numbered], numbers.tolist(), strict=True)
         ),
     ]
-
-
-def _region_edges(system: _System, closed: NDArray[np.int64]) -> list[str]:
-    """Draw where what is closed begins and ends."""
-    is_here = (closed > 0) & (closed >= system.start) & (closed < system.end)
-    return [_vertical(system, closed[is_here], width=4, fill=_SEED)]
 
 
 def _vertical(system: _System, steps: NDArray[Any], width: int = 1, **style: Style) -> str:

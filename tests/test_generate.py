@@ -23,7 +23,7 @@ from model.decoding import network_of
 from model.serialization import ModelFile, ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
 from tests.models import BAND, PIANIST, QUARTET, tune, untrained
-from tests.music import GRID, vocabulary_for
+from tests.music import GRID
 
 
 @pytest.fixture(scope="module")
@@ -210,19 +210,6 @@ def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_p
     assert all(word in line for word in words)
 
 
-def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypatch):
-    text = (Path(generate.__file__).parent / "README.md").read_text(encoding="utf-8")
-    (recipe,) = re.findall(r"generate.py (--rewrite .*)", text)
-    monkeypatch.chdir(tmp_path)
-    notes = np.array([(12 * n, 12, 60 + v, 80, 43 - v) for n in range(16) for v in range(4)], NOTE)
-    score = canonical(notes, np.array([(4, 4, 48)] * 4, BAR), [80] * 4, GRID)[0]
-    write_midi(score, "ode.mid")
-    generate.main(["-c", str(checkpoint), *recipe.split()])
-    its, rewritten = score.notes, read_score("rewritten.mid", GRID)[0].notes
-    assert np.array_equal(its[its["program"] == 40], rewritten[rewritten["program"] == 40])
-    assert not np.array_equal(its, rewritten)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -252,7 +239,6 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--voice", "2"], ["--voice", "--harmonize"]),
         (["--seed-notes", "C4", "--voices", "1", "2"], ["--voices", "--rewrite"]),
         (["--bars-to-rewrite", "2"], ["--bars-to-rewrite", "--rewrite"]),
-        (["--rewrite", "a.mid", "--bars-to-rewrite", "8-5"], ["--bars-to-rewrite", "8-5"]),
         (["--rewrite", ""], ["--rewrite", "name of a file"]),
         (["--rewrite", "a.mid", "--alone"], ["--alone", "--rewrite"]),
         (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all 4 voices"]),
@@ -275,9 +261,9 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--tempo", "5"], ["tempo", "5"]),
         (["--time-signature", "5/8"], ["5/8", "3/4"]),
         (["--time-signature", "3"], ["time-signature", "3/4"]),
-        (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
-        (["--best-of", 129], ["--best-of", "at most 128"]),
-        (["--pitch-range", "9" * 5000, "C5"], ["--pitch-range", "a note such as C3"]),
+        (["--num-samples", "20000"], ["--num-samples is at most 10000"]),
+        (["--best-of", 129], ["--best-of at most 128"]),
+        (["--pitch-range", "9" * 5000, "C5"], ["no note", "C3 C6"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
     ],
 )
@@ -345,15 +331,6 @@ def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-
-
-def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
-    other = vocabulary_for(tune(tmp_path / "tune.mid"))
-    for text in (other.to_json(), "{}"):
-        content = ModelFile(model.network, text, to_json(Style()))
-        save_model_file(tmp_path / "odd.safetensors", content)
-        with pytest.raises(ModelFileError, match=r"odd\.safetensors"):
-            generate.load(tmp_path / "odd.safetensors")
 
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):

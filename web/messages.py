@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.options import Count, Measure, Range, hints_of
 from common.typed_json import checked
 from data.canonical import canonical
 from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score
@@ -24,17 +26,15 @@ How = Literal["continue", "accompany", "harmonize", "rewrite", "instead"]
 MOST_BYTES = 512 * 2**10  # of a message
 MOST_NOTES = 4096  # of a piece
 MOST_BARS = 512  # of a piece
-MOST_NEW_BARS = 32
 MOST_PAUSE = 64  # beats between a piece's last bar and what goes on with it
-MOST_VARIATIONS = 4
-MOST_TEXT = 4096  # characters of seed text, or of chords
-MOST_CHORD_TEXT = 64  # characters of the chords of a bar
+MOST_TEXT = 4096  # characters of seed text, of chords, or of a name
+MOST_STEPS = {"beats": 96, "seconds": 1000}  # a beat, or a second
 
-_NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM))
-_GRIDS: dict[Literal["beats", "seconds"], range] = {
-    "beats": range(1, 97),
-    "seconds": range(1, 1001),
-}  # steps a beat, or a second
+Program = Annotated[int, Range(0, MOST_PROGRAM)]
+Pitch = Annotated[int, Range(0, 127)]
+Bar = Annotated[int, Range(0, MOST_BARS)]
+
+_NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM), (0, 1))
 
 
 class MessageError(ValueError):
@@ -51,12 +51,43 @@ class PagePiece:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the controls of the page ask for."""
+    """What the controls of the page ask for, as `Constraints` has it; None: nothing."""
 
-    constraints: Constraints
-    bars: int | None  # to write after what there is; None: until the chords are over
-    temperature: float | None  # None: the model's own
-    chords: tuple[str, ...] = ()  # of each bar of the piece from its first on; empty: any
+    key: str | None = None
+    range: tuple[Pitch, Pitch] | None = None
+    meter: tuple[Count, Count] | None = None
+    tempo: Measure | None = None
+    busy: Measure | None = None
+    programs: tuple[Program, ...] | None = None
+    polyphony: Annotated[int, Range(1, 64)] | None = None
+    counterpoint: str | None = None
+    rests: str | None = None
+    cadence: str | None = None
+    chords: str | None = None
+    bar_chords: tuple[str, ...] = ()  # of each bar of the piece from its first on; empty: any
+    bars: Annotated[int, Range(1, 32)] | None = None  # to write; None: until the chords are over
+    temperature: Annotated[float, Range(0, 3)] | None = None  # None: the model's own
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """What new music has to be, without the chords of bars.
+
+        Raises:
+            ConstraintError: values that no model can meet.
+        """
+        return Constraints(
+            key=self.key,
+            pitch_range=self.range,
+            programs=self.programs,
+            max_polyphony=self.polyphony,
+            tempo_bpm=self.tempo,
+            busy=self.busy,
+            cadence=self.cadence,
+            time_signature=self.meter,
+            counterpoint=self.counterpoint,
+            rests=self.rests,
+            chords=self.chords,
+        )
 
 
 @dataclass(frozen=True)
@@ -75,22 +106,22 @@ class WriteRequest:
             0: where they end.
         bars: for `rewrite` the index of the first bar, and of the one after the last.
         programs: for `rewrite` whose notes; none: everyone's.
-        instead: for `instead` the pitch and program of the other note.
-        note: for `instead` the number of the note in whose place it comes.
-        written: for `instead` the request that wrote that note; None: nothing is known of it.
+        note: for `instead` the number of the note.
+        instead: for `instead` the pitch and the program that take its place.
+        written: for `instead` what wrote the note; None: a person put it in.
     """
 
     model: str
     how: How
     piece: PagePiece
     settings: Settings
-    variations: int
-    random_seed: int
-    opens: int = 0
-    bars: tuple[int, int] = (0, 0)
-    programs: tuple[int, ...] = ()
-    instead: tuple[int, ...] = ()
-    note: int = 0
+    variations: Annotated[int, Range(1, 4)]
+    random_seed: Annotated[int, Range(0, 2**53)]
+    opens: Count = 0
+    bars: tuple[Bar, Bar] = (0, 0)
+    programs: tuple[Program, ...] = ()
+    note: Annotated[int, Range(0, MOST_NOTES)] = 0
+    instead: tuple[Pitch, Program] = (0, 0)
     written: WriteRequest | None = None
 
 
@@ -109,38 +140,35 @@ def parse(text: str | bytes) -> Json:
     return message
 
 
-def text_of(message: Json, name: str, most: int = 256) -> str:
+def text_of(message: Json, name: str) -> str:
     """Return a text in a message.
 
     Raises:
         MessageError: there is none, or it is too long.
     """
     text = message.get(name)
-    if not isinstance(text, str) or len(text) > most:
-        raise MessageError(f"{name} must be a text of at most {most} letters")
+    if not isinstance(text, str) or len(text) > MOST_TEXT:
+        raise MessageError(f"{name} must be a text of at most {MOST_TEXT} letters")
     return text
 
 
-def piece_of(message: Json, name: str = "piece") -> PagePiece:
+def piece_of(message: Json) -> PagePiece:
     """Return the piece in a message, in canonical form.
 
     Raises:
         MessageError: there is none that a page can hold.
     """
-    data = message.get(name)
+    data = message.get("piece")
     if not isinstance(data, dict):
-        raise MessageError(f"{name} must be a piece")
+        raise MessageError("there must be a piece")
     notes = _table(data, "notes", 6, MOST_NOTES)
     bars = _table(data, "bars", 3, MOST_BARS)
     tempo = _table(data, "tempo", 1, MOST_BARS)[:, 0]
-    steps, kinds = data.get("steps"), [kind for kind in _GRIDS if kind == data.get("grid")]
-    if not kinds or type(steps) is not int or steps not in _GRIDS[kinds[0]]:
-        raise MessageError("a piece must have a grid of beats or seconds")
     named = {name: data[name] for name in ("parts", "meter") if name in data}
-    try:
-        grid = checked(Grid, {"steps_per_beat": steps, "kind": kinds[0], **named}, name)
-    except ValueError:
-        raise MessageError("a piece must have parts with names and programs") from None
+    counts = {"steps_per_beat": data.get("steps"), "kind": data.get("grid")}
+    grid: Grid = _checked(Grid, counts | named, "piece")
+    if grid.steps_per_beat > MOST_STEPS[grid.kind]:
+        raise MessageError("a piece must not be on so fine a grid")
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")
     numerator, denominator, length = bars.T
@@ -150,14 +178,12 @@ def piece_of(message: Json, name: str = "piece") -> PagePiece:
         raise MessageError("a bar must not be longer than its meter says")
     if np.any((tempo < TEMPO_LEVELS[0]) | (tempo > TEMPO_LEVELS[-1])):
         raise MessageError(f"a tempo must lie from {TEMPO_LEVELS[0]} to {TEMPO_LEVELS[-1]}")
-    for column, (low, high) in zip(notes.T, _NOTE_LIMITS, strict=False):
-        if np.any((column < low) | (column > high)):
-            raise MessageError("a note lies outside of what a piece can hold")
+    least, most = np.array(_NOTE_LIMITS).T
+    if np.any((notes < least) | (notes > most)) or np.any(notes[:, 0] >= length.sum()):
+        raise MessageError("a note lies outside of what a piece can hold")
     program, is_part = notes[:, 4], notes[:, 4] < DRUMS
     if np.any(is_part & (program >= len(grid.parts)) if grid.parts else program > DRUMS):
         raise MessageError("a note has a program that no part of the piece has")
-    if np.any(notes[:, 0] >= length.sum()):
-        raise MessageError("a note begins after the last bar")
     rows = np.array([tuple(row) for row in notes[:, :5].tolist()], dtype=NOTE)
     bar_rows = np.array([tuple(bar) for bar in bars.tolist()], dtype=BAR)
     try:
@@ -193,65 +219,20 @@ def settings_of(message: Json) -> Settings:
         MessageError: values that no control gives.
         ConstraintError: values that no model can meet.
     """
-    data = message.get("settings")
-    if not isinstance(data, dict):
-        raise MessageError("settings must be an object")
-    key, low_high, meter = data.get("key"), data.get("range"), data.get("meter")
-    programs, polyphony, tempo = data.get("programs"), data.get("polyphony"), data.get("tempo")
-    if key is not None and not (isinstance(key, str) and len(key) <= 20):
-        raise MessageError("key must be a name, such as D minor")
-    if low_high is not None and not (_is_integers(low_high, 127) and len(low_high) == 2):
-        raise MessageError("range must be two notes")
-    if meter is not None and not (_is_integers(meter, 64) and len(meter) == 2):
-        raise MessageError("meter must be two numbers")
-    if programs is not None and not _is_integers(programs, MOST_PROGRAM):
-        raise MessageError("instruments must be program numbers")
-    if polyphony is not None:
-        polyphony = _integer(data, "polyphony", 1, 64)
-    busy, cadence = data.get("busy"), data.get("cadence")
-    if not all(number is None or _is_number(number) for number in (tempo, busy)):
-        raise MessageError("tempo and busy must be numbers")
-    if cadence is not None and not isinstance(cadence, str):
-        raise MessageError("cadence must be a name")
-    temperature = data.get("temperature")
-    if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= 3):
-        raise MessageError("boldness must be a number from 0 to 3")
-    constraints = Constraints(
-        key=key or None,
-        pitch_range=None if low_high is None else (low_high[0], low_high[1]),
-        programs=None if programs is None else tuple(programs),
-        max_polyphony=polyphony,
-        tempo_bpm=tempo,
-        busy=busy,
-        cadence=cadence,
-        time_signature=None if meter is None else (meter[0], meter[1]),
-        counterpoint=data.get("counterpoint"),
-        rests=data.get("rests"),
-        chords=None if data.get("chords") is None else text_of(data, "chords", MOST_TEXT),
-    )
-    is_open = constraints.chord_track is not None and data.get("bars") is None
-    bars = None if is_open else _integer(data, "bars", 1, MOST_NEW_BARS)
-    return Settings(constraints, bars, temperature, _bar_chords(data))
-
-
-def _bar_chords(data: Json) -> tuple[str, ...]:
-    """Return the chords of each bar of a piece, which may be left out.
-
-    Raises:
-        MessageError: they are no texts, or many.
-        ConstraintError: they cannot be read.
-    """
-    texts = data.get("bar_chords") or []
-    if not isinstance(texts, list) or len(texts) > MOST_BARS:
-        raise MessageError(f"bar_chords must be a list of at most {MOST_BARS} texts")
-    for text in texts:
-        if not isinstance(text, str) or len(text) > MOST_CHORD_TEXT or set("|\r\n") & {*text}:
-            raise MessageError(
-                f"a bar has at most {MOST_CHORD_TEXT} letters of chords, and no bar line"
-            )
+    settings: Settings = _checked(Settings, message.get("settings"), "settings")
+    for text in (settings.chords or "", *settings.bar_chords):
+        if len(text) > MOST_TEXT:
+            raise MessageError(f"chords have {MOST_TEXT} letters at most")
+    if settings.constraints.chord_track is None and settings.bars is None:
+        raise MessageError("settings must say how many bars to write")
+    if len(settings.bar_chords) > MOST_BARS:
+        raise MessageError(f"there are {MOST_BARS} bars at most")
+    for text in settings.bar_chords:
+        if set("|\r\n") & {*text}:
+            raise MessageError("a bar has chords, and no bar line")
         if text.strip():
             _ = Constraints(chords=f"|{text}|")
-    return tuple(text.strip() for text in texts)
+    return settings
 
 
 def write_request(message: Json) -> WriteRequest:
@@ -261,47 +242,23 @@ def write_request(message: Json) -> WriteRequest:
         MessageError: it does not say that.
         ConstraintError: settings that no model can meet.
     """
-    how: Any = message.get("how")
-    if how not in [*get_args(How)]:
-        raise MessageError("there is no such way to write")
-    piece = piece_of(message)
-    bars = _integers(message, "bars", MOST_BARS)
-    instead = _integers(message, "instead", MOST_PROGRAM)
-    if how == "rewrite" and not (len(bars) == 2 and bars[0] < bars[1]):
+    piece, how, written = piece_of(message), message.get("how"), message.get("written")
+    read = {"piece": piece, "settings": settings_of(message), "written": None}
+    if how == "instead":
+        if message.get("instead") is None:
+            raise MessageError("instead must be a pitch and a program")
+        note_number(message, piece)
+        if isinstance(written, dict) and written.get("how") != "instead":
+            read["written"] = write_request(written)
+        elif written is not None:
+            raise MessageError("written must be what asked for the piece")
+    request: WriteRequest = _checked(WriteRequest, message | read, "message")
+    if how == "rewrite" and request.bars[0] >= request.bars[1]:
         raise MessageError("select bars of the piece to rewrite")
-    if how == "instead" and (len(instead) != 2 or instead[0] > 127):
-        raise MessageError("instead must be a pitch and a program")
-    return WriteRequest(
-        model=text_of(message, "model"),
-        how=how,
-        piece=piece,
-        settings=settings_of(message),
-        variations=_integer(message, "variations", 1, MOST_VARIATIONS),
-        random_seed=_integer(message, "random_seed", 0, 2**53),
-        opens=_opens(message, piece) if how == "continue" else 0,
-        bars=(bars[0], bars[1]) if how == "rewrite" else (0, 0),
-        programs=_integers(message, "programs", MOST_PROGRAM),
-        instead=instead if how == "instead" else (),
-        note=note_number(message, piece) if how == "instead" else 0,
-        written=_written(message) if how == "instead" else None,
-    )
-
-
-def _opens(message: Json, piece: PagePiece) -> int:
-    """Return the step with which a piece is to go on."""
     score = piece.score
-    most = int(score.bar_starts[-1]) + MOST_PAUSE * score.grid.steps_per_beat
-    return _integer({"opens": 0} | message, "opens", 0, most)
-
-
-def _written(message: Json) -> WriteRequest | None:
-    """Return the request in a message that wrote a note; it took no other note instead."""
-    written = message.get("written")
-    if written is None:
-        return None
-    if not isinstance(written, dict) or written.get("how") == "instead":
-        raise MessageError("written must be what asked for the piece")
-    return write_request(written)
+    if request.opens > score.bar_starts[-1] + MOST_PAUSE * score.grid.steps_per_beat:
+        raise MessageError("opens must be soon after the piece")
+    return request
 
 
 def note_number(message: Json, piece: PagePiece) -> int:
@@ -310,7 +267,7 @@ def note_number(message: Json, piece: PagePiece) -> int:
     Raises:
         MessageError: there is no such note.
     """
-    return _integer(message, "note", 0, len(piece.score.notes) - 1)
+    return _integer(message, "note", len(piece.score.notes) - 1)
 
 
 def bar_number(message: Json) -> int:
@@ -319,7 +276,18 @@ def bar_number(message: Json) -> int:
     Raises:
         MessageError: no piece has such a bar.
     """
-    return _integer(message, "bar", 0, MOST_BARS - 1)
+    return _integer(message, "bar", MOST_BARS - 1)
+
+
+def _checked(kind: Any, data: object, name: str) -> Any:
+    """Return a dataclass of what JSON says of its fields; null and other names are left out."""
+    if not isinstance(data, dict):
+        raise MessageError(f"{name} must be an object")
+    known = {each: data[each] for each in hints_of(kind) if data.get(each) is not None}
+    try:
+        return checked(kind, known, name)
+    except ValueError as error:
+        raise MessageError(str(error)) from None
 
 
 def _table(data: Json, name: str, width: int, most: int) -> NDArray[np.int64]:
@@ -327,35 +295,15 @@ def _table(data: Json, name: str, width: int, most: int) -> NDArray[np.int64]:
     rows = data.get(name)
     if not isinstance(rows, list) or len(rows) > most:
         raise MessageError(f"{name} must be a list of at most {most} rows")
-    if not all(_is_integers(row, 2**31 - 1) and len(row) == width for row in rows):
-        raise MessageError(f"{name} must be rows of {width} whole numbers")
+    for row in rows:
+        is_row = isinstance(row, list) and len(row) == width
+        if not is_row or not all(type(n) is int and 0 <= n < 2**31 for n in row):
+            raise MessageError(f"{name} must be rows of {width} whole numbers")
     return np.array(rows, dtype=np.int64).reshape(-1, width)
 
 
-def _is_integers(value: object, most: int) -> bool:
-    """Return whether a value is a list of at most 256 whole numbers from 0 to `most`."""
-    if not isinstance(value, list) or len(value) > 256:
-        return False
-    return all(type(number) is int and 0 <= number <= most for number in value)
-
-
-def _integers(data: Json, name: str, most: int) -> tuple[int, ...]:
-    """Return a list of whole numbers, which may be left out."""
-    numbers = data.get(name)
-    if numbers is None:
-        return ()
-    if not _is_integers(numbers, most):
-        raise MessageError(f"{name} must be whole numbers from 0 to {most}")
-    return tuple(numbers)
-
-
-def _is_number(value: object) -> bool:
-    """Return whether a value is a finite number."""
-    return isinstance(value, int | float) and type(value) is not bool and -1e9 < value < 1e9
-
-
-def _integer(data: Json, name: str, low: int, high: int) -> int:
+def _integer(data: Json, name: str, most: int) -> int:
     number = data.get(name)
-    if type(number) is not int or not low <= number <= high:
-        raise MessageError(f"{name} must be a whole number from {low} to {high}")
+    if type(number) is not int or not 0 <= number <= most:
+        raise MessageError(f"{name} must be a whole number from 0 to {most}")
     return number

@@ -31,7 +31,6 @@ from generation.constraints import ConstraintError, Constraints
 from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
-from generation.note_stream import StreamedNote
 from generation.request import Request
 from generation.seeds import (
     Seed,
@@ -47,7 +46,6 @@ from generation.suggestion import suggest_chords
 from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
-    MOST_TEXT,
     Json,
     MessageError,
     PagePiece,
@@ -69,15 +67,8 @@ TOLD_RUN = 16  # notes: of a run that a training piece has, too; shorter ones ar
 SEARCHED_TOKENS = 2**18  # of training pieces at a time: a tenth of a second
 # The settings that have a place for errors beside their control; the first to blame comes first.
 CONTROLS = (
-    "bar_chords",
-    "cadence",
-    "busy",
-    "key",
-    "range",
-    "programs",
-    "polyphony",
-    "tempo",
-    "meter",
+    *("bar_chords", "cadence", "busy", "key", "range", "programs", "polyphony"),
+    *("tempo", "meter"),
 )
 
 
@@ -105,7 +96,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             **counts_of(grid),
             "voices": model.voices,
             "temperature": model.sampling.temperature,
-            "trained": _trained(model),
+            "trained": model.record.step,
         }
     }
     if model.path not in models.warm:
@@ -129,7 +120,7 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page which notes a text means."""
     vocabulary = models.load(text_of(message, "model")).vocabulary
     constraints = settings_of(message).constraints
-    seed = seed_from_notes(text_of(message, "text", MOST_TEXT), vocabulary, constraints)
+    seed = seed_from_notes(text_of(message, "text"), vocabulary, constraints)
     is_own = np.ones(len(seed.score.notes), dtype=bool)
     yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
 
@@ -150,11 +141,22 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         "begun": json_of(seed.score, everything_given),
         "changes": _said(seed),
         "opens": seed.first_open_step,
-        "trained": _trained(model),
+        "trained": model.record.step,
     }
     writing = Writing(model, request)
     for notes in writing:
-        yield {"notes": [_told(row, note) for row, note in notes]} if notes else {}
+        told = [
+            [
+                row,
+                its.onset_steps,
+                its.duration_steps,
+                its.note.pitch,
+                its.note.velocity,
+                its.program,
+            ]
+            for row, its in notes
+        ]
+        yield {"notes": told} if told else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
     pieces: list[Piece] = []
     for piece in writing.pieces:  # one at a time: others wait for their turns
@@ -186,12 +188,6 @@ def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
                 for runs in longest
             ]
         }
-
-
-def _told(row: int, its: StreamedNote) -> list[int]:
-    """Return a note of a piece, by the number of its row, as the page is told of it."""
-    note = its.note
-    return [row, its.onset_steps, its.duration_steps, note.pitch, note.velocity, its.program]
 
 
 def explain(models: Models, message: Json) -> Iterator[Json]:
@@ -288,11 +284,6 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
     return None
 
 
-def _trained(model: Model) -> int:
-    """Return after how many steps of training a model has these weights; 0: it does not say."""
-    return model.record.step
-
-
 def _said(seed: Seed) -> list[str]:
     """Return what was changed to fit the model, without the advice that is for the command line."""
     return [change.split(" (--")[0] for change in seed.changes]
@@ -312,7 +303,7 @@ def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Const
     """Return what is asked for, with the chords of the bars in which something new may begin."""
     score, first = seed.score, first_bar(seed)
     count = len(score.bars) + ((length.bars or 0) if length else 0)
-    texts = [*settings.chords[first:count]]
+    texts = [text.strip() for text in settings.bar_chords[first:count]]
     texts += [""] * (count - first - len(texts))
     if any(
         steps < score.grid.bar_steps(*meter) for *meter, steps in score.bars[first:][:1].tolist()

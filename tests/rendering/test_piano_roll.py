@@ -77,33 +77,14 @@ def test_seed_and_continuation_differ_at_a_glance():
     assert share_of(SEED_GROUND, whole) > 1.7 * share_of(SEED_GROUND, half) > 0.2
     assert share_of(VERMILION, without) > 1.7 * share_of(VERMILION, half) > 0.005
     said = words(draw_piano_roll(score, np.ones(192, dtype=bool), title="A scale"))
-    assert {"A scale", "seed", "Acoustic Grand Piano", "4/4", "the model goes on →"} <= set(said)
-    assert "seed" not in words(draw_piano_roll(score))
-
-
-def test_a_gap_that_was_rewritten_is_seen():
-    score = piece(scale(32))  # eight bars
-    is_closed, is_given = np.ones(384, dtype=bool), np.ones(32, dtype=bool)
-    is_closed[192:288], is_given[16:24] = False, False
-    roll = draw_piano_roll(score, is_closed, is_given)
-    whole = draw_piano_roll(score, np.ones(384, dtype=bool))
-    share = share_of(SEED_GROUND, roll) / share_of(SEED_GROUND, whole)
-    assert share == pytest.approx(3 / 4, rel=0.1)
-    assert {"kept", "the model goes on →"} <= set(words(roll))
-    no_ground = draw_piano_roll(score, np.zeros(384, dtype=bool), is_given)
-    assert share_of(SEED_GROUND, no_ground) == 0
-    assert share_of(VERMILION, no_ground) == pytest.approx(share_of(VERMILION, roll), rel=0.1)
+    assert {"A scale", "kept", "Acoustic Grand Piano", "4/4", "the model goes on →"} <= set(said)
+    assert "kept" not in words(draw_piano_roll(score))
 
 
 @pytest.mark.parametrize("count", [1, 4, 12, 64])
 def test_every_bar_is_numbered_once(count):
     roll = draw_piano_roll(piece(scale(4 * count)))
     assert bar_numbers(roll) == [str(number) for number in range(1, count + 1)]
-
-
-def test_an_anacrusis_is_bar_0():
-    roll = draw_piano_roll(piece(scale(10), bars=[(4, 4, 12), (4, 4, 48)]))
-    assert bar_numbers(roll) == ["0", "1", "2", "3"]
 
 
 def test_a_performance_is_drawn_by_the_second():

@@ -26,15 +26,14 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import ConstraintError
-from generation.given import GivenPieces
 from generation.length import Length
-from generation.seeds import Seed, rewritten
+from generation.seeds import Seed
 from model.config import DecoderConfig
 from model.decoding import PlainSteps
-from model.scoring import Row, token_nats
+from model.scoring import token_nats
 from model.steps import joined
 from tests.data.batches.test_windows import split_of
-from tests.models import QUARTET, four_parts
+from tests.models import QUARTET
 from tests.music import (
     BOTH,
     VOCABULARIES,
@@ -528,7 +527,7 @@ def seed_of(score, is_final_given, vocabulary, rng):
 
 @settings(deadline=None)
 @given(scores(*BOTH), st.integers(0, 2**32 - 1))
-def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed):
+def test_training_and_sampling_know_the_same_beside_a_piece(score, seed):
     """Of the same piece with everything known: its key, some notes, its length, its end."""
     assume(len(score.notes) > 0)
     rng = np.random.default_rng(seed)
@@ -571,8 +570,6 @@ def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed)
         except ConstraintError:  # the other notes have no room
             assume(False)
         grammar.guidance = 0.0
-        pieces = GivenPieces([ids[0]], [grammar.given], grammar.features)
-        scoring = told(pieces.side(ids, [Row(0, length)]), windows.features)
     state = grammar.start(1, np.array([last_onset - score.bar_starts[-2]]))
     prompt = len(grammar.given.prompt)
     sampling = [grammar.side(state, ids[:, :prompt])]
@@ -581,23 +578,14 @@ def test_training_sampling_and_scoring_know_the_same_beside_a_piece(score, seed)
         sampling.append(grammar.side(state, token[:, None]))
     sampling = told(joined(sampling), windows.features)
 
-    for name in ("follow", "final"):  # which scoring does not know
-        block = windows.features.blocks[name]
-        assert_bits_equal(sampling, training, block)
+    for name in ("follow", "final"):  # at Start sampling does not yet know how long bars are
         for each in (training, sampling):
-            each.bits[..., block] = 0
-    for array, *others in zip(training, sampling, scoring, strict=True):
-        for other in others:
-            np.testing.assert_array_equal(other, array)
+            each.bits[:, :1, windows.features.blocks[name]] = 0
+    for array, other in zip(training, sampling, strict=True):
+        np.testing.assert_array_equal(other, array)
 
 
-def assert_bits_equal(one, other, block):
-    """Compare a block after Start, where sampling does not yet know how long bars are."""
-    np.testing.assert_array_equal(one.bits[:, 1:, block], other.bits[:, 1:, block])
-
-
-@pytest.mark.parametrize("is_given", [False, True])
-def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is_given):
+def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
     """Past the context several times: what was forgotten is forgotten in both."""
     context = 40
     decoder = opinionated(
@@ -613,11 +601,6 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         std=0.3,
     )
     guide = ConstrainedGrammar(QUARTET, Length(endless=True))
-    if is_given:
-        seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
-        guide = ConstrainedGrammar(QUARTET, Length(endless=True), seed=seed)
-        assert guide.given.is_told
-        guide.guidance = 0.0  # which samples otherwise than the model says
     seen, masks = [], []
     choose, allowed_next = model.sampling.choose, guide.allowed
 
@@ -658,10 +641,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch, is
         scored = token_nats(PlainSteps(decoder), [ids], [allowed], rebase=goes_on, side=side)[0]
         return scored[len(start) - 1 :]
 
-    of_piece = GivenPieces([ids], [guide.given], guide.features)
-    np.testing.assert_allclose(nats(of_piece.side), sampled, atol=1e-4)
+    scored = nats(lambda windows, _: guide.features.compute(windows))
+    np.testing.assert_allclose(scored, sampled, atol=1e-4)
     untold = nats(lambda windows, _: guide.features.compute(np.zeros_like(windows)))
     assert np.abs(untold - sampled).max() > 0.1  # the side input does matter here
-    if is_given:
-        of_ids = nats(lambda windows, _: guide.features.compute(windows))
-        assert np.abs(of_ids - sampled).max() > 0.1  # and so does what is given
