@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +13,89 @@ from numpy.typing import NDArray
 from data.arrays import offsets
 from data.chords import Chord
 from data.keys import Key, harmonic_scale, melody_key
-from data.score import BAR, DRUMS, NOTE
+from data.score import BAR, DRUMS, NOTE, Grid
 from data.tokens.cursor import Ints
-from generation.chord_track import CADENCES, ChordTrack, Placed, place_chords
+from generation.chord_track import CADENCES, ChordTrack
+from generation.constraints import ConstraintError
 from generation.given import GivenTokens
 from generation.seeds import Seed
 
 # What is wanted of a chord, a bit each: what has a larger sum of them is better.
 ROOT, THIRD, BASS = 1, 2, 4
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A chord where it begins: at the beginning of a bar, too, that it goes on into."""
+
+    begin: int  # grid step
+    end: int
+    chord: Chord | None  # None: there is no chord
+    bar: int  # of the text, from 0
+
+
+def fill(
+    track: ChordTrack, number: int, begin: int, steps: int, beat: int, grid: Grid
+) -> list[Placed]:
+    """Return the chords of a bar where they stand.
+
+    Args:
+        track, number: the chords, and the bar of the text, from 0.
+        begin, steps: of the bar of music.
+        beat: its steps.
+        grid: of the music.
+
+    Raises:
+        ConstraintError: they do not fill the bar.
+    """
+    chords = track.bars[number]
+    quarter = Fraction(grid.steps_per_beat)
+    fixed = sum((length for _, length in chords if length), Fraction(0)) * quarter
+    shares = sum(length is None for _, length in chords)
+    left, where = steps - fixed, f"bar {number + 1} of the chords"
+    if left < shares or (not shares and left):
+        raise ConstraintError(
+            f"{where} is {float(fixed / quarter):g} quarter notes long"
+            f"{' and more' * bool(shares)}, and the bar has {float(steps / quarter):g}"
+        )
+    unit = beat if left >= shares * beat and left % beat == 0 else 1
+    placed, at, shared = [], Fraction(begin), 0
+    for chord, length in chords:
+        if length is None:
+            units, more = divmod(int(left // unit), shares)
+            length = Fraction(unit * (units + (shared < more))) / quarter
+            shared += 1
+        end = at + length * quarter
+        if end.denominator > 1:
+            raise ConstraintError(f"in {where} a chord ends between two grid steps")
+        placed.append(Placed(int(at), int(end), chord, number))
+        at = end
+    return placed
+
+
+def place_chords(track: ChordTrack, bars: NDArray[np.void], begin: int, grid: Grid) -> list[Placed]:
+    """Return where the chords of a track stand in bars, again and again until the last.
+
+    Args:
+        track: the chords.
+        bars: (M,) of BAR; the first may be an upbeat.
+        begin: the step at which they begin.
+        grid: of the music.
+
+    Raises:
+        ConstraintError: the chords do not fill a bar.
+    """
+    placed: list[Placed] = []
+    number = again = 0
+    for index, (*meter, steps) in enumerate(bars.tolist()):
+        is_upbeat = index == 0 and steps < grid.bar_steps(*meter)
+        if is_upbeat:
+            again = track.upbeat(steps, grid)
+        if again or not is_upbeat:
+            placed += fill(track, number, begin, steps, grid.beat_steps(*meter), grid)
+            number = number + 1 if number + 1 < len(track.bars) else again
+        begin += steps
+    return placed
 
 
 def key_of(placed: Sequence[Placed]) -> Key | None:
@@ -159,26 +235,23 @@ class ChordPlan:
             meter: of new bars, which are whole.
 
         Raises:
-            ValueError: they do not fill a bar, or there are more than the piece has bars.
+            ConstraintError: they do not fill a bar, or there are more than the piece has bars.
         """
         score, grid = given.seed.score, given.vocabulary.grid
         starts, whole, count = score.bar_starts, grid.bar_steps(*meter), len(track.bars)
         first = first_bar(given.seed)
         new = 2 * count - (given.end - given.reach) // whole if bars is None else bars - given.bars
         rows = [*score.bars[first:].tolist(), *[(*meter, whole)] * new]
-        placed = place_chords(track, np.array(rows, BAR), grid)
+        begin = int(starts[first])
+        placed = place_chords(track, np.array(rows, BAR), begin, grid)
         most = max((each.bar for each in placed), default=-1) + 1
         if most < count and bars is not None:
-            raise ValueError(
+            raise ConstraintError(
                 f"there are {count} bars of chords, and {most} bars to write: ask for more bars, "
                 "or give fewer chords"
             )
-        begin = int(starts[first])
         return cls(
-            tuple(
-                Placed(begin + each.begin, begin + each.end, each.chord, each.bar)
-                for each in placed
-            ),
+            tuple(placed),
             np.array(rows, BAR),
             begin,
             0 if bars is not None else (most - int(most > 1 and placed[0].bar > 0)) * whole,
@@ -188,7 +261,7 @@ class ChordPlan:
         """Return the chords as loops read them.
 
         Raises:
-            ValueError: a chord that no notes can make.
+            ConstraintError: a chord that no notes can make.
         """
         grid, size = given.vocabulary.grid, self.begin + int(self.bars["length"].sum())
         place, since = np.full(size + 1, -1), np.zeros(size + 1, dtype=np.int64)
@@ -265,7 +338,7 @@ class _Voices(NamedTuple):
         lacking = [n for bit, n in needed.items() if wanted & bit and not played[n]]
         lacking = [n for n in lacking if len(free) and not (classes >> n & 1)]
         if lacking or (len(free) and not played[list(chord.classes)].any()):
-            raise ValueError(
+            raise ConstraintError(
                 f"in bar {placed.bar + 1} of the chords {chord.name} cannot be played: no note of "
                 "it is left to the model; ask for a wider range or no key, or change the chord"
             )

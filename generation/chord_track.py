@@ -1,4 +1,4 @@
-"""The language of chord tracks, such as "Am | F C/E | Dm7 E7:2", and where their chords stand.
+"""The language of chord tracks, such as "Am | F C/E | Dm7 E7:2".
 
     Am | F | C | G7       a chord a bar; so is Am F C G7, without bar lines
     F C/E | Dm7 E7:2      of a bar's chords those without a length, in quarter notes, share what is
@@ -16,9 +16,6 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from data.chords import Chord, parse_chord, plain
 from data.score import Grid
 from generation.note_text import SeedError, parse_length
@@ -33,16 +30,6 @@ CADENCES = {
 MOST_CHORDS = 4096
 _NONE = ("N.C.", "NC", "R")
 _SHOWN = 24  # letters at most that a message repeats
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A chord where it begins: at the beginning of a bar, too, that it goes on into."""
-
-    begin: int  # grid step
-    end: int
-    chord: Chord | None  # None: there is no chord
-    bar: int  # of the text, from 0
 
 
 @dataclass(frozen=True)
@@ -80,42 +67,6 @@ class ChordTrack:
         has_lengths = all(length for _, length in self.bars[0])
         return int(has_lengths and len(self.bars) > 1 and quarters * grid.steps_per_beat == steps)
 
-    def fill(self, number: int, begin: int, steps: int, beat: int, grid: Grid) -> list[Placed]:
-        """Return the chords of a bar where they stand.
-
-        Args:
-            number: of the bar of the text, from 0.
-            begin, steps: of the bar of music.
-            beat: its steps.
-            grid: of the music.
-
-        Raises:
-            ValueError: they do not fill the bar.
-        """
-        chords = self.bars[number]
-        quarter = Fraction(grid.steps_per_beat)
-        fixed = sum((length for _, length in chords if length), Fraction(0)) * quarter
-        shares = sum(length is None for _, length in chords)
-        left, where = steps - fixed, f"bar {number + 1} of the chords"
-        if left < shares or (not shares and left):
-            raise ValueError(
-                f"{where} is {float(fixed / quarter):g} quarter notes long"
-                f"{' and more' * bool(shares)}, and the bar has {float(steps / quarter):g}"
-            )
-        unit = beat if left >= shares * beat and left % beat == 0 else 1
-        placed, at, shared = [], Fraction(begin), 0
-        for chord, length in chords:
-            if length is None:
-                units, more = divmod(int(left // unit), shares)
-                length = Fraction(unit * (units + (shared < more))) / quarter
-                shared += 1
-            end = at + length * quarter
-            if end.denominator > 1:
-                raise ValueError(f"in {where} a chord ends between two grid steps")
-            placed.append(Placed(int(at), int(end), chord, number))
-            at = end
-        return placed
-
 
 def _read(word: str) -> tuple[Chord | None, Fraction | None]:
     """Read a chord and its length."""
@@ -131,27 +82,3 @@ def _read(word: str) -> tuple[Chord | None, Fraction | None]:
     if length is not None and not length:
         raise ValueError(f"{shown} has no length")
     return chord, length
-
-
-def place_chords(track: ChordTrack, bars: NDArray[np.void], grid: Grid) -> list[Placed]:
-    """Return where the chords of a track stand in bars, again and again until the last.
-
-    Args:
-        track: the chords.
-        bars: (M,) of BAR; the first may be an upbeat.
-        grid: of the music.
-
-    Raises:
-        ValueError: the chords do not fill a bar.
-    """
-    placed: list[Placed] = []
-    begin = number = again = 0
-    for index, (*meter, steps) in enumerate(bars.tolist()):
-        is_upbeat = index == 0 and steps < grid.bar_steps(*meter)
-        if is_upbeat:
-            again = track.upbeat(steps, grid)
-        if again or not is_upbeat:
-            placed += track.fill(number, begin, steps, grid.beat_steps(*meter), grid)
-            number = number + 1 if number + 1 < len(track.bars) else again
-        begin += steps
-    return placed

@@ -24,20 +24,18 @@ from generation.counterpoint import is_parallel, moves_in_parallel
 from generation.length import Row
 from generation.masks import forbid, sounding_at
 from generation.rows import (
+    AS_BASS,
+    AS_ROOT,
+    AS_THIRD,
     END,
     END_BEFORE,
     ONSET,
     PITCH,
     PITCH_BEFORE,
-    Rows,
+    One,
     Rules,
     begin_note,
 )
-
-# Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
-# as its root and as its third, or -1.
-REACH = 3
-AS_BASS, AS_ROOT, AS_THIRD = range(REACH)
 
 # For functions to be given: each -1, False and True that stands in a call is compiled anew.
 NONE: Any = np.int64(-1)
@@ -91,38 +89,28 @@ def lowest_program(rules: Rules, step: int) -> int:
 
 @compiled_inside
 def hear_chord(
-    rules: Rules,
-    rows: Rows,
-    row: int,
-    place: int,
-    begin: int,
-    step: int,
-    held: int,
-    after: int,
-    reach: Ints,
-    is_apart: bool,
+    rules: Rules, one: One, place: int, begin: int, step: int, held: int, after: int, is_apart: bool
 ) -> Heard:
     """Return what sounds of a chord at a step, and set with which notes it can be made.
 
     Args:
-        rules, rows, row: of all, and the number of the row.
+        rules, one: of all rows, and of one.
         place: of the chord.
         begin, step: when the chord begins, and when notes shall begin.
         held: the number of a note that shall be held until then, too; -1: none.
         after: the number of the latest note that begins at the step; others come after it.
-        reach: (REACH, P), which is set.
         is_apart: whether these notes move in no parallels, and are in the ranges of their programs.
     """
     chords, pitch_count = rules.chords, rules.asked.pitch_count
     lowest, classes = NEVER, chords.given[place]
     for note in range(len(rules.is_playable)):
         is_pitched = rules.parts.is_pitched[note // pitch_count]
-        if is_pitched and (rows.new_ends[row, note] > begin or note == held):
+        if is_pitched and (one.new_ends[note] > begin or note == held):
             pitch = note % pitch_count
             classes |= 1 << (pitch + chords.lowest_pitch) % OCTAVE
             lowest = min(lowest, pitch)
-    sounds = sounding_at(step, rows.note_ends[row], rows.sounding[row]) + (held >= 0)
-    low = find_reach(rules, rows, row, place, step, held, after, reach, is_apart)
+    sounds = sounding_at(step, one.note_ends, one.sounding) + (held >= 0)
+    low, reach = find_reach(rules, one, place, step, held, after, is_apart), one.reach
     is_new = rules.asked.is_strict and step == begin and chords.wanted[place] & BASS > 0
     if not is_new or low < 0 or not (is_apart or reach[AS_BASS, low] < lowest):
         return Heard(lowest, classes, rules.asked.most_sounding - sounds, -1)
@@ -134,22 +122,14 @@ def hear_chord(
 
 @compiled_inside
 def find_reach(
-    rules: Rules,
-    rows: Rows,
-    row: int,
-    place: int,
-    step: int,
-    held: int,
-    after: int,
-    reach: Ints,
-    is_apart: bool,
+    rules: Rules, one: One, place: int, step: int, held: int, after: int, is_apart: bool
 ) -> int:
     """Set with which notes a chord can be made, and return its lowest program if that is free.
 
     The arguments are those of `hear_chord`; -1: it is not.
     """
     chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
-    latest, low = rows.latest[row], lowest_program(rules, step)
+    latest, reach, low = one.latest, one.reach, lowest_program(rules, step)
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for program in range(reach.shape[1]):
         reach[AS_BASS, program], reach[AS_ROOT, program], reach[AS_THIRD, program] = NEVER, -1, -1
@@ -160,7 +140,7 @@ def find_reach(
         is_shut = not is_open[program] or (rules.asked.is_strict and is_busy)
         for pitch in range(0 if is_shut else pitch_count):
             note = program * pitch_count + pitch
-            is_free = chords.is_free[place, note] and rows.free_at[row, note] <= step
+            is_free = chords.is_free[place, note] and one.free_at[note] <= step
             is_free &= note > after and note != held
             if is_free and is_apart:
                 is_free = parts.is_within[note]
@@ -178,9 +158,9 @@ def find_reach(
 @compiled_inside
 def with_note(rules: Rules, heard: Heard, note: int, is_given: bool) -> Heard:
     """Return what sounds with one note more; what is given, and drums, is no part of the chord."""
-    if is_given or not rules.parts.is_pitched[note // rules.asked.pitch_count]:
-        return Heard(heard.lowest, heard.classes, heard.room - (not is_given), heard.low)
     program, pitch = divmod(note, rules.asked.pitch_count)
+    if is_given or not rules.parts.is_pitched[program]:
+        return Heard(heard.lowest, heard.classes, heard.room - (not is_given), heard.low)
     classes = heard.classes | 1 << (pitch + rules.chords.lowest_pitch) % OCTAVE
     low = -1 if program == heard.low else heard.low
     return Heard(min(heard.lowest, pitch), classes, heard.room - 1, low)
@@ -205,8 +185,7 @@ def above_bass(
     """Return which of root and third notes above a bass can yet bring.
 
     Args:
-        rules: of all rows.
-        reach: as `hear_chord` sets it.
+        rules, reach: of all rows, and as `hear_chord` sets it.
         lacks: bits of what is lacking.
         room: how many notes may begin.
         floor: pitch of the bass; -1: there is none.
@@ -231,13 +210,13 @@ def above_bass(
 
 
 @compiled_inside
-def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int, note: int) -> int:
+def can_be_had(rules: Rules, one: One, place: int, heard: Heard, wanted: int, note: int) -> int:
     """Return the most that can be had of what is wanted of a chord; the bass says most.
 
     Args:
-        rules: of all rows.
+        rules, one: of all rows, and of one.
         place: of the chord.
-        heard, reach: what sounds, with the note, and with which notes others can be added.
+        heard: what sounds, with the note.
         wanted: bits.
         note: the latest note, after which they come; -1: there is none.
     """
@@ -248,37 +227,35 @@ def can_be_had(rules: Rules, place: int, heard: Heard, reach: Ints, wanted: int,
         return had
     if not lacks & BASS:
         floor = heard.lowest if wanted & BASS else -1
-        return had | above_bass(rules, reach, lacks, heard.room, floor, note, NONE)
+        return had | above_bass(rules, one.reach, lacks, heard.room, floor, note, NONE)
     best = 0
     program = note // pitch_count if note >= 0 else -1
     if had & ROOT == 0 and chords.bass[place] == chords.root[place]:
         lacks &= ~ROOT
     if had & THIRD == 0 and chords.bass[place] == chords.third[place]:
         lacks &= ~THIRD
-    for under in range(max(program, 0), reach.shape[1]):
-        floor = reach[AS_BASS, under]
+    for under in range(max(program, 0), one.reach.shape[1]):
+        floor = one.reach[AS_BASS, under]
         comes_after = under > program or floor > note % pitch_count
         if comes_after and floor < heard.lowest and heard.room > 0:
-            brings = above_bass(rules, reach, lacks, heard.room - 1, floor, note, under)
-            brings |= wanted & ~lacks | BASS
-            best = max(best, brings)
+            brings = above_bass(rules, one.reach, lacks, heard.room - 1, floor, note, under)
+            best = max(best, brings | wanted & ~lacks | BASS)
     if not best & BASS:
         lacks = wanted & ~had & ~BASS
-        best = had | above_bass(rules, reach, lacks, heard.room, NONE, note, NONE)
+        best = had | above_bass(rules, one.reach, lacks, heard.room, NONE, note, NONE)
     return best
 
 
 @compiled_inside
-def hold_until(rules: Rules, rows: Rows, row: int, deadline: int, most: int, reach: Ints) -> int:
+def hold_until(rules: Rules, one: One, deadline: int, most: int) -> int:
     """Return the step by which the latest note has to end for the chords to come.
 
     Args:
-        rules, rows, row: of all, and the number of the row.
+        rules, one: of all rows, and of one.
         deadline: by which it has to end anyhow.
         most: steps that it may last.
-        reach: (REACH, P) of scratch.
     """
-    chords, here, pitch_count = rules.chords, rows.at[row], rules.asked.pitch_count
+    chords, here, pitch_count = rules.chords, one.here, rules.asked.pitch_count
     if not rules.parts.is_pitched[here.note // pitch_count]:
         return deadline
     for step in range(here.now + 1, min(deadline, here.now + most)):
@@ -289,21 +266,19 @@ def hold_until(rules: Rules, rows: Rows, row: int, deadline: int, most: int, rea
         if not is_of(rules, place, here.note):
             return step
         wanted = chords.wanted[place]
-        heard = hear_chord(rules, rows, row, place, step, step, NONE, NONE, reach, NO)
-        without = can_be_had(rules, place, heard, reach, wanted, NONE)
-        heard = hear_chord(rules, rows, row, place, step, step, here.note, NONE, reach, NO)
-        if can_be_had(rules, place, heard, reach, wanted, NONE) < without:
+        heard = hear_chord(rules, one, place, step, step, NONE, NONE, NO)
+        without = can_be_had(rules, one, place, heard, wanted, NONE)
+        heard = hear_chord(rules, one, place, step, step, here.note, NONE, NO)
+        if can_be_had(rules, one, place, heard, wanted, NONE) < without:
             return step
         is_last = place == len(chords.wanted) - 1 or rules.asked.is_timed  # where one has to begin
-        if is_last and not has_note_at(rules, rows, row, step, here.note, reach):
+        if is_last and not has_note_at(rules, one, step, here.note):
             return step
     return deadline
 
 
 @compiled_inside
-def due_at(
-    rules: Rules, rows: Rows, row: int, step: int, held: int, after: int, reach: Ints
-) -> Due:
+def due_at(rules: Rules, one: One, step: int, held: int, after: int) -> Due:
     """Return what is due of a chord at a step; the arguments are those of `hear_chord`."""
     chords, at = rules.chords, at_step(rules.chords, step)
     place, since = chords.place[at], chords.since[at]
@@ -317,99 +292,93 @@ def due_at(
         wanted &= BASS
     if not wanted:
         return Due(place, is_free, 0, 0, Heard(NEVER, 0, 0, -1))
-    heard = hear_chord(rules, rows, row, place, step - since, step, held, after, reach, NO)
-    best = can_be_had(rules, place, heard, reach, wanted, after)
+    heard = hear_chord(rules, one, place, step - since, step, held, after, NO)
+    best = can_be_had(rules, one, place, heard, wanted, after)
     return Due(place, is_free, wanted, best, heard)
 
 
 @compiled_inside
-def fits(rules: Rules, due: Due, reach: Ints, note: int, is_given: bool) -> bool:
+def fits(rules: Rules, one: One, due: Due, note: int, is_given: bool) -> bool:
     """Return whether a note may begin, for what is due of a chord then."""
     is_in = due.is_free or is_given or is_of(rules, due.place, note)
     if not is_in or not due.wanted:
         return is_in
     more = with_note(rules, due.heard, note, is_given)
-    return can_be_had(rules, due.place, more, reach, due.wanted, note) >= due.best
+    return can_be_had(rules, one, due.place, more, due.wanted, note) >= due.best
 
 
 @compiled_inside
-def has_note_at(rules: Rules, rows: Rows, row: int, step: int, held: int, reach: Ints) -> bool:
+def has_note_at(rules: Rules, one: One, step: int, held: int) -> bool:
     """Return whether some note may begin at a step, for all that is due of a chord then.
 
     Args:
-        rules, rows, row, reach: as in `keep_to_chords`.
+        rules, one: as in `keep_to_chords`.
         step: when notes shall begin.
         held: the number of a note that is held until then; -1: none.
     """
-    due = due_at(rules, rows, row, step, held, NONE, reach)
+    due = due_at(rules, one, step, held, NONE)
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for note in range(0 if due.is_free else len(rules.is_playable)):
-        is_free = rows.free_at[row, note] <= step and note != held
+        is_free = one.free_at[note] <= step and note != held
         is_free &= is_open[note // rules.asked.pitch_count]
-        if is_free and fits(rules, due, reach, note, NO):
+        if is_free and fits(rules, one, due, note, NO):
             return True
     return due.is_free
 
 
 @compiled_inside
-def keep_to_chords(rules: Rules, rows: Rows, row: int, due: int, mask: Mask, reach: Ints) -> None:
+def keep_to_chords(rules: Rules, one: One, due: int, mask: Mask) -> None:
     """Mask notes with which a chord would not hold, and positions and bars that come too late.
 
     Args:
-        rules, rows, row: of all, and the number of the row, which is not within a note.
+        rules, one: of all rows, and of one, which is not within a note.
         due: the next given id, which may wait, but not for good; -1: there is none.
         mask: (V,), what may come next.
-        reach: (REACH, P) of scratch.
     """
-    here, first = rows.at[row], rules.words.firsts
+    here, first = one.here, rules.words.firsts
     if here.kind != Kind.POSITION:
-        last = latest_step(rules, rows, row, reach)
+        last = latest_step(rules, one)
         forbid(mask, first[Kind.POSITION] + max(last - here.bar_start + 1, 0), first[Kind.NOTE])
         if last < here.bar_start + here.bar_length:
             forbid(mask, first[Kind.END], first[Kind.LENGTH])
         for token in range(first[Kind.POSITION], first[Kind.NOTE]):
             step = here.bar_start + token - first[Kind.POSITION]
-            if (
-                mask[token]
-                and token != due
-                and not has_note_at(rules, rows, row, step, NONE, reach)
-            ):
+            if mask[token] and token != due and not has_note_at(rules, one, step, NONE):
                 mask[token] = False
     if here.position >= 0:
-        now = due_at(rules, rows, row, here.now, NONE, here.note, reach)
+        now = due_at(rules, one, here.now, NONE, here.note)
         for note in range(len(rules.is_playable)):
             token = first[Kind.NOTE] + note
-            mask[token] = mask[token] and fits(rules, now, reach, note, token == due)
+            mask[token] = mask[token] and fits(rules, one, now, note, token == due)
 
 
 @compiled_inside
-def latest_step(rules: Rules, rows: Rows, row: int, reach: Ints) -> int:
+def latest_step(rules: Rules, one: One) -> int:
     """Return the latest step in its bar at which a row's next notes may begin; NEVER: any.
 
     There something is due of a chord that notes can bring.
     """
-    here = rows.at[row]
+    here = one.here
     for step in range(here.now, min(here.bar_start + here.bar_length, here.limit)):
         after = here.note if here.position >= 0 and here.now == step else NONE
-        due = due_at(rules, rows, row, step, NONE, after, reach)
+        due = due_at(rules, one, step, NONE, after)
         if due.wanted and due.best > what_is_had(rules, due.place, due.heard, due.wanted):
             return step
     return NEVER
 
 
 @compiled_inside
-def leave_chord_apart(rules: Rules, rows: Rows, row: int, mask: Mask, reach: Ints) -> None:
+def leave_chord_apart(rules: Rules, one: One, mask: Mask) -> None:
     """Mask notes after which less of a new chord could be had without parallels.
 
     Its bass falls to the lowest program, which begins last.
 
     Args:
-        rules, rows, row: of all, and the number of the row; in strict counterpoint.
+        rules, one: of all rows, and of one; in strict counterpoint.
         mask: (V,), what may come next.
-        reach: (REACH, P) of scratch.
     """
     chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
-    latest, now = rows.latest[row], rows.at[row].now
+    latest, now = one.latest, one.here.now
     place, low = chords.place[at_step(chords, now)], lowest_program(rules, now)
     if place < 0 or chords.since[at_step(chords, now)] > 0:
         return
@@ -421,9 +390,9 @@ def leave_chord_apart(rules: Rules, rows: Rows, row: int, mask: Mask, reach: Int
         onset, old, end = latest[ONSET, program], latest[PITCH, program], latest[END, program]
         old_before, end_before = latest[PITCH_BEFORE, program], latest[END_BEFORE, program]
         begin_note(latest, program, pitch, now, NEVER)
-        heard = hear_chord(rules, rows, row, place, now, now, NONE, note, reach, YES)
+        heard = hear_chord(rules, one, place, now, now, NONE, note, YES)
         heard = with_note(rules, heard, note, False)
-        had = can_be_had(rules, place, heard, reach, wanted, note)
+        had = can_be_had(rules, one, place, heard, wanted, note)
         if program == low and wanted & BASS and heard.lowest < pitch:
             had = 0
         begin_note(latest, program, old, onset, end)

@@ -8,7 +8,6 @@ enough that a way to the end that is asked for is always left: there are no dead
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,15 +34,6 @@ from model.temperature import Logits
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
 PULL, MOST_PULL = 4.0, 8.0  # nats a quarter note, for each bar of notes that is owed; and at most
 KEY_GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
-
-
-@contextmanager
-def _refused() -> Iterator[None]:
-    """Say what is wrong with chords as all that cannot be is said."""
-    try:
-        yield
-    except ValueError as error:
-        raise ConstraintError(str(error)) from None
 
 
 class ConstrainedGrammar:
@@ -128,8 +118,7 @@ class ConstrainedGrammar:
             is_strict, most = bool(asked.is_strict), int(asked.most_sounding)
             is_patient = not (is_strict or asked.is_timed) and most == NEVER
             players = Players(is_playable, parts.is_within, is_strict, most, is_patient)
-            with _refused():
-                self._rules = self._rules._replace(chords=self._plan.tables(self.given, players))
+            self._rules = self._rules._replace(chords=self._plan.tables(self.given, players))
 
     def _plan_chords(self, constraints: Constraints) -> ChordPlan | None:
         """Return where the chords that are asked for stand; new bars then have one meter."""
@@ -155,8 +144,7 @@ class ConstrainedGrammar:
             if not bar < bars:
                 raise ConstraintError(f"the piece has no bar {constraints.cadence_bar}")
             return ChordPlan.closing(cadence, key, self.given, bars, meter, bar)
-        with _refused():
-            return ChordPlan.of(track, self.given, bars, meter) if track else None
+        return ChordPlan.of(track, self.given, bars, meter) if track else None
 
     def _tell_chords(self) -> ToldChords:
         """Return the chords that are asked for, as they are told; none: not even that."""

@@ -14,7 +14,7 @@ from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
 from generation.chord_plan import Chords
 from generation.given import GivenTables
-from generation.length import Asked
+from generation.length import Asked, Row
 
 # Of the latest note of each of P programs, and the one before it; -1 before the first. Of a chord
 # the lowest counts, and pitches count from the vocabulary's lowest. DUE is of the given note that
@@ -32,6 +32,24 @@ class Rows(NamedTuple):
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     new_ends: Ints  # (B, N) likewise of new notes alone
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
+
+
+# Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
+# as its root and as its third, or -1.
+REACH = 3
+AS_BASS, AS_ROOT, AS_THIRD = range(REACH)
+
+
+class One(NamedTuple):
+    """Where one of the rows stands, as in `Rows`."""
+
+    here: Row
+    latest: Ints  # (LATEST, P)
+    free_at: Ints  # (N,)
+    note_ends: Ints  # (N,)
+    new_ends: Ints  # (N,)
+    sounding: Ints  # (S,)
+    reach: Ints  # (REACH, P) of scratch
 
 
 @compiled_inside

@@ -16,7 +16,7 @@ from common.interface import OCTAVE
 from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
-from generation.chords import REACH, hold_until, keep_to_chords, leave_chord_apart, prepare_bass
+from generation.chords import hold_until, keep_to_chords, leave_chord_apart, prepare_bass
 from generation.counterpoint import (
     end_bar,
     find_triad,
@@ -28,25 +28,22 @@ from generation.counterpoint import (
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
 from generation.masks import any_of, forbid, keep_or_yield, sounding_at
-from generation.rows import DUE, ONSET, Rows, Rules, begin_note
+from generation.rows import DUE, ONSET, REACH, One, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
 
 
 @compiled_inside
-def keep_style(
-    rules: Rules, rows: Rows, row: int, reach: Ints, scratch: NDArray[np.bool_], mask: Mask
-) -> None:
+def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -> None:
     """Mask what would not be in style; each rule yields where it would leave nothing.
 
     Args:
-        rules, rows, row: of all, and the number of the row.
-        reach: (REACH, P) of scratch.
+        rules, one: of all rows, and of one.
         scratch: (3, V).
         mask: (V,), what may come next.
     """
-    here, latest, ends = rows.at[row], rows.latest[row], rows.note_ends[row]
+    here, latest, ends = one.here, one.latest, one.note_ends
     asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
     kind, now, due, is_open = here.kind, here.now, given.ids[here.next_given], given.is_open
     is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
@@ -72,7 +69,7 @@ def keep_style(
             move_apart(first, parts.is_pitched, latest, now, mask)
             keep_or_yield(mask, before, due, notes)
             if has_chords:
-                leave_chord_apart(rules, rows, row, mask, reach)
+                leave_chord_apart(rules, one, mask)
                 keep_or_yield(mask, before, due, notes)
         if has_chords and (takes_note or is_in_note):
             prepare_bass(rules, here, mask)
@@ -109,8 +106,9 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     scratch, reach = np.empty((3, size), np.bool_), np.empty((REACH, is_open.shape[1]), np.int64)
     has_chords = len(rules.chords.place) > 0
     for row in range(len(masks)):
-        here, mask = rows.at[row], masks[row]
-        free_at, ends, sounding = rows.free_at[row], rows.note_ends[row], rows.sounding[row]
+        here, mask, free_at, ends = rows.at[row], masks[row], rows.free_at[row], rows.note_ends[row]
+        sounding = rows.sounding[row]
+        one = One(here, rows.latest[row], free_at, ends, rows.new_ends[row], sounding, reach)
         kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
@@ -124,10 +122,10 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
             continue
         earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
         if is_in_note:
-            deadline = note_deadline(asked, given, here, earliest, free_at, ends, sounding)
+            deadline = note_deadline(asked, given, one, earliest)
             if has_chords:
                 most = (LONGEST_NOTE + 1) * words.longest_duration
-                deadline = hold_until(rules, rows, row, deadline, most, reach)
+                deadline = hold_until(rules, one, deadline, most)
             end_in_time(first, here.extends, words.longest_duration, deadline - here.now, mask)
         elif asked.most_sounding < NEVER:
             keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
@@ -143,9 +141,9 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
         if due >= 0 or here.bar_start < asked.reach:
             keep_given(words, asked.given_end, is_open, due, here, mask)
         if has_chords and not is_in_note:
-            keep_to_chords(rules, rows, row, due, mask, reach)
+            keep_to_chords(rules, one, due, mask)
 
-        keep_style(rules, rows, row, reach, scratch, mask)
+        keep_style(rules, one, scratch, mask)
         leave_end_alone(first, here, mask)
 
 
@@ -228,15 +226,7 @@ def earliest_end(asked: Asked, here: Row, free_at: Ints, ends: Ints, given_ends:
 
 
 @compiled_inside
-def note_deadline(
-    asked: Asked,
-    given: GivenTables,
-    here: Row,
-    earliest: int,
-    free_at: Ints,
-    ends: Ints,
-    sounding: Ints,
-) -> int:
+def note_deadline(asked: Asked, given: GivenTables, one: One, earliest: int) -> int:
     """Return the step by which the latest note, which begins now, has to end.
 
     It is the piece's end in bars of this meter, or in the longest bars where that is too soon. At
@@ -244,20 +234,17 @@ def note_deadline(
     place in the polyphony from where they begin; and there the region ends, or a given note of the
     same program and pitch begins.
     """
-    most, last, program = (
-        asked.most_sounding,
-        len(given.is_open) - 1,
-        here.note // asked.pitch_count,
-    )
+    here, most, last, sounding = one.here, asked.most_sounding, len(given.is_open) - 1, one.sounding
+    program = here.note // asked.pitch_count
     is_late = asked.last_bar < NEVER and here.expected_end < earliest
     deadline = here.latest_end if is_late else here.expected_end
     if asked.needs_last_note and not here.is_last:
         chance = max(min(deadline - 1, asked.last_chance), 0)
         is_free = False
-        for note in range(len(ends)):
-            if max(free_at[note], given.last_ends[note]) <= chance and note != here.note:
+        for note in range(len(one.free_at)):
+            if max(one.free_at[note], given.last_ends[note]) <= chance and note != here.note:
                 is_free |= given.is_open[min(chance, last), note // asked.pitch_count]
-        if not is_free or sounding_at(chance, ends, sounding) >= most - 1:
+        if not is_free or sounding_at(chance, one.note_ends, sounding) >= most - 1:
             deadline = chance
     for step in range(here.now + 1, len(sounding)):
         if sounding[step] >= most:
