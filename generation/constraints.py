@@ -169,12 +169,8 @@ class Constraints:
             low, high = map(_pitch, self.pitch_range)
             fits &= (pitches >= low) & (pitches <= high)
         if playing != [DRUMS] and not fits.any():
-            asked_for = " in ".join(
-                [*([self._range] if self.pitch_range else []), *([self.key] if self.key else [])]
-            )
-            lowest, highest = (
-                pretty_midi.note_number_to_name(int(pitch)) for pitch in (pitches[0], pitches[-1])
-            )
+            asked_for = " in ".join(filter(None, (self._range, self.key)))
+            lowest, highest = map(pretty_midi.note_number_to_name, pitches[[0, -1]].tolist())
             raise ConstraintError(
                 f"the model has no note for {asked_for}: "
                 f"its notes go from {lowest} to {highest}; ask for a wider range or another key"
