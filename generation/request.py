@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from data.score import Score
 from data.tokens.vocabulary import Vocabulary
@@ -72,14 +72,13 @@ class Request:
         """Return the length of the piece with the seed; notes are the new ones."""
         if self.length is None:
             return Length(bars=len(seed.score.bars))
-        bars, seconds = self.length.bars, self.length.seconds
         if self.constraints.chord_track and self.length == Length():
             return Length(bars=bars_with(self.constraints.chord_track, seed))
-        if bars is not None:
-            bars += len(seed.score.bars)
-        if seconds is not None:
-            seconds = _seconds_with_seed(seconds, seed)
-        return replace(self.length, bars=bars, seconds=seconds)
+        if self.length.bars is not None:
+            return Length(bars=len(seed.score.bars) + self.length.bars)
+        if self.length.seconds is not None:
+            return Length(seconds=_seconds_with_seed(self.length.seconds, seed))
+        return self.length
 
 
 def _check_size(given: Score, vocabulary: Vocabulary) -> None:

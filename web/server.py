@@ -157,11 +157,9 @@ class Page:
 
     async def sound(self, request: Request) -> Response:
         """Hand out a held note of an instrument as a WAV file."""
-        numbers = request.path_params["program"], request.path_params["pitch"]
-        if not all(number.isdecimal() and len(number) <= 3 for number in numbers):
-            raise HTTPException(404, "there is no such note")
-        program, pitch = map(int, numbers)
-        if not (program <= DRUMS and pitch <= 127):
+        numbers = [request.path_params[name] for name in ("program", "pitch")]
+        program, pitch = (int(n) if n.isdecimal() and len(n) <= 3 else DRUMS + 1 for n in numbers)
+        if program > DRUMS or pitch > 127:
             raise HTTPException(404, "there is no such note")
         if program != DRUMS:
             pitch -= pitch % SAMPLES_APART

@@ -18,7 +18,6 @@ from data.score import BAR, DRUMS, NOTE, UNNAMED
 from data.statistics import NAMES
 from data.style import Style
 from data.texture import has_regular_bars, rests
-from data.tokens.context import bar_head_size, bar_indices
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
@@ -218,15 +217,6 @@ def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model)
     assert low.score.notes["program"].tolist() == [43]
 
 
-def test_named_parts_count_by_name_and_rest_as_they_like(model):
-    band = replace(model, vocabulary=BAND)  # four voices, as its programs were
-    rows = [(12 * k, 12, 48 + 7 * n, 80, 2) for k in range(8) for n in range(4)]
-    notes = np.array([(84, 12, 72, 80, 0), *rows], NOTE)
-    song = canonical(notes, np.empty(0, BAR), [], BAND.grid)[0]
-    opens = accompany(band, continued(song, BAND)).is_open
-    assert opens.any(axis=1).tolist() == [False, True, False, True, True]
-
-
 def test_only_those_join_that_play_together_and_with_pitches_that_they_have(model):
     """A model of a corpus in which one file in a hundred has drums, and a second bass."""
     style = Style(
@@ -317,18 +307,6 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
         notes = len(piece.score.notes) - 4
         assert -piece.likeness == pytest.approx(new.sum() / notes, rel=1e-5)
-
-
-def test_what_is_kept_after_the_first_choice_counts_as_well(model):
-    """The notes after a gap have to follow from those in it."""
-    seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
-    (piece,) = compose(model, Request(seed, None))
-    (judged,) = rank(model, [piece])
-    (nats,) = model.token_nats([piece.ids])
-    second_bar = int(bar_indices(piece.ids, QUARTET)[1])
-    first = second_bar + bar_head_size(piece.ids, second_bar, QUARTET)
-    notes = (piece.score.notes["onset"] >= seed.first_open_step).sum()
-    assert -judged.likeness == pytest.approx(nats[first - 1 :].sum() / notes)
 
 
 def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):

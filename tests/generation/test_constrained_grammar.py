@@ -324,24 +324,6 @@ def test_drums_play_on_whatever_the_key_and_range():
     assert drums.min() < 60
 
 
-def test_seconds_go_on_from_the_time_of_the_seed():
-    """Four seconds of seed at 60 and 120 a minute: its last bar's tempo holds."""
-    bars = np.array([(4, 4, 12), (2, 4, 6)], BAR)
-    notes = np.array([(0, 3, 60, 80, 0), (12, 3, 62, 80, 0)], NOTE)
-    vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
-    seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
-    for constraints, bpm in ((None, 120), (Constraints(tempo_bpm=80), 80)):
-        for score in pieces(
-            constraints, Length(seconds=10), continued(seed, vocabulary), vocabulary
-        ):
-            assert (score.tempo_bpm[2:] == bpm).all()
-            assert (
-                score.step_seconds(score.bar_starts[-2])
-                < 10
-                <= score.step_seconds(score.bar_starts[-1])
-            )
-
-
 @pytest.mark.parametrize("name", CHOOSERS)
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_without_end_there_is_always_more(vocabulary, name):
