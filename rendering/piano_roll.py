@@ -130,7 +130,9 @@ def draw_piano_roll(
     }
     is_dark = np.isin(notes["onset"], np.flatnonzero(is_closed)) if is_given is None else is_given
     entries = [(_SEED, "kept")] if is_dark.any() else []
-    entries += [(color, instrument_name(each, score.grid)) for each, color in color_of.items()]
+    for program, color in color_of.items():
+        if not is_dark[notes["program"] == program].all():
+            entries.append((color, instrument_name(program, score.grid)))
     colors = _rgb([color_of[program] for program in notes["program"].tolist()])
     colors[is_dark] = (1 - _SEED_TINT) * _rgb([_SEED]) + _SEED_TINT * colors[is_dark]
     lines = range(0, len(entries), _LEGEND_COLUMNS)
