@@ -194,6 +194,7 @@ class ConstrainedGrammar:
             tempo=-1 if tempo is None else tempo,
             most_sounding=most if most < len(is_playable) else NEVER,
             is_strict=constraints.counterpoint == STRICT,
+            has_cadence=self._plan is None and int(self._plays.sum()) > 1,
             has_no_rests=constraints.rests == NO_RESTS,
             beat=vocabulary.grid.steps_per_beat,
             pitch_count=vocabulary.pitch_count,

@@ -27,6 +27,7 @@ from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Pa
 
 LEAP = 7  # semitones; a part goes farther at a seam by octaves only
 FIFTH = 7
+ANY_TRIAD = (1 << 2 * OCTAVE) - 1  # bits of triads, two a root, major and minor
 
 
 def parts_of(
@@ -262,19 +263,18 @@ def end_bar(first: Ints, here: Row, final: int, mask: Mask) -> None:
 
 
 @compiled_inside
-def triads_with(heard: int, own_root: int, tonic: int) -> int:
+def triads_with(heard: int, own_root: int) -> int:
     """Return which triads a chord can become: a bit each, two a root, major and minor.
 
     Args:
         heard: a bit a pitch class that sounds.
-        own_root, tonic: its root, by its bass and as it is asked for; -1: any.
+        own_root: its root, by its bass; -1: any.
     """
     can_be = 0
     for triad in range(2 * OCTAVE):
         root, third = triad // 2, 4 - triad % 2
         classes = 1 << root | 1 << (root + third) % OCTAVE | 1 << (root + FIFTH) % OCTAVE
-        is_root = own_root in (-1, root) and tonic in (-1, root)
-        can_be |= int(is_root and heard & ~classes == 0) << triad
+        can_be |= int(own_root in (-1, root) and heard & ~classes == 0) << triad
     return can_be
 
 
@@ -347,7 +347,7 @@ def leads_to_root(
 @compiled_inside
 def find_triad(
     parts: Parts,
-    tonic: int,
+    triads: int,
     is_open: NDArray[np.bool_],
     latest: Ints,
     ends: Ints,
@@ -362,12 +362,12 @@ def find_triad(
 
     Args:
         parts: of the vocabulary.
-        tonic: the root of the triad; -1: any.
+        triads: which of them it may be, as `triads_with` has them.
         is_open: (S + 1, P) where notes may begin; the last for all later steps.
         latest, ends: what programs played last, and (N,) when each note ends.
         now: when the chord begins.
         scratch: (2, V).
-        notes: (N,), which are masked where some are left, or any root will do.
+        notes: (N,), which are masked where some are left, or any triad will do.
 
     Returns:
         Whether some are left.
@@ -378,7 +378,7 @@ def find_triad(
     heard, begun, lowest, bass, voices = what_sounds(parts, latest, ends, now)
     has_bass = begun >> bass & 1 == 1
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
-    can_be = triads_with(heard, own_root, tonic)
+    can_be = triads_with(heard, own_root) & triads
     find_roots(parts, latest, now, can_be, bass, has_bass, lowest, roots[:pitch_count])
     has_roots, is_any, is_last = any_of(roots, 0, pitch_count), False, True
     for program in range(programs - 1, -1, -1):
@@ -402,6 +402,6 @@ def find_triad(
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
         may_begin = may_begin and parts.plays[program] and not begun >> program & 1
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
-    for note in range(len(notes) if is_any or tonic < 0 else 0):
+    for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]
     return is_any

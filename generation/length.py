@@ -63,6 +63,7 @@ class Asked:
     tempo: int  # number of the tempo that is asked for; -1: any
     most_sounding: int  # notes; NEVER
     is_strict: bool  # strict counterpoint
+    has_cadence: bool  # its dominant comes before the final chord
     has_no_rests: bool
     beat: int  # steps
     pitch_count: int  # K

@@ -18,6 +18,8 @@ from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chords import hold_until, keep_to_chords, leave_chord_apart, prepare_bass
 from generation.counterpoint import (
+    ANY_TRIAD,
+    FIFTH,
     end_bar,
     find_triad,
     meet_given,
@@ -78,10 +80,18 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
         if final >= 0 and here.is_last:
             end_bar(first, here, final, mask)
             if here.position == final and takes_note:
-                tonic = here.key % OCTAVE if here.key >= 0 else -1
-                for root in (tonic, -1):  # any, where that cannot be
-                    if find_triad(parts, root, is_open, latest, ends, now, scratch, notes):
+                own = 3 << 2 * (here.key % OCTAVE) if here.key >= 0 else ANY_TRIAD
+                for triads in (own, ANY_TRIAD):  # where that cannot be
+                    if find_triad(parts, triads, is_open, latest, ends, now, scratch, notes):
                         break
+            keep_or_yield(mask, before, due, mask)
+        if asked.has_cadence and here.key >= 0 and is_in_note:
+            end_before_cadence(rules, here, mask)
+            keep_or_yield(mask, before, due, mask)
+        is_close = takes_note and here.key >= 0 and now == here.final_onset - asked.beat
+        if asked.has_cadence and is_close:
+            dominant = 1 << 2 * ((here.key + FIFTH) % OCTAVE)
+            find_triad(parts, dominant, is_open, latest, ends, now, scratch, notes)
             keep_or_yield(mask, before, due, mask)
         if asked.given_bars and (takes_note or is_in_note):
             meet_given(first, parts, asked.beat, latest, here, mask)
@@ -265,6 +275,19 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
     forbid(mask, first[Kind.DURATION] + max(left, 0), first[Kind.VELOCITY])
     if left <= longest or extends >= LONGEST_NOTE:
         mask[first[Kind.EXTEND]] = False
+
+
+@compiled_inside
+def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
+    """Mask durations with which a note would sound on into a chord of the cadence that lacks it."""
+    asked, parts, words = rules.asked, rules.parts, rules.words
+    program, pitch = divmod(here.note, asked.pitch_count)
+    for begin, root in ((here.final_onset - asked.beat, FIFTH), (here.final_onset, 0)):
+        above = (pitch + parts.lowest_pitch - here.key - root) % OCTAVE
+        is_of = above in (0, 4, FIFTH) or (above == 3 and root == 0)  # minor on the tonic alone
+        if here.now < begin and parts.is_pitched[program] and not is_of:
+            room = begin - here.now
+            end_in_time(words.firsts, here.extends, words.longest_duration, room, mask)
 
 
 @compiled_inside
