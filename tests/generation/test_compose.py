@@ -18,6 +18,7 @@ from data.score import BAR, DRUMS, NOTE, UNNAMED
 from data.statistics import NAMES
 from data.style import Style
 from data.texture import has_regular_bars, rests
+from data.tokens.context import bar_head_size, bar_indices
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
@@ -48,6 +49,7 @@ from generation.seeds import (
 from generation.writing import Writing, rank
 from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats
+from tests import music
 from tests.models import BAND, PIANIST, QUARTET, four_parts, tune, untrained
 from tests.music import GRID
 
@@ -60,6 +62,24 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pianist(tmp_path_factory):
     return load(untrained(tmp_path_factory.mktemp("run") / "model.safetensors", PIANIST))
+
+
+@pytest.mark.parametrize("upbeat", [False, True])
+def test_a_midi_seed_is_kept_bar_for_bar(model, tmp_path, upbeat):
+    score = tune(tmp_path / "tune.mid", upbeat)
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
+    for piece in compose(model, Request(seed, Length(bars=5), samples=3)):
+        assert len(piece.score.bars) == 7 + upbeat
+        kept = score.notes[score.notes["onset"] < seed.end_step]
+        assert np.array_equal(piece.score.notes[: len(kept)], kept)
+        assert piece.score.notes["onset"][len(kept)] >= seed.end_step
+
+
+def test_without_a_seed_the_model_begins(model):
+    (piece,) = compose(model, Request(length=Length(bars=2)))
+    assert len(piece.score.bars) == 2
+    assert not piece.is_given.any()
+    assert len(compose(model)[0].score.bars) == 8
 
 
 def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
@@ -94,6 +114,35 @@ def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
     (longer,) = compose(model, Request(long_seed, Length(bars=1)))
     assert len(longer.score.bars) == 31
     assert decode(encode(longer.score, QUARTET), QUARTET) == longer.score
+
+
+def test_dense_bars_longer_than_the_context_go_on(model):
+    """Re-based in mid-bar: the history that is shortened again still knows its tempo."""
+    rng = np.random.default_rng(0)
+    for bars in (1, 2, 4):
+        notes = np.zeros(bars * 48 * 4, NOTE)
+        notes["onset"] = np.arange(bars * 48).repeat(4)
+        notes["duration"], notes["velocity"] = 1, 80
+        notes["pitch"] = rng.integers(50, 70, len(notes))
+        notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
+        score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
+        (piece,) = compose(model, Request(continued(score, QUARTET), Length(bars=6)))
+        assert len(piece.score.bars) == bars + 6
+
+
+def test_new_notes_are_never_counted_as_the_seed(model):
+    for text, count in (("C4:8", 1), ("C4 E4 G4 C5:8", 4), ("C4 E4", 2)):
+        seed = seed_from_notes(text, QUARTET)
+        for piece in compose(model, Request(seed, Length(bars=3), samples=4)):
+            assert piece.is_given.tolist() == [True] * count + [False] * (~piece.is_given).sum()
+
+
+def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(model):
+    seed = seed_from_notes("C4:2 E4:1", QUARTET)  # of the last bar 0.75 seconds are left, at 80 bpm
+    with pytest.raises(ConstraintError, match=r"0\.75 seconds"):
+        compose(model, Request(seed, Length(seconds=0.74)))
+    (written,) = compose(model, Request(seed, Length(seconds=0.8)))
+    assert len(written.score.bars) == 2
 
 
 def held(bars, steps, pitches=(60,)):
@@ -146,6 +195,28 @@ def test_a_model_that_knows_one_tempo_plays_at_any(model):
         compose(model, Request(constraints=Constraints(tempo_bpm=9)))
 
 
+def test_constraints_reach_the_music(model):
+    constraints = Constraints(
+        key="D minor",
+        pitch_range=("C3", "C5"),
+        programs=(40, 42),
+        max_polyphony=2,
+        time_signature=(3, 4),
+    )
+    seed = seed_from_notes("C4 E4", QUARTET, constraints)
+    for piece in compose(model, Request(seed, Length(bars=4), constraints, samples=3)):
+        notes = piece.score.notes[2:]
+        assert set((notes["pitch"] % 12).tolist()) <= {2, 4, 5, 7, 9, 10, 11, 0, 1}
+        assert notes["pitch"].min() >= 48
+        assert notes["pitch"].max() <= 72
+        assert set(notes["program"].tolist()) <= {40, 42}
+        assert piece.score.bars["length"].tolist() == [36] * 5
+        steps = np.arange(piece.score.end_step)[:, None]
+        ends = piece.score.notes["onset"] + piece.score.notes["duration"]
+        sounding = (piece.score.notes["onset"] <= steps) & (steps < ends)
+        assert sounding.sum(axis=1).max() <= 2
+
+
 @pytest.mark.parametrize("rests", [FREE, NO_RESTS])
 def test_the_busier_music_shall_be_the_more_notes_it_has(model, rests):
     constraints, seed = Constraints(rests=rests), voices_of(four_parts(8), QUARTET)
@@ -157,6 +228,19 @@ def test_the_busier_music_shall_be_the_more_notes_it_has(model, rests):
             notes.append(sum(np.count_nonzero(~piece.is_given) for piece in pieces))
         assert notes == sorted(notes)
         assert notes[2] > 2 * notes[0]
+
+
+def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
+    tune(tmp_path / "tune.mid")
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
+    (piece,) = compose(model, Request(seed, Length(bars=3)))
+    alone = piece.new_notes()
+    new = piece.score.notes[piece.score.notes["onset"] >= seed.end_step]
+    begin = int(piece.score.bar_starts[2])
+    assert seed.end_step == begin
+    assert len(alone.bars) == 3
+    assert (alone.notes["onset"] + begin).tolist() == new["onset"].tolist()
+    assert alone.notes["pitch"].tolist() == new["pitch"].tolist()
 
 
 @pytest.mark.parametrize("voices", [(1,), (4,)])
@@ -201,6 +285,14 @@ def test_some_bars_are_rewritten_and_the_rest_is_kept(model, bars, voices, expec
     assert len(from_pretty_midi(written, GRID)[0].bars) == 6
 
 
+def test_chords_of_one_instrument_are_joined_by_nobody(model):
+    chords = music.piece([(12 * k, 12, 48 + 7 * n, 80, 40) for k in range(4) for n in range(4)])
+    seed = continued(chords, QUARTET)
+    assert accompany(model, seed) is seed
+    thin = continued(music.piece([(12 * k, 12, 60 + k, 80, 40) for k in range(4)]), QUARTET)
+    assert accompany(model, thin).is_open.any(axis=1).tolist() == [False, True, True, True]
+
+
 def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model):
     seed = seed_from_notes("R C4 E4 G4 C5", QUARTET)
     for piece in compose(model, Request(accompany(model, seed), Length(bars=2), samples=3)):
@@ -215,6 +307,15 @@ def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model)
     assert accompany(model, no_seed(QUARTET)).end_step == 0
     low = seed_from_notes("C4", QUARTET).played_by(4, QUARTET)
     assert low.score.notes["program"].tolist() == [43]
+
+
+def test_named_parts_count_by_name_and_rest_as_they_like(model):
+    band = replace(model, vocabulary=BAND)  # four voices, as its programs were
+    rows = [(12 * k, 12, 48 + 7 * n, 80, 2) for k in range(8) for n in range(4)]
+    notes = np.array([(84, 12, 72, 80, 0), *rows], NOTE)
+    song = canonical(notes, np.empty(0, BAR), [], BAND.grid)[0]
+    opens = accompany(band, continued(song, BAND)).is_open
+    assert opens.any(axis=1).tolist() == [False, True, False, True, True]
 
 
 def test_only_those_join_that_play_together_and_with_pitches_that_they_have(model):
@@ -269,6 +370,13 @@ def test_the_model_is_told_which_of_many_programs_play(model):
     assert not any(silent.start <= n < silent.stop for n in row)
 
 
+def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):
+    seed = accompany(model, seed_from_notes("C5 D5 E5 F5 / R G3 R:2", QUARTET))
+    first, second, *_ = seed.is_open
+    assert not first.any()
+    assert second.tolist() == [True] * 12 + [False] * 12 + [True] * 24
+
+
 def test_of_candidates_the_best_is_kept_and_a_critic_judges_where_there_is_one(model):
     request = Request(length=Length(bars=2), samples=2, random_seed=3, candidates=3)
     rows = compose(model, replace(request, samples=6, candidates=1))
@@ -309,6 +417,18 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
         assert -piece.likeness == pytest.approx(new.sum() / notes, rel=1e-5)
 
 
+def test_what_is_kept_after_the_first_choice_counts_as_well(model):
+    """The notes after a gap have to follow from those in it."""
+    seed = rewritten(four_parts(4), QUARTET, range(1, 3), [40, 42])
+    (piece,) = compose(model, Request(seed, None))
+    (judged,) = rank(model, [piece])
+    (nats,) = model.token_nats([piece.ids])
+    second_bar = int(bar_indices(piece.ids, QUARTET)[1])
+    first = second_bar + bar_head_size(piece.ids, second_bar, QUARTET)
+    notes = (piece.score.notes["onset"] >= seed.first_open_step).sum()
+    assert -judged.likeness == pytest.approx(nats[first - 1 :].sum() / notes)
+
+
 def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     """Untrained, it keeps them only because its training set is said to."""
     strict = replace(model, style=Style(parallels_per_100_bars=0.5, rests=0.01))
@@ -332,6 +452,26 @@ def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     )
     assert left < kept  # long notes may need other bars
     assert rests(full.score) < rests(rested.score)
+
+
+def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
+    for one, seed in (
+        (model, seed_from_notes("C4 E4 G4", QUARTET)),
+        (pianist, seed_from_notes("C4 E4 G4", PIANIST)),
+        (model, None),
+    ):
+        (piece,) = compose(one, Request(seed, Length(bars=4), random_seed=3))
+        given = 0 if seed is None else 3
+        request = Request(seed, Length(bars=4), random_seed=3, candidates=3)  # none is chosen
+        heard = list(stream(one, request))
+        notes = piece.score.notes[given:]
+        assert [live.program for live in heard] == notes["program"].tolist()
+        assert [live.note.pitch for live in heard] == notes["pitch"].tolist()
+        assert [live.note.velocity for live in heard] == notes["velocity"].tolist()
+        onset = notes["onset"].astype(int)
+        for name, steps in (("start", onset), ("end", onset + notes["duration"])):
+            seconds = [getattr(live.note, name) for live in heard]
+            np.testing.assert_allclose(seconds, piece.score.step_seconds(steps))
 
 
 def test_streamed_pieces_are_those_of_compose_and_each_new_note_is_told_once(model):
@@ -416,6 +556,18 @@ def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(mod
     assert all(np.array_equal(old.ids, new.ids) for old, new in same)
 
 
+def test_what_loops_beyond_all_training_pieces_is_written_anew():
+    folk = load("folk")
+    untold = replace(folk, style=replace(folk.style, usual=None))
+    request = Request(None, Length(bars=16), samples=8, random_seed=5)
+    plain, kept = (
+        [folk.style.is_exceeded_by(piece.score) for piece in compose(each, request)]
+        for each in (untold, folk)
+    )
+    assert any(plain)
+    assert not any(kept)
+
+
 def test_a_stream_without_a_length_never_ends(model):
     heard = list(itertools.islice(stream(model, Request(length=Length(endless=True))), 300))
     assert len(heard) == 300
@@ -452,3 +604,10 @@ def test_the_pieces_of_a_batch_do_not_depend_on_each_other(model):
     assert [p.ids.tolist() for p in many] == [p.ids.tolist() for p in again]
     with pytest.raises(ValueError, match="samples"):
         Request(samples=0)
+
+
+def test_a_seed_is_retimed_whole(model):
+    seed = replace(no_seed(QUARTET), changes=("x",)).at_tempo(100)
+    assert seed.changes == ("x",)
+    longer = seed_from_notes("C4:8", QUARTET).at_tempo(100)
+    assert set(longer.score.tempo_bpm.tolist()) == {100}

@@ -1,9 +1,11 @@
 """ConstrainedGrammar: any combination of what is asked for, whoever chooses the tokens."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from data.canonical import canonical
 from data.keys import key_number, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid
 from data.texture import has_regular_bars
+from data.tokens.context import rebase
 from data.tokens.features import MAX_BARS_TO_FOLLOW
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -19,6 +22,10 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
+from model.config import DecoderConfig, SamplingOptions
+from model.decoder import Decoder
+from model.decoding import engine_of
+from model.sampling import sample
 from tests.data.batches.test_windows import final, follow, split_of
 from tests.tensors import told
 
@@ -317,11 +324,94 @@ def tune_of(pitches, duration=3, program=40, bars=((4, 4, 12),), tempo=80):
     return canonical(notes, np.array([*bars], BAR), [tempo] * len(bars), COARSE)[0]
 
 
+def is_in_d_minor(score):
+    pitched = score.notes["pitch"][score.notes["program"] != DRUMS]
+    return np.isin(pitched % 12, [2, 4, 5, 7, 9, 10, 11, 0, 1]).all()
+
+
+def lies_between_c4_and_g4(score):
+    pitched = score.notes["pitch"][score.notes["program"] != DRUMS]
+    return ((pitched >= 60) & (pitched <= 67)).all()
+
+
+@pytest.mark.parametrize(
+    ("constraints", "holds"),
+    [
+        (Constraints(key="D minor"), is_in_d_minor),
+        (Constraints(pitch_range=("C4", "G4")), lies_between_c4_and_g4),
+        (
+            Constraints(programs=(0, 128)),
+            lambda score: np.isin(score.notes["program"], (0, 128)).all(),
+        ),
+        (
+            Constraints(max_polyphony=2),
+            lambda score: max(polyphony(score.notes, range(score.end_step))) <= 2,
+        ),
+        (Constraints(tempo_bpm=81), lambda score: (score.tempo_bpm == 80).all()),
+        (
+            Constraints(time_signature=(3, 4)),
+            lambda score: (score.bars == np.array((3, 4, 9), BAR)).all(),
+        ),
+    ],
+    ids=["key", "range", "programs", "polyphony", "tempo", "meter"],
+)
+def test_a_constraint_is_met_and_would_not_be_without_it(constraints, holds):
+    met = pieces(constraints)
+    assert all(holds(score) for score in met)
+    assert any(len(score.notes) > 3 for score in met)
+    assert not all(holds(score) for score in pieces())
+
+
 def test_drums_play_on_whatever_the_key_and_range():
     scores = pieces(Constraints(key="D minor", pitch_range=(60, 67)), count=12)
     drums = np.concatenate([s.notes["pitch"][s.notes["program"] == DRUMS] for s in scores])
     assert len(np.unique(drums % 12)) > 9
     assert drums.min() < 60
+
+
+@pytest.mark.parametrize("bars", [1, 2, 7])
+def test_a_piece_has_as_many_bars_as_asked_for(bars):
+    for score in pieces(length=Length(bars=bars)):
+        assert len(score.bars) == bars
+        assert (score.notes["onset"] + score.notes["duration"]).max() <= score.bar_starts[-1]
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.5, 7.0])
+@pytest.mark.parametrize("vocabulary", [QUARTET, PIANIST], ids=["beats", "seconds"])
+def test_a_piece_ends_in_the_second_asked_for(vocabulary, seconds):
+    for score in pieces(length=Length(seconds=seconds), vocabulary=vocabulary):
+        half_step = score.step_seconds(1) / 2
+        last_line, end = score.step_seconds(score.bar_starts[-2:])
+        assert last_line - half_step <= seconds <= end + half_step
+        assert score.step_seconds(score.notes["onset"].max()) < seconds + half_step
+        assert len(np.unique(score.tempo_bpm)) == 1
+
+
+def test_seconds_go_on_from_the_time_of_the_seed():
+    """Four seconds of seed at 60 and 120 a minute: its last bar's tempo holds."""
+    bars = np.array([(4, 4, 12), (2, 4, 6)], BAR)
+    notes = np.array([(0, 3, 60, 80, 0), (12, 3, 62, 80, 0)], NOTE)
+    vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
+    seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
+    for constraints, bpm in ((None, 120), (Constraints(tempo_bpm=80), 80)):
+        for score in pieces(
+            constraints, Length(seconds=10), continued(seed, vocabulary), vocabulary
+        ):
+            assert (score.tempo_bpm[2:] == bpm).all()
+            assert (
+                score.step_seconds(score.bar_starts[-2])
+                < 10
+                <= score.step_seconds(score.bar_starts[-1])
+            )
+
+
+@pytest.mark.parametrize("notes", [1, 2, 9])
+def test_a_piece_ends_with_the_note_asked_for(notes):
+    seed = continued(tune_of([60, 62, 64]), QUARTET)
+    assert all(
+        len(score.notes) == notes + 3 for score in pieces(length=Length(notes=notes), seed=seed)
+    )
+    assert all(len(score.notes) == notes for score in pieces(length=Length(notes=notes)))
 
 
 @pytest.mark.parametrize("name", CHOOSERS)
@@ -348,6 +438,27 @@ def test_where_nothing_is_asked_for_the_grammar_alone_decides():
         constrained.advance(state, ids)
         constrained.grammar.advance(plain, ids)
         ended = ids[0] == QUARTET.first(Kind.END)
+
+
+def test_a_tune_is_kept_and_others_play_under_it():
+    tune = tune_of([60, 62, 64, 65, 67, 65, 64, 60], bars=((4, 4, 12), (4, 4, 6), (3, 4, 9)))
+    seed, length = harmonized(tune)
+    for score in pieces(None, length, seed, count=8):
+        is_kept = score.notes["program"] == 40
+        assert np.array_equal(score.notes[is_kept], tune.notes)
+        assert np.array_equal(score.bars, tune.bars)
+        assert (~is_kept).any()
+
+
+def test_others_make_room_for_the_notes_of_the_tune():
+    tune = tune_of([60, 60, 67], duration=2)
+    seed, length = harmonized(tune)
+    for score in pieces(Constraints(max_polyphony=1), length, seed, count=8):
+        assert np.array_equal(score.notes[score.notes["program"] == 40], tune.notes)
+        assert max(polyphony(score.notes, range(score.end_step))) == 1
+    assert any(
+        len(s.notes) > 3 for s in pieces(Constraints(max_polyphony=1), length, seed, count=8)
+    )
 
 
 def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_not():
@@ -584,6 +695,41 @@ def test_a_region_in_which_the_only_note_to_play_sounds_already_is_refused():
 def test_a_length_is_one_and_above_nothing(given_lengths):
     with pytest.raises(ConstraintError):
         Length(**given_lengths)
+
+
+@pytest.mark.slow
+def test_thousands_of_pieces_of_random_weights_are_whole():
+    """At temperature 2: decodable, canonical, no note that hangs or has no length."""
+    vocabulary, context = VOCABULARIES[0], 128
+    torch.manual_seed(0)
+    decoder = Decoder(
+        DecoderConfig(vocabulary.size, n_layer=1, n_head=1, n_embd=8, context_length=context)
+    ).eval()
+    torch.nn.init.normal_(decoder.head.weight, std=0.5)
+    batch, count = 500, 0
+    generator = np.random.default_rng(0)
+    start = np.array([vocabulary.first(Kind.START)])
+    for length in (Length(bars=1), Length(bars=2), Length(notes=5), Length(seconds=3)):
+        constrained = ConstrainedGrammar(vocabulary, length)
+        steps = sample(
+            engine_of(decoder),
+            [start] * batch,
+            constrained,
+            constrained.start(batch),
+            generator=generator,
+            sampling=SamplingOptions(temperature=2.0),
+            rebase=partial(rebase, context_length=context, vocabulary=vocabulary),
+        )
+        for row in np.stack(list(steps), axis=1):
+            score = decode(constrained.whole(np.append(start, row)), vocabulary)
+            canon, losses = canonical(score.notes, score.bars, score.tempo_bpm, score.grid)
+            assert canon == score
+            assert (losses.merged, losses.cut) == (0, 0)
+            assert score.notes["duration"].min() >= 1
+            if not length.notes:
+                assert score.end_step == score.bar_starts[-1]
+            count += 1
+    assert count == 2_000
 
 
 @pytest.mark.parametrize(("asked", "bar"), [(None, 12), ((3, 4), 9)])

@@ -13,7 +13,8 @@ from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind
 from data.voice_leading import parallels
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import FREE, NO_RESTS, STRICT, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
+from generation.counterpoint import has_parallels_at
 from generation.length import Length
 from generation.seeds import accompanied, continued, no_seed, rewritten, voices_of
 from tests.generation.test_cadences import piece_of
@@ -78,6 +79,25 @@ def test_no_parallels_are_written_nor_with_what_is_kept(kept):
     assert parallels(free) > 10
 
 
+def test_what_is_masked_by_hand():
+    """Above C3 the soprano had G4 and goes to A4: the bass at D3 would be a fifth below again."""
+    before = [(0, 12, 67, 80, 40), (0, 12, 48, 80, 41), (12, 12, 69, 80, 40)]
+    score = canonical(np.array(before, NOTE), np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    ids = encode(score, QUARTET)[:-1]
+    masks = []
+    for how in (STRICT, FREE):
+        constrained = ConstrainedGrammar(QUARTET, Length(bars=2), Constraints(counterpoint=how))
+        state = constrained.start(1)
+        for token in ids[1:]:
+            constrained.advance(state, [token])
+        masks.append(constrained.allowed(state)[0])
+    notes = np.flatnonzero(masks[0] != masks[1]) - QUARTET.first(Kind.NOTE)
+    program, pitch = np.divmod(notes, QUARTET.pitch_count)
+    assert set(program.tolist()) == {0, 1}  # the soprano sings one note at a time
+    # a fifth below A4, octaves aside, or above it, and upwards from C3
+    assert (pitch[program == 1] + QUARTET.lowest_pitch).tolist() == [50, 62, 76]
+
+
 def test_it_yields_where_no_other_note_is_left():
     seed = tune_of([67, 69], 40)
     only_d = Constraints(counterpoint=STRICT, pitch_range=(50, 50), programs=(41,))
@@ -88,6 +108,39 @@ def test_it_yields_where_no_other_note_is_left():
         assert mask.any()
         token = int(np.flatnonzero(mask)[-1])
         constrained.advance(state, [token])
+
+
+def at_random(constrained, rng):
+    """A piece of which every token is drawn: first its kind, then which."""
+    state, ids = constrained.start(1), constrained.given.prompt.tolist()
+    while not (mask := constrained.allowed(state)[0])[0]:
+        allowed = np.flatnonzero(mask)
+        kind = rng.choice(np.unique(QUARTET.kind_of[allowed]))
+        ids.append(int(rng.choice(allowed[QUARTET.kind_of[allowed] == kind])))
+        constrained.advance(state, np.array(ids[-1:]))
+    return decode(constrained.whole(np.array(ids)), QUARTET)
+
+
+def overlaps(score):
+    """How many notes begin while another of their program sounds."""
+    notes = [score.notes[score.notes["program"] == program] for program in QUARTET.programs]
+    ends = [np.maximum.accumulate(its["onset"] + its["duration"]) for its in notes]
+    return sum(
+        int((its["onset"][1:] < end[:-1]).sum()) for its, end in zip(notes, ends, strict=True)
+    )
+
+
+@pytest.mark.parametrize("rests", [FREE, NO_RESTS])
+def test_no_instrument_plays_two_notes_at_once(rests):
+    found = {}
+    for how in (STRICT, FREE):
+        constraints = Constraints(counterpoint=how, rests=rests)
+        constrained = ConstrainedGrammar(QUARTET, Length(bars=3), constraints)
+        pieces = [at_random(constrained, np.random.default_rng(n)) for n in range(5)]
+        assert all(len(piece.bars) == 3 for piece in pieces)
+        found[how] = sum(map(overlaps, pieces))
+    assert found[STRICT] == 0
+    assert found[FREE] > 3
 
 
 def given_quarters(kind, rng):
@@ -143,6 +196,17 @@ def test_the_bass_ends_on_the_root_and_upper_voices_leave_it_one():
     assert tenor.tolist() == [60, 63, 72, 75, 84]  # below C3 and E flat 3 there is A flat 2 alone
 
 
+@pytest.mark.parametrize("goes_to", [(67, 48), (67, 43), (69, 50), (69, 53), (67, 55)])
+def test_where_two_go_in_parallel_no_repeat_begins(goes_to):
+    pairs = [(65, 46), goes_to]
+    notes = [
+        (12 * n, 12, p, 80, 40 + v) for n, both in enumerate(pairs) for v, p in enumerate(both)
+    ]
+    score = canonical(np.array(notes, NOTE), np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    assert has_parallels_at(score, 12) == bool(parallels_in(score))
+    assert not has_parallels_at(score, 0)
+
+
 RANGES = {40: (60, 79), 41: (55, 74), 43: (40, 60)}
 
 
@@ -176,6 +240,12 @@ def test_instruments_stay_in_their_ranges_and_in_those_of_their_given_notes():
     assert free >= without
 
 
+def test_out_of_range_is_played_where_nothing_else_is_left():
+    high = Constraints(counterpoint=STRICT, pitch_range=(80, 84), programs=(43,), ranges=RANGES)
+    notes = first_notes(high, continued(tune_of([60], 40), QUARTET))
+    assert notes == {(3, pitch) for pitch in range(80, 85)}
+
+
 def test_a_gap_meets_the_given_notes_around_it_without_leaps_or_parallels():
     rng = np.random.default_rng(1)
     lowest = dict(zip(QUARTET.programs, (72, 65, 60, 53), strict=True))  # fifths and octaves
@@ -195,3 +265,8 @@ def test_a_gap_meets_the_given_notes_around_it_without_leaps_or_parallels():
         assert all(len(piece.notes) == len(whole.notes) for piece in pieces)
     assert bad[STRICT].tolist() == [0, 0]
     assert bad[FREE].min() >= 4
+
+
+def test_there_are_two_kinds():
+    with pytest.raises(ConstraintError, match="strict or free, not 'loose'"):
+        Constraints(counterpoint="loose")

@@ -25,6 +25,7 @@ from tests.web import browser, duet
 from web.messages import piece_of
 from web.models import Models
 from web.server import make_app
+from web.tasks import TASKS, describe
 
 pytestmark = pytest.mark.slow
 if browser.CHROMIUM is None:
@@ -252,6 +253,23 @@ def test_notes_sound_while_they_are_written_and_the_cursor_moves(tab, monkeypatc
     assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
 
 
+def test_the_page_says_that_a_model_is_compiled_and_when_it_is_ready(tab, address, monkeypatch):
+    def slowly(models, message):
+        *told, ready = filter(None, describe(models, message))
+        yield from told
+        for _ in range(60):  # others have their turns
+            time.sleep(0.05)
+            yield {}
+        yield ready
+
+    monkeypatch.setitem(TASKS, "describe", slowly)
+    open_page(tab, address)
+    says(tab, "is being compiled")
+    assert tab.ask("etude.isReady") is False
+    says(tab, "The model is ready.")
+    tab.until("etude.isReady")
+
+
 def test_a_note_is_explained_and_another_taken_in_its_place(tab):
     play_three(tab)
     own = notes(tab)
@@ -286,6 +304,27 @@ def test_another_note_in_the_place_of_ones_own_changes_nothing_else(tab):
     assert notes(tab, "n[5]") == notes(tab) == {(0, 40, 60), (12, 40, pitch), (24, 40, 67)}
     tab.click("#undo")
     assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
+
+
+def test_an_answer_that_comes_too_late_is_not_shown(tab, monkeypatch):
+    is_let = threading.Event()
+    explain = TASKS["explain"]
+
+    def late(*arguments):
+        while not is_let.is_set():
+            yield {}
+        yield from explain(*arguments)
+
+    monkeypatch.setitem(TASKS, "explain", late)
+    play_three(tab)
+    tab.ask("document.getElementById('roll').focus()")
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        tab.key(key)
+    tab.click("#undo")
+    is_let.set()
+    tab.click("#clear")
+    type_in(tab, "C4 E4")  # answered after it
+    assert tab.ask("document.getElementById('why').hidden")
 
 
 def test_the_session_is_there_again_after_a_reload(tab, address):
@@ -327,6 +366,25 @@ def test_the_latest_sessions_are_listed_and_come_back(tab, address):
     tab.click("#undo")
     assert notes(tab) == {(0, 40, 60), (12, 40, 64)}
     tab.until(f"{listed}.some(its => its.startsWith('C5 D5'))")
+
+
+def test_a_browser_without_room_says_that_it_keeps_nothing(tab):
+    tab.ask("Storage.prototype.setItem = () => { throw new Error('QuotaExceededError') }")
+    play_three(tab)
+    tab.until("!document.getElementById('is-not-kept').hidden")
+    assert tab.ask("document.getElementById('is-kept').hidden")
+
+
+def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
+    play_three(tab)
+    tab.click("#copy-link")
+    tab.until("location.hash.length > 3")
+    tab.click('[data-pitch="72"]')
+    tab.until("etude.isKept")
+    assert tab.ask("location.href") == address
+    open_page(tab, address)
+    says(tab, "as you left it")
+    assert (36, 40, 72) in notes(tab)
 
 
 def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
@@ -433,6 +491,21 @@ def test_notes_are_edited_with_a_finger(tab):
     tab.swipe(x, y, -80)  # not selected: it scrolls
     tab.until("document.getElementById('roll-frame').scrollLeft > 10")
     assert sorted_notes(tab) == there
+
+
+def test_an_edited_note_of_the_models_is_ones_own_and_the_variations_stay(tab):
+    go_on_by_the_third(tab)
+    tab.ask("document.getElementById('roll').focus()")
+    for key in ("ArrowRight",) * 4 + ("ArrowUp",):
+        tab.key(key)
+    assert len(notes(tab, "n[5]")) == 4
+    assert tab.ask("document.querySelectorAll('.variation').length") == 4
+    edited = notes(tab)
+    tab.click(".variation:nth-child(2)")
+    assert notes(tab) != edited
+    tab.click(".variation:nth-child(3)")
+    assert notes(tab) == edited
+    ask_why(tab, 5)  # a note that the model wrote, of the variation that was edited
 
 
 def test_a_new_piece_has_a_usual_tempo_and_plays_at_the_tempo_that_is_chosen(tab):
@@ -573,6 +646,39 @@ def test_the_focus_is_never_lost(tab):
     assert tab.ask("document.activeElement.id") == "roll"
 
 
+def test_a_beat_of_six_eighths_is_a_dotted_quarter(tab):
+    tab.ask(
+        "globalThis.clicks = []; { const start = OscillatorNode.prototype.start;"
+        "OscillatorNode.prototype.start = function (at) {"
+        " clicks.push([at, this.frequency.value > 1300]); return start.call(this, at) } }"
+    )
+    tab.choose("#model", "dance")
+    tab.until("document.getElementById('s-meter').textContent.includes('6/8')")
+    tab.choose("#s-meter", "6/8")
+    tab.choose("#length", "1.5")
+    for pitch in (60, 64):
+        tab.click(f'[data-pitch="{pitch}"]')
+    tab.ask("document.getElementById('roll').focus()")
+    for key in ("ArrowRight", "ArrowRight"):
+        tab.key(key)
+    assert "bar 1, beat 2." in status(tab)
+    lines = tab.ask(
+        "{ const pen = CanvasRenderingContext2D.prototype, was = pen.moveTo, seen = [];"
+        " pen.moveTo = function (x, y) { if (this.canvas.id == 'roll' && y == 54) seen.push(x);"
+        " return was.call(this, x, y) }; dispatchEvent(new Event('resize')); pen.moveTo = was;"
+        " seen.slice(0, 2) }"
+    )
+    left = tab.ask("document.getElementById('roll').getBoundingClientRect().x")
+    assert lines == pytest.approx([spot(tab, step, 60)[0] - left for step in (18, 54)], abs=1)
+    tab.click("[name=mode][value=record] + span")
+    tab.click("#record")
+    (first, *others) = tab.until("clicks.length > 2 && clicks.slice(0, 3)")
+    tab.click("#record")
+    assert [is_first for _, is_first in (first, *others)] == [True, False, True]
+    beat = 1.5 * 60 / 88
+    assert [at - first[0] for at, _ in others] == pytest.approx([beat, 2 * beat], abs=0.01)
+
+
 def test_one_records_over_the_music_and_sees_what_one_plays(tab):
     tab.choose("#s-tempo", "240")
     type_in(tab, "C4:4 D4:4 " * 16)  # 32 seconds
@@ -638,6 +744,23 @@ def test_space_plays_and_control_z_undoes_wherever_the_focus_is(tab):
     tab.ask("document.getElementById('text').focus()")
     tab.key(" ", "Space")
     assert tab.ask("document.getElementById('text').value") == " "
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_stop_can_be_read_while_the_mouse_is_on_it(tab, is_dark):
+    tab.dark(is_dark)
+    tab.click("[name=mode][value=record] + span")
+    tab.click("#record")
+    tab.hover("#record")
+    assert tab.ask("document.getElementById('record').matches(':hover')")
+    assert tab.ask("document.getElementById('record').textContent") == "Stop"
+    colors = tab.ask(
+        "(s => [s.color, s.backgroundColor].map(c => c.match(/[0-9]+/g).map(Number)))"
+        "(getComputedStyle(document.getElementById('record')))"
+    )
+    light, dark = sorted((luminance(color) for color in colors), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+    tab.click("#record")
 
 
 def luminance(color):
@@ -952,6 +1075,21 @@ def test_a_file_is_dropped_or_opened(tab, tmp_path):
     says(tab, "tune.mid: the file")
     assert len(notes(tab)) == len(tune)
     assert "400" in tab.errors.pop()  # the browser's own word for it
+
+
+def test_parts_are_called_by_their_names(tab):
+    tab.choose("#model", "band")
+    tab.until("document.getElementById('voice').textContent.includes('MELODY')")
+    assert tab.ask("[...document.getElementById('voice').options].map(its => its.text)")[:3] == [
+        *("MELODY", "BRIDGE", "PIANO")
+    ]
+    play_three(tab)
+    tab.choose("#s-bars", "1")
+    tab.click("[data-how=accompany]")
+    tab.until("etude.session.now.variations")
+    legend = tab.ask("[...document.querySelectorAll('#legend b')].map(its => its.textContent)")
+    assert legend[0] == "yours"
+    assert {"MELODY", "BRIDGE", "PIANO"} & {*legend}
 
 
 def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(any_tab, all_models):
