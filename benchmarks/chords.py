@@ -171,6 +171,7 @@ def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.fl
     def watched(*arguments: Any) -> Watched:
         grammars.append(Watched(*arguments))
         grammars[-1].is_told = is_told
+        grammars[-1].guidance *= is_told
         return grammars[-1]
 
     def watch(logits: NDArray[Any], allowed: NDArray[np.bool_]) -> Any:

@@ -33,7 +33,7 @@ from model.temperature import Logits
 
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
 PULL, MOST_PULL = 4.0, 8.0  # nats a quarter note, for each bar of notes that is owed; and at most
-KEY_GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
+GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
 
 
 class ConstrainedGrammar:
@@ -54,7 +54,7 @@ class ConstrainedGrammar:
         grammar: the grammar that is narrowed.
         given: what is given, as tokens.
         guidance: with which `sample` leads the model to the key where it goes on after given voices
-            that it joins, or in a key that is asked for; else 0.
+            that it joins, or in a key that is asked for, and to chords that it knows; else 0.
 
     Raises:
         ConstraintError: no piece can be as it is asked for.
@@ -89,7 +89,9 @@ class ConstrainedGrammar:
         is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
         goes_on = self.length.bars != self.given.bars
         is_asked = bool(constraints.parsed_key and self.given.bars)
-        self.guidance = KEY_GUIDANCE if self._key and (is_joined or is_asked) and goes_on else 0.0
+        is_led = bool(self._key and (is_joined or is_asked) and goes_on)
+        is_led |= bool(self._plan and "harmony" in self.features.blocks)
+        self.guidance = GUIDANCE if is_led else 0.0
         self._busy = constraints.busy
         self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step
         if self._busy is not None and not vocabulary.grid.has_meter:
@@ -334,7 +336,7 @@ class ConstrainedGrammar:
             ids: (B, T) the latest ids of each row, Pad at the left end.
 
         Returns:
-            Of B rows; with guidance of 2 B, the second half of which is not told the key.
+            Of B rows; with guidance of 2 B, the second half of which is not told key and chords.
         """
         ids = np.asarray(ids, dtype=np.int64)
         if ids.shape[1] > 1 or state.window is None:
@@ -348,7 +350,7 @@ class ConstrainedGrammar:
         if self.guidance:
             ids = np.concatenate([ids, ids])
             context = context.of_rows(np.tile(np.arange(len(ids) // 2), 2))
-            context.key[len(ids) // 2 :] = -1
+            context.key[len(ids) // 2 :] = context.harmony[len(ids) // 2 :] = -1
         window.heard = self.features.with_room(window.heard, ids.shape[1])
         return self.features.read(ids, context, window.heard)
 

@@ -82,6 +82,16 @@ def test_where_the_key_is_known_the_triad_is_that_of_its_tonic():
     assert sum(root == key.tonic for root, key in zip(found, keys, strict=True)) >= PIECES - 2
 
 
+def test_where_the_key_is_known_its_dominant_comes_a_beat_before():
+    keys = [Key(number % 12, "minor") for number in range(PIECES)]
+    found = []
+    for piece, key in zip(written(STRICT, keys=keys), keys, strict=True):
+        notes, step = piece.notes, piece.notes["onset"].max() - 12
+        heard = notes[(notes["onset"] <= step) & (notes["onset"] + notes["duration"] > step)]
+        found.append(root_of_triad(heard) == (key.tonic + 7) % 12)
+    assert sum(found) >= PIECES - 2
+
+
 def test_a_single_voice_ends_on_the_tonic_and_holds_it_to_the_end_of_the_bar():
     keys = [Key(number % 12, "major") for number in range(PIECES)]
     for piece, key in zip(written(STRICT, keys=keys, programs=(40,)), keys, strict=True):
