@@ -202,10 +202,8 @@ _DEGREES = {
     "major": (*("I", "♭II", "II", "♭III", "III", "IV"), *("♯IV", "V", "♭VI", "VI", "♭VII", "VII")),
     "minor": (*("I", "♭II", "II", "III", "♯III", "IV"), *("♯IV", "V", "VI", "♯VI", "VII", "VII")),
 }
-_FIGURES = {
-    3: ("", "6", "64"),
-    4: ("7", "65", "43", "42"),
-}  # of triads and of sevenths, by the bass
+# Of triads and of sevenths, by the bass.
+_FIGURES = {3: ("", "6", "64"), 4: ("7", "65", "43", "42")}
 _LEADING = {"": ("V", 5), "7": ("V", 5)} | dict.fromkeys(("dim", "dim7", "m7b5"), ("VII", 1))
 _SIGNS = {"dim": "°", "dim7": "°", "m7b5": "ø", "aug": "+", "maj7": "maj"}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from data.score import Score
 
 Numbers: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Figures: TypeAlias = Numbers | list[float]
 
 VERSION = 1  # to be raised where a statistic changes: critics (generation/critic.py) weigh them
 
@@ -209,62 +211,43 @@ class Group:
 
     name: str
     each: Sequence[str]
-    of: Callable[[Music], Numbers]
+    compute: Callable[..., Figures]  # of the piece, and of its voice or of two slots
+    slots: tuple[int, ...]  # among VOICES, that it is of
+    needs_pitch: bool
+
+    def of(self, music: Music) -> Numbers:
+        """Return the statistics of a piece; NaN where there is nothing, or hardly a note."""
+        lines = [music.lines[slot] for slot in self.slots]
+        is_hardly = len(lines) == 1 and (lines[0] is None or len(lines[0].pitch) < LEAST_NOTES)
+        if is_hardly or (self.needs_pitch and not len(music.onsets)):
+            return np.full(len(self.each), np.nan)
+        found = self.compute(music, *(lines if len(lines) == 1 else self.slots))
+        return np.array(found, dtype=np.float64)
 
 
 GROUPS: list[Group] = []
 
 
-def _group(name: str, *each: str) -> Callable[[Any], Any]:
-    """Register a function of a piece: (Music) -> (len(each),)."""
+def _group(
+    name: str, *each: str, voices: int = 0, needs_pitch: bool = False
+) -> Callable[[Any], Any]:
+    """Register a function of a piece, of each of its voices (voices=1), or of each pair (2).
 
-    def register(of: Callable[[Music], Numbers]) -> Callable[[Music], Numbers]:
-        GROUPS.append(Group(name, each, of))
-        return of
+    These are (Music), (Music, Line) and (Music, high slot, low slot) -> (len(each),).
+    """
 
-    return register
-
-
-def _of_pitches(name: str, *each: str) -> Callable[[Any], Any]:
-    """Register one that is NaN where nothing has a pitch."""
-
-    def register(of: Callable[[Music], Numbers]) -> Callable[[Music], Numbers]:
-        def compute(music: Music) -> Numbers:
-            return of(music) if len(music.onsets) else np.full(len(each), np.nan)
-
-        GROUPS.append(Group(name, each, compute))
-        return of
+    def register(compute: Callable[..., Figures]) -> Callable[..., Figures]:
+        for slots in combinations(range(len(VOICES)), voices):
+            whose = " and ".join(VOICES[slot] for slot in slots)
+            own = f"{name}, {whose}" if whose else name
+            GROUPS.append(Group(own, each, compute, slots, needs_pitch))
+        return compute
 
     return register
 
 
-def _of_voices(name: str, *each: str) -> Callable[[Any], Any]:
-    """Register a function of a voice: (Music, Line) -> (len(each),)."""
-
-    def register(of: Callable[[Music, Line], Numbers]) -> Callable[[Music, Line], Numbers]:
-        def compute(music: Music, slot: int) -> Numbers:
-            line = music.lines[slot]
-            if line is None or len(line.pitch) < LEAST_NOTES:
-                return np.full(len(each), np.nan)
-            return of(music, line)
-
-        for slot, voice in enumerate(VOICES):
-            GROUPS.append(Group(f"{name}, {voice}", each, partial(compute, slot=slot)))
-        return of
-
-    return register
-
-
-def _of_pairs(name: str, *each: str) -> Callable[[Any], Any]:
-    """Register a function of two voices: (Music, high slot, low slot) -> (len(each),)."""
-
-    def register(of: Callable[..., Numbers]) -> Callable[..., Numbers]:
-        for high, low in zip(*np.triu_indices(len(VOICES), 1), strict=True):
-            pair = f"{VOICES[high]} and {VOICES[low]}"
-            GROUPS.append(Group(f"{name}, {pair}", each, partial(of, high=high, low=low)))
-        return of
-
-    return register
+_of_pitches = partial(_group, needs_pitch=True)
+_of_voices, _of_pairs = partial(_group, voices=1), partial(_group, voices=2)
 
 
 def _shares(numbers: NDArray[np.integer[Any]], size: int) -> Numbers:
@@ -294,7 +277,7 @@ def _classes(steps: Ints) -> Ints:
 
 
 @_of_voices("intervals", *INTERVALS)
-def _intervals(_: Music, line: Line) -> Numbers:
+def _intervals(_: Music, line: Line) -> Figures:
     return _shares(_classes(line.steps), len(INTERVALS))
 
 
@@ -303,7 +286,7 @@ def _intervals(_: Music, line: Line) -> Numbers:
     *("sixteenths", "eighths", "dotted eighths", "quarters", "dotted quarters", "halves"),
     *("dotted halves", "longer notes"),
 )
-def _durations(music: Music, line: Line) -> Numbers:
+def _durations(music: Music, line: Line) -> Figures:
     return _shares(np.searchsorted(BEATS, (line.end - line.onset) / music.beat_steps), 8)
 
 
@@ -312,7 +295,7 @@ def _durations(music: Music, line: Line) -> Numbers:
     *("on beat 1", "on beat 2", "on beat 3", "on beat 4 and later"),
     *("half way from beats 1 and 3", "half way from beats 2 and 4", "elsewhere"),
 )
-def _places(_: Music, line: Line) -> Numbers:
+def _places(_: Music, line: Line) -> Figures:
     beat, part = np.minimum(line.place.astype(np.int64), 3), line.place % 1
     return _shares(np.where(part == 0, beat, np.where(part == 0.5, 4 + beat % 2, 6)), 7)
 
@@ -324,14 +307,14 @@ def _places(_: Music, line: Line) -> Numbers:
     *("notes struck again on the beat", "notes off the beat that are reached by step"),
     *("entropy of intervals, bits", "entropy of intervals after one another, bits"),
 )
-def _contour(_: Music, line: Line) -> Numbers:
+def _contour(_: Music, line: Line) -> Figures:
     moves, off_beat = line.steps[line.steps != 0], line.place % 1 != 0
     turns, leaps = np.sign(moves[:-1]) != np.sign(moves[1:]), np.abs(moves) > STEP
     come, go = line.steps[:-1], line.steps[1:]
     by_step = (np.abs(line.steps) <= STEP) & (line.steps != 0)
     passes = by_step[:-1] & by_step[1:] & (np.sign(come) == np.sign(go))
     neighbors = by_step[:-1] & (come == -go)
-    figures = [
+    return [
         _mean(turns),
         _mean(turns[leaps[:-1]]),
         _mean(~leaps[1:][leaps[:-1]]),
@@ -344,7 +327,6 @@ def _contour(_: Music, line: Line) -> Numbers:
         _entropy(line.steps),
         _entropy(come, go) - _entropy(go),
     ]
-    return np.array(figures)
 
 
 @_of_voices(
@@ -352,27 +334,26 @@ def _contour(_: Music, line: Line) -> Numbers:
     *("durations like the one before", "entropy of durations, bits"),
     *("entropy of durations after one another, bits", "notes a beat", "rests between notes"),
 )
-def _rhythm(music: Music, line: Line) -> Numbers:
+def _rhythm(music: Music, line: Line) -> Figures:
     durations = line.end - line.onset
     span = (music.onsets[-1] - music.onsets[0]) / music.beat_steps
-    figures = [
+    return [
         _mean(durations[1:] == durations[:-1]),
         _entropy(durations),
         _entropy(durations[:-1], durations[1:]) - _entropy(durations[1:]),
         len(durations) / max(span, 1),
         _mean(line.onset[1:] > line.end[:-1]),
     ]
-    return np.array(figures)
 
 
 @_of_voices("height", "low notes", "median", "high notes", "deviation", "range")
-def _height(_: Music, line: Line) -> Numbers:
+def _height(_: Music, line: Line) -> Figures:
     pitch = line.pitch
-    return np.array([*np.quantile(pitch, (0.05, 0.5, 0.95)), pitch.std(), np.ptp(pitch)])
+    return [*np.quantile(pitch, (0.05, 0.5, 0.95)), pitch.std(), np.ptp(pitch)]
 
 
 @_of_voices("degrees from the tonic", *ABOVE)
-def _degrees(music: Music, line: Line) -> Numbers:
+def _degrees(music: Music, line: Line) -> Figures:
     return _shares((line.pitch - music.tonic) % OCTAVE, OCTAVE)
 
 
@@ -380,7 +361,7 @@ def _degrees(music: Music, line: Line) -> Numbers:
 
 
 @_of_pairs("intervals on beats", *CLASSES)
-def _verticals(music: Music, high: int, low: int) -> Numbers:
+def _verticals(music: Music, high: int, low: int) -> Figures:
     pitch = music.pitches(music.beats)[:, [high, low]]
     pitch = pitch[(pitch != REST).all(axis=1)]
     return _shares((pitch[:, 0] - pitch[:, 1]) % OCTAVE, OCTAVE)
@@ -392,7 +373,7 @@ def _verticals(music: Music, high: int, low: int) -> Numbers:
     *("to fifths and octaves in the same direction", "in parallel fifths and octaves"),
     *("leaps of both", "distance", "deviation of the distance", "crossings"),
 )
-def _motion(music: Music, high: int, low: int) -> Numbers:
+def _motion(music: Music, high: int, low: int) -> Figures:
     pitch = music.moves[:, [high, low]]
     pitch = pitch[(pitch != REST).all(axis=1)]
     if len(pitch) < LEAST_NOTES:
@@ -403,7 +384,7 @@ def _motion(music: Music, high: int, low: int) -> Numbers:
     before, after, steps = distance[:-1][moves] % OCTAVE, distance[1:][moves] % OCTAVE, steps[moves]
     both = (steps != 0).all(axis=1)
     alike = both & (np.sign(steps[:, 0]) == np.sign(steps[:, 1]))
-    figures = [
+    return [
         _mean(alike),
         _mean(both & ~alike),
         _mean(alike & np.isin(before, THIRDS) & np.isin(after, THIRDS)),
@@ -415,19 +396,18 @@ def _motion(music: Music, high: int, low: int) -> Numbers:
         float(distance.std()),
         _mean(distance < 0),
     ]
-    return np.array(figures)
 
 
 # Of all voices: harmony
 
 
 @_of_pitches("chords on beats", *KINDS)
-def _chord_kinds(music: Music) -> Numbers:
+def _chord_kinds(music: Music) -> Figures:
     return _shares(music.chords.kind, len(KINDS))
 
 
 @_of_pitches("chords on first beats", *KINDS)
-def _first_chords(music: Music) -> Numbers:
+def _first_chords(music: Music) -> Figures:
     return _shares(music.chords_at(music.beats[music.beat_in_bar == 0]).kind, len(KINDS))
 
 
@@ -435,7 +415,7 @@ def _first_chords(music: Music) -> Numbers:
     "pitch classes at once",
     *(f"{n} {place}" for place in ("on beats", "between beats") for n in (1, 2, 3, 4, "5 or more")),
 )
-def _classes_at_once(music: Music) -> Numbers:
+def _classes_at_once(music: Music) -> Figures:
     sets = (music.chords.sets, music.off_beat_chords.sets)
     return np.concatenate([_shares(np.minimum(each.sum(axis=1), 5), 6)[1:] for each in sets])
 
@@ -445,21 +425,21 @@ def _classes_at_once(music: Music) -> Numbers:
     *("triads in root position", "sixth chords", "six-four chords", "sevenths in root position"),
     *("six-five chords", "four-three chords", "four-two chords"),
 )
-def _inversions(music: Music) -> Numbers:
+def _inversions(music: Music) -> Figures:
     chords = music.chords
     above = (chords.bass - chords.root) % OCTAVE
     thirds, fifths, sevenths = np.isin(above, THIRDS), np.isin(above, (6, 7)), above >= 9
     triad, seventh = np.isin(chords.kind, TRIADS), np.isin(chords.kind, SEVENTHS)
     of_triads = [_mean(each[triad]) for each in (above == 0, thirds, fifths)]
     of_sevenths = [_mean(each[seventh]) for each in (above == 0, thirds, fifths, sevenths)]
-    return np.array(of_triads + of_sevenths)
+    return of_triads + of_sevenths
 
 
 @_of_pitches(
     "doublings in triads",
     *(f"{what} {n}" for what in ("root", "third", "fifth") for n in ("once", "twice", "thrice")),
 )
-def _doublings(music: Music) -> Numbers:
+def _doublings(music: Music) -> Figures:
     sounding = music.pitches(music.beats)
     pitch = sounding[(sounding != REST).any(axis=1)]
     chords = music.chords
@@ -468,21 +448,21 @@ def _doublings(music: Music) -> Numbers:
     above = np.where(pitch == REST, REST, (pitch - chords.root[:, None]) % OCTAVE)
     above = above[np.isin(chords.kind, TRIADS)]
     counts = [np.isin(above, each).sum(axis=1) for each in ((0,), THIRDS, (FIFTH,))]
-    return np.array([_mean(count == n) for count in counts for n in (1, 2, 3)])
+    return [_mean(count == n) for count in counts for n in (1, 2, 3)]
 
 
 @_of_pitches("roots of chords from the tonic", *ABOVE)
-def _roots(music: Music) -> Numbers:
+def _roots(music: Music) -> Figures:
     return _shares((music.chords.root - music.tonic) % OCTAVE, OCTAVE)
 
 
 @_of_pitches("steps of roots from beat to beat", *ABOVE)
-def _root_steps(music: Music) -> Numbers:
+def _root_steps(music: Music) -> Figures:
     return _shares(np.diff(music.chords.root) % OCTAVE, OCTAVE)
 
 
 @_of_pitches("steps of the lowest note from beat to beat", *INTERVALS)
-def _bass_steps(music: Music) -> Numbers:
+def _bass_steps(music: Music) -> Figures:
     return _shares(_classes(np.diff(music.chords.bass)), len(INTERVALS))
 
 
@@ -493,7 +473,7 @@ def _bass_steps(music: Music) -> Numbers:
     *("VII-I", "triad to triad", "entropy of chords, bits", "entropy of steps of roots, bits"),
     *("the same chord as a beat before", "the same root as a beat before"),
 )
-def _progressions(music: Music) -> Numbers:
+def _progressions(music: Music) -> Figures:
     root, kind = music.chords.root, music.chords.kind
     same_root, same_kind = np.diff(root) == 0, np.diff(kind) == 0
     is_new = np.append(True, ~(same_root & same_kind))[: len(root)]
@@ -502,7 +482,7 @@ def _progressions(music: Music) -> Numbers:
     falls, dominant = step == OCTAVE - FIFTH, np.isin(kind[:-1], DOMINANTS)
     triad = np.isin(kind, TRIADS)
     pairs = ((7, 0), (5, 0), (0, 5), (0, 7), (5, 7), (2, 7), (7, 9), (9, 2), (11, 0))
-    figures = [
+    return [
         _mean(falls),
         _mean(falls & dominant),
         _mean(falls & dominant & triad[1:]),
@@ -514,7 +494,6 @@ def _progressions(music: Music) -> Numbers:
         _mean(same_root & same_kind),
         _mean(same_root),
     ]
-    return np.array(figures)
 
 
 @_of_pitches(
@@ -522,7 +501,7 @@ def _progressions(music: Music) -> Numbers:
     *("thirds of major chords that rise a semitone", "sevenths that fall"),
     *("notes held over a beat", "thirds of major chords that stay"),
 )
-def _resolutions(music: Music) -> Numbers:
+def _resolutions(music: Music) -> Figures:
     rises, falls, held, stays = ([np.empty(0, dtype=bool)] for _ in range(4))
     sounding = (music.pitches(music.beats) != REST).any(axis=1)
     for line in music.lines:
@@ -543,7 +522,7 @@ def _resolutions(music: Music) -> Numbers:
         stays.append(step[third] == 0)
         falls.append(np.isin(step[seventh], (-1, -2)))
         held.append(line.onset[note] < music.beats[sounding][is_in])
-    return np.array([_mean(np.concatenate(each)) for each in (rises, falls, held, stays)])
+    return [_mean(np.concatenate(each)) for each in (rises, falls, held, stays)]
 
 
 @_of_pitches(
@@ -555,7 +534,7 @@ def _resolutions(music: Music) -> Numbers:
     ),
     *("pitch classes that rise a semitone a beat", "pitch classes that fall a semitone a beat"),
 )
-def _dissonances(music: Music) -> Numbers:
+def _dissonances(music: Music) -> Figures:
     found = []
     for sets in (music.chords.sets, music.off_beat_chords.sets):
         clashes = (sets & np.roll(sets, step, axis=1) for step in (1, 2, 6))
@@ -563,7 +542,7 @@ def _dissonances(music: Music) -> Numbers:
     before, new = music.chords.sets[:-1], music.chords.sets[1:] & ~music.chords.sets[:-1]
     gone = before & ~music.chords.sets[1:]
     found += [_mean((new & np.roll(gone, step, axis=1)).sum(axis=1)) for step in (1, -1)]
-    return np.array(found)
+    return found
 
 
 @_of_pitches(
@@ -572,7 +551,7 @@ def _dissonances(music: Music) -> Numbers:
     *("clearness", "bars in the key of the piece", "changes of key, a bar"),
     *("entropy of keys, bits", "pitch classes a bar"),
 )
-def _keys(music: Music) -> Numbers:
+def _keys(music: Music) -> Figures:
     fits = KEY_PROFILES @ music.sounding
     best = np.sort(fits)
     by_bar = np.zeros((len(music.score.bars), OCTAVE))
@@ -598,7 +577,7 @@ def _keys(music: Music) -> Numbers:
     *(f"{n} voices begin {place}" for place in ("on beats", "between beats") for n in (1, 2, 3, 4)),
     *("voices at once", "beats with an onset", "onsets on beats"),
 )
-def _texture(music: Music) -> Numbers:
+def _texture(music: Music) -> Figures:
     lines = [line for line in music.lines if line is not None]
     count = np.sum([np.isin(music.onsets, line.onset) for line in lines], axis=0)
     on_beat = np.isin(music.onsets, music.beats)
@@ -613,14 +592,12 @@ def _texture(music: Music) -> Numbers:
     *("soprano and alto beyond an octave", "alto and tenor beyond an octave"),
     *("tenor and bass beyond a twelfth", "upper voices within an octave", "unisons"),
 )
-def _spacing(music: Music) -> Numbers:
+def _spacing(music: Music) -> Figures:
     pitch = music.pitches(music.beats)
     pitch = pitch[(pitch != REST).all(axis=1)]
     gaps = -np.diff(pitch, axis=1)  # (T, 3)
     wide = [_mean(gaps[:, n] > most) for n, most in enumerate((12, 12, 19))]
-    return np.array(
-        [*wide, _mean(np.less(pitch[:, 0] - pitch[:, 2], 12)), _mean((gaps == 0).any(axis=1))]
-    )
+    return [*wide, _mean(np.less(pitch[:, 0] - pitch[:, 2], 12)), _mean((gaps == 0).any(axis=1))]
 
 
 @_of_pitches(
@@ -628,7 +605,7 @@ def _spacing(music: Music) -> Numbers:
     *("on a triad", "on the tonic", "in root position", "after its dominant"),
     *("last chord, beats", "last step of the highest voice", "last step of the lowest voice"),
 )
-def _ending(music: Music) -> Numbers:
+def _ending(music: Music) -> Figures:
     chords, notes = music.chords_at(music.onsets[-2:]), music.notes
     last = notes[notes["onset"] + notes["duration"] > music.onsets[-1]]
     beats = ((last["onset"] + last["duration"]).min() - music.onsets[-1]) / music.beat_steps
@@ -641,7 +618,7 @@ def _ending(music: Music) -> Numbers:
         chords.bass[-1] % OCTAVE == root,
         (before - root) % OCTAVE == FIFTH,
     ]
-    return np.array([*is_so, beats, *steps], dtype=np.float64)
+    return [*map(float, is_so), beats, *steps]
 
 
 # Of all notes, drums too
@@ -659,7 +636,7 @@ RUN_NOTES = 8  # in a row, which count as repeated
     ),
     "notes in runs of eight that come again",
 )
-def _repetition(music: Music) -> Numbers:
+def _repetition(music: Music) -> Figures:
     score, found = music.score, list[float]()
     bar, place = score.bar_positions
     notes = score.notes
@@ -673,7 +650,7 @@ def _repetition(music: Music) -> Numbers:
             likest[apart:] = np.maximum(likest[apart:], shared)
             alike.append(shared)
         found += [_mean(alike[0]), _mean(np.concatenate(alike[1:])), _mean(likest)]
-    return np.array([*found, _in_repeated_runs(music)])
+    return [*found, _in_repeated_runs(music)]
 
 
 def _in_common(bar: Ints, items: NDArray[Any], bars: int) -> tuple[list[Ints], Ints]:
@@ -716,19 +693,18 @@ def _in_repeated_runs(music: Music) -> float:
 
 
 @_group("pace", "notes a second", "notes at once", "onsets a bar", "deviation of notes a bar")
-def _pace(music: Music) -> Numbers:
+def _pace(music: Music) -> Figures:
     score = music.score
     seconds = float(score.step_seconds(score.end_step))
     onsets = np.unique(score.notes["onset"])
     in_bars = np.bincount(score.bar_positions[0], minlength=len(score.bars))
     bars = len(score.bars)
-    figures = [
+    return [
         len(score.notes) / seconds if seconds else np.nan,
         len(score.notes) / len(onsets),
         len(onsets) / bars,
         float(in_bars.std()),
     ]
-    return np.array(figures)
 
 
 NAMES = [f"{group.name}: {each}" for group in GROUPS for each in group.each]
