@@ -45,7 +45,7 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
         scratch: (3, V).
         mask: (V,), what may come next.
     """
-    here, latest, ends = one.here, one.latest, one.note_ends
+    here, latest = one.here, one.latest
     asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
     kind, now, due, is_open = here.kind, here.now, given.ids[here.next_given], given.is_open
     is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
@@ -79,19 +79,12 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
         final = here.final_onset - here.bar_start
         if final >= 0 and here.is_last:
             end_bar(first, here, final, mask)
-            if here.position == final and takes_note:
-                own = 3 << 2 * (here.key % OCTAVE) if here.key >= 0 else ANY_TRIAD
-                for triads in (own, ANY_TRIAD):  # where that cannot be
-                    if find_triad(parts, triads, is_open, latest, ends, now, scratch, notes):
-                        break
             keep_or_yield(mask, before, due, mask)
-        if asked.has_cadence and here.key >= 0 and is_in_note:
+        if is_in_note and asked.has_cadence and here.key >= 0:
             end_before_cadence(rules, here, mask)
             keep_or_yield(mask, before, due, mask)
-        is_close = takes_note and here.key >= 0 and now == here.final_onset - asked.beat
-        if asked.has_cadence and is_close:
-            dominant = 1 << 2 * ((here.key + FIFTH) % OCTAVE)
-            find_triad(parts, dominant, is_open, latest, ends, now, scratch, notes)
+        if takes_note and here.final_onset >= 0:
+            close(rules, one, scratch, notes)
             keep_or_yield(mask, before, due, mask)
         if asked.given_bars and (takes_note or is_in_note):
             meet_given(first, parts, asked.beat, latest, here, mask)
@@ -275,6 +268,21 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
     forbid(mask, first[Kind.DURATION] + max(left, 0), first[Kind.VELOCITY])
     if left <= longest or extends >= LONGEST_NOTE:
         mask[first[Kind.EXTEND]] = False
+
+
+@compiled_inside
+def close(rules: Rules, one: One, scratch: NDArray[np.bool_], notes: Mask) -> None:
+    """Mask notes (N,) with which a piece would not close: on a triad, the dominant before it."""
+    asked, parts, here, is_open = rules.asked, rules.parts, one.here, rules.given.is_open
+    has_key, latest, ends, now = here.key >= 0, one.latest, one.note_ends, here.now
+    if here.is_last and now == here.final_onset:
+        own = 3 << 2 * (here.key % OCTAVE) if has_key else ANY_TRIAD
+        for triads in (own, ANY_TRIAD):  # where that cannot be
+            if find_triad(parts, triads, is_open, latest, ends, now, scratch, notes):
+                break
+    elif asked.has_cadence and has_key and now == here.final_onset - asked.beat:
+        dominant = 1 << 2 * ((here.key + FIFTH) % OCTAVE)
+        find_triad(parts, dominant, is_open, latest, ends, now, scratch, notes)
 
 
 @compiled_inside
