@@ -279,6 +279,12 @@ def triads_with(heard: int, own_root: int) -> int:
 
 
 @compiled_inside
+def closing_triads(key: int) -> tuple[int, int]:
+    """Return the dominant, major, and the tonic, either, of a key, as `triads_with` has them."""
+    return 1 << 2 * ((key + FIFTH) % OCTAVE), 3 << 2 * (key % OCTAVE)
+
+
+@compiled_inside
 def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int, int]:
     """Return what sounds and who is the bass, the program that was lowest before.
 

@@ -16,16 +16,17 @@ from common.interface import OCTAVE
 from data.tokens.cursor import Ints, advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
-from generation.chords import hold_until, keep_to_chords, leave_chord_apart, prepare_bass
+from generation.chords import NONE, hold_until, keep_to_chords, leave_chord_apart, prepare_bass
 from generation.counterpoint import (
     ANY_TRIAD,
-    FIFTH,
+    closing_triads,
     end_bar,
     find_triad,
     meet_given,
     move_apart,
     never_rest,
     play_one_note,
+    triads_with,
 )
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
@@ -83,7 +84,7 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
         if is_in_note and asked.has_cadence and here.key >= 0:
             end_before_cadence(rules, here, mask)
             keep_or_yield(mask, before, due, mask)
-        if takes_note and here.final_onset >= 0:
+        if takes_note and 0 <= here.final_onset <= now + asked.beat:
             close(rules, one, scratch, notes)
             keep_or_yield(mask, before, due, mask)
         if asked.given_bars and (takes_note or is_in_note):
@@ -275,13 +276,12 @@ def close(rules: Rules, one: One, scratch: NDArray[np.bool_], notes: Mask) -> No
     """Mask notes (N,) with which a piece would not close: on a triad, the dominant before it."""
     asked, parts, here, is_open = rules.asked, rules.parts, one.here, rules.given.is_open
     has_key, latest, ends, now = here.key >= 0, one.latest, one.note_ends, here.now
+    dominant, tonic = closing_triads(here.key)
     if here.is_last and now == here.final_onset:
-        own = 3 << 2 * (here.key % OCTAVE) if has_key else ANY_TRIAD
-        for triads in (own, ANY_TRIAD):  # where that cannot be
+        for triads in (tonic if has_key else ANY_TRIAD, ANY_TRIAD):  # any, where that cannot be
             if find_triad(parts, triads, is_open, latest, ends, now, scratch, notes):
                 break
     elif asked.has_cadence and has_key and now == here.final_onset - asked.beat:
-        dominant = 1 << 2 * ((here.key + FIFTH) % OCTAVE)
         find_triad(parts, dominant, is_open, latest, ends, now, scratch, notes)
 
 
@@ -290,10 +290,10 @@ def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
     """Mask durations with which a note would sound on into a chord of the cadence that lacks it."""
     asked, parts, words = rules.asked, rules.parts, rules.words
     program, pitch = divmod(here.note, asked.pitch_count)
-    for begin, root in ((here.final_onset - asked.beat, FIFTH), (here.final_onset, 0)):
-        above = (pitch + parts.lowest_pitch - here.key - root) % OCTAVE
-        is_of = above in (0, 4, FIFTH) or (above == 3 and root == 0)  # minor on the tonic alone
-        if here.now < begin and parts.is_pitched[program] and not is_of:
+    can_be = triads_with(1 << (pitch + parts.lowest_pitch) % OCTAVE, NONE)
+    dominant, tonic = closing_triads(here.key)
+    for begin, triads in ((here.final_onset - asked.beat, dominant), (here.final_onset, tonic)):
+        if here.now < begin and parts.is_pitched[program] and can_be & triads == 0:
             room = begin - here.now
             end_in_time(words.firsts, here.extends, words.longest_duration, room, mask)
 

@@ -132,9 +132,10 @@ def write_notation(
     The arguments are those of `to_musicxml`; notes that were not given are colored in the picture.
     """
     paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
-    plain = to_musicxml(score, key, chords=chords)
-    picture = engrave(to_musicxml(score, key, is_given, chords))
-    for path, text in zip(paths, (plain, picture), strict=True):
+    plain = colored = to_musicxml(score, key, chords=chords)
+    if is_given is not None and is_given.any():
+        colored = to_musicxml(score, key, is_given, chords)
+    for path, text in zip(paths, (plain, engrave(colored)), strict=True):
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return paths
