@@ -15,7 +15,7 @@ from data.keys import key_number, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid
 from data.texture import has_regular_bars
 from data.tokens.context import rebase
-from data.tokens.features import MAX_BARS_TO_FOLLOW
+from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
@@ -482,6 +482,18 @@ def test_where_others_join_a_voice_and_go_on_the_same_rows_are_told_the_key_and_
     assert asked.guidance
     assert asked.start(1).at[0].key == key_number(in_minor.parsed_key)
     assert not ConstrainedGrammar(QUARTET, Length(bars=2), in_minor).guidance  # told from the start
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_model_that_knows_chords_is_led_to_those_that_are_asked_for(is_known):
+    features, chords = SideFeatures(QUARTET, is_known), Constraints(chords="Am | E")
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=2), chords, features=features)
+    side = grammar.side(grammar.start(1), grammar.given.prompt[None])
+    assert bool(grammar.guidance) == is_known
+    if is_known:
+        with_chords, without = told(side, features).bits[..., features.blocks["harmony"]]
+        assert with_chords.any()
+        assert not without.any()
 
 
 def test_a_tune_takes_the_tempo_asked_for():
