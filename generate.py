@@ -266,6 +266,8 @@ def _bars(text: str) -> tuple[int, int | None]:
     if not match:
         raise argparse.ArgumentTypeError(f"must be such as 5-8, 5 or 5-, not {text!r}")
     last = match[3] if match[2] else match[1]
+    if last and int(last) < int(match[1]):
+        raise argparse.ArgumentTypeError(f"begins after its end: {text}")
     return int(match[1]), int(last) if last else None
 
 

@@ -36,10 +36,14 @@ def default_model() -> tuple[Path, str]:
     if not found:
         raise FileNotFoundError(f"no model in {PROJECT}: train one with `make music`, or name one")
     nats = {path: _validation_nats(path) for path in found}
-    best = min(found, key=lambda path: (nats[path], -path.stat().st_mtime))
+    best, *others = sorted(found, key=lambda path: (nats[path], -path.stat().st_mtime))
     path = best.relative_to(PROJECT) if Path.cwd() == PROJECT else best
-    why = f" ({nats[best]:.3f} nats a note on held-out chorales)" * (nats[best] < math.inf)
-    return path, f"model: {path}{why}"
+    if not others or nats[best] == math.inf:
+        return path, f"model: {path}"
+    other = others[0].relative_to(PROJECT)
+    its = "does not say" if nats[others[0]] == math.inf else f"has {nats[others[0]]:.3f}"
+    why = f"{nats[best]:.3f} nats a note on held-out chorales; {other} {its}"
+    return path, f"model: {path} ({why})"
 
 
 def _validation_nats(path: Path) -> float:

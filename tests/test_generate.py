@@ -5,14 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pretty_midi
 import pytest
 from PIL import Image
 
 import generate
 from common.typed_json import to_json
+from data.canonical import canonical
 from data.files.read import read_score
-from data.score import SECONDS
+from data.midi.io import write_midi
+from data.score import BAR, NOTE, SECONDS
 from data.style import Style
 from model.config import DecoderConfig
 from model.decoder import Decoder
@@ -20,7 +23,7 @@ from model.decoding import network_of
 from model.serialization import ModelFile, ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
 from tests.models import BAND, PIANIST, QUARTET, tune, untrained
-from tests.music import GRID
+from tests.music import GRID, vocabulary_for
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +198,31 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
     assert (tmp_path / "a-1.mid").read_bytes() != (tmp_path / "a-2.mid").read_bytes()
 
 
+def test_a_seed_that_the_model_cannot_spell_is_fitted_and_told(checkpoint, tmp_path, capsys):
+    notes = np.array([(0, 12, 100, 80, 0)], NOTE)
+    write_midi(canonical(notes, np.array([(7, 8, 42)], BAR), [160], GRID)[0], tmp_path / "odd.mid")
+    code, said, _ = run(
+        capsys, "-c", checkpoint, "--seed-midi", tmp_path / "odd.mid", "-n", 1, "-o", tmp_path / "x"
+    )
+    assert code == 0
+    line = said.splitlines()[0]
+    words = ("Acoustic Grand Piano became Violin", "octave", "tempo", "meter")
+    assert all(word in line for word in words)
+
+
+def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypatch):
+    text = (Path(generate.__file__).parent / "README.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"generate.py (--rewrite .*)", text)
+    monkeypatch.chdir(tmp_path)
+    notes = np.array([(12 * n, 12, 60 + v, 80, 43 - v) for n in range(16) for v in range(4)], NOTE)
+    score = canonical(notes, np.array([(4, 4, 48)] * 4, BAR), [80] * 4, GRID)[0]
+    write_midi(score, "ode.mid")
+    generate.main(["-c", str(checkpoint), *recipe.split()])
+    its, rewritten = score.notes, read_score("rewritten.mid", GRID)[0].notes
+    assert np.array_equal(its[its["program"] == 40], rewritten[rewritten["program"] == 40])
+    assert not np.array_equal(its, rewritten)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -205,11 +233,13 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
         (["tune.mid"], ["a file is named by --seed-midi"]),
         (["--seed-notes", "C4", "E4", "G4"], ["words that belong together go in quotes"]),
         (["--pieces", "5"], ["unrecognized arguments: --pieces 5"]),
+        (["--seed-notes", "C4 H4"], ["H4"]),
         (["--seed-notes", ""], ["seed"]),
         (["--seed-midi", "none.mid"], ["none.mid", "no such file"]),
         (["--seed-midi", __file__], ["test_generate.py", "it is neither MIDI"]),
         (["--seed-midi", "a.mid", "--seed-notes", "C4"], ["--seed-midi", "--seed-notes"]),
         (["--seed-notes", "C4:2 E4:1", "--seconds", "0.2"], ["last bar", "more than 0.2"]),
+        (["--temperature", "-1"], ["temperature", "-1"]),
         (["--top-p", "2"], ["top-p"]),
         (["--bars", "0"], ["bars", "0"]),
         (["--out", "/dev/null/piece"], ["/dev/null is not a folder"]),
@@ -218,11 +248,15 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
         (["--out", ""], ["--out", "name"]),
         (["--bars", "2", "--notes", "3"], ["--notes", "--bars"]),
         (["--from-bar", "3"], ["--from-bar", "--seed-midi"]),
+        (["--seed-bars", "3", "--seed-notes", "C4"], ["--seed-bars", "--seed-midi"]),
         (["--voice", "2"], ["--voice", "--harmonize"]),
         (["--seed-notes", "C4", "--voices", "1", "2"], ["--voices", "--rewrite"]),
         (["--bars-to-rewrite", "2"], ["--bars-to-rewrite", "--rewrite"]),
+        (["--rewrite", "a.mid", "--bars-to-rewrite", "8-5"], ["--bars-to-rewrite", "8-5"]),
         (["--rewrite", ""], ["--rewrite", "name of a file"]),
+        (["--rewrite", "a.mid", "--alone"], ["--alone", "--rewrite"]),
         (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all 4 voices"]),
+        (["--harmonize", "--seed-notes", "C4", "--voices", "1", "3"], ["1 voice", "no voice 3"]),
         (["--alone"], ["--alone", "--seed-notes"]),
         (["--rewrite", "a.mid", "--bars-to-rewrite", "b"], ["--bars-to-rewrite", "5-8"]),
         (["--rewrite", "a.mid", "--bars", "2"], ["--bars", "--rewrite"]),
@@ -230,11 +264,19 @@ def test_the_same_seed_gives_the_same_bytes(checkpoint, tmp_path, capsys):
         (["--harmonize"], ["--harmonize", "--seed-notes"]),
         (["--harmonize", "a.mid", "--seed-notes", "C4"], ["--harmonize", "one melody"]),
         (["--harmonize", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
+        (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "--harmonize"]),
+        (["--harmonize", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
+        (["--harmonize", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
+        (["--key", "H minor"], ["H minor"]),
+        (["--pitch-range", "C6", "C3"], ["C6", "C3"]),
+        (["--pitch-range", "C9", "G9"], ["C9", "C2", "C6"]),
+        (["--programs", "0"], ["0", "40, 41, 42, 43"]),
         (["--max-polyphony", "0"], ["max-polyphony"]),
         (["--tempo", "5"], ["tempo", "5"]),
+        (["--time-signature", "5/8"], ["5/8", "3/4"]),
         (["--time-signature", "3"], ["time-signature", "3/4"]),
-        (["--num-samples", "20000"], ["--num-samples is at most 10000"]),
-        (["--best-of", 129], ["--best-of at most 128"]),
+        (["--num-samples", "20000"], ["--num-samples", "at most 10000"]),
+        (["--best-of", 129], ["--best-of", "at most 128"]),
         (["--pitch-range", "9" * 5000, "C5"], ["no note", "C3 C6"]),
         (["--checkpoint", "[" * 3000], ["no such file"]),
     ],
@@ -303,6 +345,15 @@ def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def test_a_checkpoint_whose_vocabulary_does_not_fit_is_refused(model, tmp_path):
+    other = vocabulary_for(tune(tmp_path / "tune.mid"))
+    for text in (other.to_json(), "{}"):
+        content = ModelFile(model.network, text, to_json(Style()))
+        save_model_file(tmp_path / "odd.safetensors", content)
+        with pytest.raises(ModelFileError, match=r"odd\.safetensors"):
+            generate.load(tmp_path / "odd.safetensors")
 
 
 def test_a_checkpoint_with_another_side_input_is_refused(tmp_path):

@@ -8,10 +8,19 @@ from collections.abc import Mapping
 from web.messages import Json, MessageError
 
 WAYS = ("continue", "accompany", "harmonize", "rewrite")
-TEXTS = ("key", "counterpoint", "rests", "chords", "cadence")
-NUMBERS, LISTS = ("tempo", "busy", "polyphony", "boldness", "seed"), ("meter", "range", "programs")
-OPTIONS = ("model", "bars", *TEXTS, *NUMBERS, *LISTS)
+OPTIONS = (
+    *("model", "bars", "key", "meter", "tempo", "range", "polyphony", "programs", "counterpoint"),
+    *("rests", "boldness", "seed", "chords", "cadence", "busy"),
+)
 NEW_BARS = 8
+_EXAMPLES = {
+    "bars": "such as 8, or 5-8 to rewrite those",
+    "meter": "such as 3/4",
+    "range": "two MIDI notes, such as 48-84",
+    "polyphony": "a whole number",
+    "programs": "numbers, such as 40,41",
+    "seed": "a whole number",
+}
 
 
 def asked(how: str, options: Mapping[str, str]) -> Json:
@@ -25,34 +34,56 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
     Raises:
         MessageError: there is no such option, or it is no number where it must be one.
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise MessageError(f"no option {name[:40]!r}: there are {', '.join(OPTIONS)}")
-    settings: Json = {name: options.get(name) for name in TEXTS}
-    settings |= {name: _numbers(name, options[name]) for name in LISTS if name in options}
-    settings |= {name: _number(name, options[name]) for name in NUMBERS if name in options}
-    message = {"how": how, "variations": 1, "random_seed": settings.pop("seed", 0)}
-    settings["temperature"] = settings.pop("boldness", None)
-    if how == "rewrite":
-        bars = _numbers("bars", options.get("bars", ""))
-        message["bars"], settings["bars"] = [max(0, bars[0] - 1), bars[-1]], NEW_BARS
-    elif "bars" in options:
-        settings["bars"] = _number("bars", options["bars"])
-    elif "chords" not in options:
-        settings["bars"] = NEW_BARS
-    return message | {"settings": settings}
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        there = ", ".join(OPTIONS)
+        raise MessageError(f"there is no option {unknown[0][:40]!r}: there are {there}")
+    numbers = {
+        name: _numbers(name, options[name], separator, count)
+        for name, separator, count in (
+            *(("bars", "-", 2 if how == "rewrite" else 1), ("meter", "/", 2), ("range", "-", 2)),
+            *(("polyphony", None, 1), ("programs", ",", 0), ("seed", None, 1)),
+        )
+        if name in options
+    }
+    bars = numbers.pop("bars", [])
+    if how == "rewrite" and not bars:
+        raise MessageError("bars must say which bars to rewrite, such as bars=5-8")
+    without = None if "chords" in options else NEW_BARS
+    settings = {
+        "bars": without if how == "rewrite" or not bars else bars[0],
+        "temperature": _decimal("boldness", options),
+        "tempo": _decimal("tempo", options),
+        "busy": _decimal("busy", options),
+        **{
+            name: options.get(name)
+            for name in ("key", "counterpoint", "rests", "chords", "cadence")
+        },
+        **{name: numbers.get(name) for name in ("meter", "range", "programs")},
+        "polyphony": numbers.get("polyphony", [None])[0],
+    }
+    return {
+        "how": how,
+        "settings": settings,
+        "variations": 1,
+        "random_seed": numbers.get("seed", [0])[0],
+        "bars": [max(0, bars[0] - 1), bars[-1]] if how == "rewrite" else None,
+    }
 
 
-def _numbers(name: str, text: str) -> list[float]:
-    """Return the numbers in a text."""
-    parts = re.split("[/,-]", text)
-    if not all(re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", part) for part in parts):
-        lists = "or several, such as 3/4, 5-8 or 40,41"
-        raise MessageError(f"{name} must be a number, {lists}, not {text[:40]!r}")
-    return [float(part) if "." in part else int(part) for part in parts]
+def _numbers(name: str, text: str, separator: str | None, count: int) -> list[int]:
+    """Return whole numbers in a text: so many, or for 0 any; one bar will do for two."""
+    parts = text.split(separator) if separator else [text]
+    is_count = not count or len(parts) == count or (name == "bars" and len(parts) == 1)
+    if not is_count or not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
+        raise MessageError(f"{name} must be {_EXAMPLES[name]}, not {text[:40]!r}")
+    return [int(part) for part in parts]
 
 
-def _number(name: str, text: str) -> float | list[float]:
-    """Return the number in a text; of several a list, which no setting takes."""
-    numbers = _numbers(name, text)
-    return numbers[0] if len(numbers) == 1 else numbers
+def _decimal(name: str, options: Mapping[str, str]) -> float | None:
+    """Return the number that an option is; None: it is not there."""
+    if name not in options:
+        return None
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", options[name]):
+        raise MessageError(f"{name} must be a number, not {options[name][:40]!r}")
+    return float(options[name])

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.options import Count, Measure, Range, hints_of
+from common.options import Count, Range, hints_of
 from common.typed_json import checked
 from data.canonical import canonical
 from data.score import BAR, DRUMS, MOST_PROGRAM, NOTE, TEMPO_LEVELS, Grid, Score
@@ -27,12 +27,18 @@ MOST_BYTES = 512 * 2**10  # of a message
 MOST_NOTES = 4096  # of a piece
 MOST_BARS = 512  # of a piece
 MOST_PAUSE = 64  # beats between a piece's last bar and what goes on with it
-MOST_TEXT = 4096  # characters of seed text, of chords, or of a name
+MOST_TEXT = 4096  # characters of seed text, or of chords
+MOST_NAME = 256  # of a model
+MOST_KEY = 20  # of a key
+MOST_CHORD_TEXT = 64  # of the chords of a bar
+MOST_PROGRAMS = 256
 MOST_STEPS = {"beats": 96, "seconds": 1000}  # a beat, or a second
 
 Program = Annotated[int, Range(0, MOST_PROGRAM)]
 Pitch = Annotated[int, Range(0, 127)]
 Bar = Annotated[int, Range(0, MOST_BARS)]
+Meter = Annotated[int, Range(0, 64)]
+Number = Annotated[float, Range(-1e9, 1e9)]  # what it may be, a model says
 
 _NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM), (0, 1))
 
@@ -55,9 +61,9 @@ class Settings:
 
     key: str | None = None
     range: tuple[Pitch, Pitch] | None = None
-    meter: tuple[Count, Count] | None = None
-    tempo: Measure | None = None
-    busy: Measure | None = None
+    meter: tuple[Meter, Meter] | None = None
+    tempo: Number | None = None
+    busy: Number | None = None
     programs: tuple[Program, ...] | None = None
     polyphony: Annotated[int, Range(1, 64)] | None = None
     counterpoint: str | None = None
@@ -140,15 +146,15 @@ def parse(text: str | bytes) -> Json:
     return message
 
 
-def text_of(message: Json, name: str) -> str:
+def text_of(message: Json, name: str, most: int = MOST_NAME) -> str:
     """Return a text in a message.
 
     Raises:
         MessageError: there is none, or it is too long.
     """
     text = message.get(name)
-    if not isinstance(text, str) or len(text) > MOST_TEXT:
-        raise MessageError(f"{name} must be a text of at most {MOST_TEXT} letters")
+    if not isinstance(text, str) or len(text) > most:
+        raise MessageError(f"{name} must be a text of at most {most} letters")
     return text
 
 
@@ -220,13 +226,17 @@ def settings_of(message: Json) -> Settings:
         ConstraintError: values that no model can meet.
     """
     settings: Settings = _checked(Settings, message.get("settings"), "settings")
-    for text in (settings.chords or "", *settings.bar_chords):
-        if len(text) > MOST_TEXT:
-            raise MessageError(f"chords have {MOST_TEXT} letters at most")
+    for name, size, most in (
+        ("key", len(settings.key or ""), MOST_KEY),
+        ("chords", len(settings.chords or ""), MOST_TEXT),
+        ("bar_chords", len(settings.bar_chords), MOST_BARS),
+        ("bar_chords", max(map(len, settings.bar_chords), default=0), MOST_CHORD_TEXT),
+        ("programs", len(settings.programs or ()), MOST_PROGRAMS),
+    ):
+        if size > most:
+            raise MessageError(f"{name} must not be longer than {most}")
     if settings.constraints.chord_track is None and settings.bars is None:
         raise MessageError("settings must say how many bars to write")
-    if len(settings.bar_chords) > MOST_BARS:
-        raise MessageError(f"there are {MOST_BARS} bars at most")
     for text in settings.bar_chords:
         if set("|\r\n") & {*text}:
             raise MessageError("a bar has chords, and no bar line")
@@ -244,6 +254,7 @@ def write_request(message: Json) -> WriteRequest:
     """
     piece, how, written = piece_of(message), message.get("how"), message.get("written")
     read = {"piece": piece, "settings": settings_of(message), "written": None}
+    read["model"] = text_of(message, "model")
     if how == "instead":
         if message.get("instead") is None:
             raise MessageError("instead must be a pitch and a program")
@@ -255,6 +266,8 @@ def write_request(message: Json) -> WriteRequest:
     request: WriteRequest = _checked(WriteRequest, message | read, "message")
     if how == "rewrite" and request.bars[0] >= request.bars[1]:
         raise MessageError("select bars of the piece to rewrite")
+    if len(request.programs) > MOST_PROGRAMS:
+        raise MessageError(f"programs must not be longer than {MOST_PROGRAMS}")
     score = piece.score
     if request.opens > score.bar_starts[-1] + MOST_PAUSE * score.grid.steps_per_beat:
         raise MessageError("opens must be soon after the piece")

@@ -46,6 +46,7 @@ from generation.suggestion import suggest_chords
 from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
+    MOST_TEXT,
     Json,
     MessageError,
     PagePiece,
@@ -120,7 +121,7 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page which notes a text means."""
     vocabulary = models.load(text_of(message, "model")).vocabulary
     constraints = settings_of(message).constraints
-    seed = seed_from_notes(text_of(message, "text"), vocabulary, constraints)
+    seed = seed_from_notes(text_of(message, "text", MOST_TEXT), vocabulary, constraints)
     is_own = np.ones(len(seed.score.notes), dtype=bool)
     yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
 

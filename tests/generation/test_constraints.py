@@ -1,14 +1,41 @@
 """Keys by name, and constraints that a model can or can never meet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from data.keys import key_pitch_classes, parse_key
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import ConstraintError, Constraints
 from tests.models import BAND
 from tests.music import GRID, SMALL_SECONDS
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (40, 41, 128), 48, 72, (80,), GRID)
+
+
+@pytest.mark.parametrize(
+    ("names", "pitch_classes"),
+    [
+        (["C", "C major", "c MAJOR", "Cmaj", "CM", "B# major"], {0, 2, 4, 5, 7, 9, 11}),
+        (["Am", "a", "A minor", "A min", "amin", "a-Minor"], {9, 11, 0, 2, 4, 5, 6, 7, 8}),
+        (["D minor", "d", "Dm"], {2, 4, 5, 7, 9, 10, 11, 0, 1}),
+        (["Bb", "B♭ major", "B-flat major", "b flat major", "bb major"], {10, 0, 2, 3, 5, 7, 9}),
+        (["F#", "F♯ major", "Gb", "F sharp major", " F#  major "], {6, 8, 10, 11, 1, 3, 5}),
+        (["bb", "Bbm", "A# minor"], {10, 0, 1, 3, 5, 6, 7, 8, 9}),
+        (["b", "Bm", "B minor"], {11, 1, 2, 4, 6, 7, 8, 9, 10}),
+    ],
+)
+def test_a_key_is_read_as_people_write_it(names, pitch_classes):
+    for name in names:
+        assert {*np.flatnonzero(key_pitch_classes(parse_key(name))).tolist()} == pitch_classes, name
+
+
+@pytest.mark.parametrize("name", ["", "H", "D dorian", "minor", "C##", "D mm", "5", "Dm7", "C\nD"])
+def test_what_is_no_key_is_refused_in_one_line(name):
+    with pytest.raises(ConstraintError, match="no key") as refused:
+        Constraints(key=name)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def notes(vocabulary, candidates):
@@ -29,10 +56,25 @@ def test_a_range_takes_names_and_numbers_and_leaves_drums_alone(low, high):
     }
 
 
+def test_constraints_are_combined():
+    constraints = Constraints(key="C", pitch_range=("C4", "E4"), programs=(40,))
+    assert notes(QUARTET, constraints.candidates(QUARTET)) == {(40, 60), (40, 62), (40, 64)}
+    assert Constraints().candidates(QUARTET).all()
+
+
 def test_a_tempo_goes_to_the_nearest_that_there_is():
     for asked, number in ((72, 0), (75, 0), (77, 1), (95.5, 2)):
         assert Constraints(tempo_bpm=asked).tempo_number(QUARTET) == number
     assert Constraints().tempo_number(QUARTET) is None
+
+
+@pytest.mark.parametrize("asked", [95, 96, 97, 133, 20.4])
+def test_a_model_of_one_tempo_plays_at_the_nearest_that_there_is(asked):
+    one = replace(QUARTET, tempos=(96,))
+    constraints = Constraints(tempo_bpm=asked)
+    retimed = constraints.retimed(one)
+    assert abs(retimed.tempos[0] / asked - 1) < 0.05
+    assert constraints.tempo_number(retimed) == 0
 
 
 def test_a_meter_is_taken_as_it_is():

@@ -1,11 +1,12 @@
 """No rests: instruments that may play sound to the end, whoever chooses; what is kept may rest."""
 
 import numpy as np
+import pytest
 
 from data.texture import rests
 from data.tokens.tokenizer import decode
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import FREE, NO_RESTS, Constraints
+from generation.constraints import FREE, NO_RESTS, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import accompanied, continued, rewritten, seed_from_notes
 from tests.generation.test_constrained_grammar import by_kind, write
@@ -53,3 +54,8 @@ def test_a_gap_is_filled():
 def test_it_asks_nothing_of_those_who_may_not_play():
     for score in pieces(NO_RESTS, programs=(40, 43), max_polyphony=1):
         assert set(score.notes["program"].tolist()) <= {40, 43}
+
+
+def test_there_are_two_kinds():
+    with pytest.raises(ConstraintError, match="none or free, not 'some'"):
+        Constraints(rests="some")

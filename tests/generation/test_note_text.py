@@ -1,12 +1,15 @@
 """Seed notes: what a musician types is what comes out, and anything else is one clear line."""
 
+from random import Random
+
+import numpy as np
 import pretty_midi
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.canonical import canonical
-from data.score import SECONDS
+from data.score import BAR, NOTE, SECONDS, Score
 from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
 from tests.music import GRID
 
@@ -27,6 +30,15 @@ def test_notes_chords_rests_and_lengths():
         *((1.5, 2, 60), (1.5, 2, 64), (1.5, 2, 67)),
         (4.5, 4 / 12, 54),
     ]
+
+
+def test_a_length_holds_until_the_next_and_is_a_quarter_note_at_first():
+    assert [length for _, length, _ in sounding("C4 D4:.5 E4 R F4:2 G4")] == [1, 0.5, 0.5, 2, 2]
+
+
+def test_a_dot_at_the_end_makes_a_length_dotted():
+    text = "C4:1. D4:.5. E4:1/2. F4:2.. G4:1.5"
+    assert [length for _, length, _ in sounding(text)] == [1.5, 0.75, 0.75, 3.5, 1.5]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +123,17 @@ def test_bare_letters_say_that_they_are_chords(text, clause):
     assert ambiguous_chords(text) == ([clause] if clause else [])
 
 
+@given(st.sampled_from("CDEFGAB"), st.sampled_from(["", "#", "b"]), st.integers(0, 9))
+def test_note_names_agree_with_pretty_midi(letter, accidental, octave):
+    name = f"{letter}{accidental}{octave}"
+    expected = pretty_midi.note_name_to_number(name)
+    if 0 <= expected <= 127:
+        assert pitches(f"[{name}]") == [expected]
+    else:
+        with pytest.raises(SeedError, match="out of range"):
+            parse_seed_notes(f"[{name}]", GRID)
+
+
 def test_voices_take_the_programs_in_order_and_the_last_is_shared():
     for text in ("C5 D5 / E4:2 / C3", "C5 D5\n\nE4:2\nC3\n"):
         score = parse_seed_notes(text, GRID, programs=(40, 41))
@@ -133,6 +156,17 @@ def test_on_a_grid_of_seconds_the_tempo_says_how_long_a_note_is():
     assert score.bars.tolist() == [(1, 4, 100)]
     with pytest.raises(SeedError, match="50 steps a quarter note"):
         parse_seed_notes("C4:1/200", SECONDS, tempo_bpm=120)
+
+
+def test_bar_lines_say_nothing():
+    assert sounding("C4 D4 | E4:2 |") == sounding("C4 D4 E4:2")
+
+
+def test_meter_tempo_and_velocity():
+    score = parse_seed_notes("C4 D4 E4 F4", GRID, tempo_bpm=91, meter=(3, 4), velocity=100)
+    assert score.bars.tolist() == [(3, 4, 36), (3, 4, 36)]
+    assert score.tempo_bpm.tolist() == [92, 92]
+    assert set(score.notes["velocity"]) == {100}
 
 
 @pytest.mark.parametrize(
@@ -181,3 +215,42 @@ def test_any_text_is_read_or_refused(text):
         assert all(len(clause.splitlines()) == 1 for clause in ambiguous_chords(text))
         return
     assert len(message.splitlines()) == 1
+
+
+def spelled(score: Score, random: Random) -> str:
+    """A single-voice Score as seed notes, each in a random way of those that there are."""
+    text, at = "", 0
+    for note in score.notes:
+        pitch = int(note["pitch"])
+        name = pretty_midi.note_number_to_name(pitch)
+        names = [
+            f"[{name}]",
+            str(pitch),
+            f"[{pitch}]",
+            name.lower(),
+            name.replace("#", "♯").lower(),
+        ]
+        words = [f"R:{note['onset'] - at}/12"] if note["onset"] > at else []
+        words.append(f"{random.choice(names)}:{note['duration']}/12")
+        for word in words:
+            text += word + random.choice([" ", ",", ", ", "-", " - ", "\u2013", " | ", "|"])
+        at = note["onset"] + note["duration"]
+    return text
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(1, 99), st.integers(0, 127)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_a_melody_written_as_text_comes_back(melody, random):
+    rows, at = [], 0
+    for rest, duration, pitch in melody:
+        rows.append((at + rest, duration, pitch, 80, 0))
+        at += rest + duration
+    bars = np.array([(4, 4, 48)], dtype=BAR)
+    score, _ = canonical(np.array(rows, dtype=NOTE), bars, [120], GRID)
+    assert parse_seed_notes(spelled(score, random), GRID) == score

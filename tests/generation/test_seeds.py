@@ -87,6 +87,15 @@ def test_text_takes_what_is_asked_for():
     assert score.tempo_bpm.tolist() == [100]
 
 
+def test_text_of_bare_letters_says_how_it_was_read():
+    assert seed_from_notes("Am F C", QUARTET).changes == ()
+    clause = "C E was read as 2 chords (for notes give octaves: C4 E4)"
+    assert seed_from_notes("C E", QUARTET).changes == (clause,)
+    low = seed_from_notes("C 0", QUARTET).changes  # and what changed comes after it
+    assert "octaves: C4" in low[0]
+    assert "moved by octaves" in low[1]
+
+
 QUARTET_PIECE = [(0, 48, 72 - 5 * voice, 80, 40 + voice) for voice in range(4)]
 
 
@@ -115,6 +124,15 @@ def test_as_many_voices_as_are_asked_for_are_taken_from_the_highest_down():
     one = voices_of(duet, QUARTET)
     assert one.score.notes["pitch"].tolist() == [72]
     assert "1 other voice was left out" in one.changes[1]
+
+
+def test_by_default_the_voices_of_the_piece_are_rewritten(tmp_path):
+    tune(tmp_path / "tune.mid", program=41)
+    seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3))
+    assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [1]
+    assert np.flatnonzero(~seed.is_closed).tolist() == list(range(48, 144))
+    seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3), voices=(1, 4))
+    assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [0, 3]
 
 
 def test_bars_that_cannot_be_rewritten_are_refused(tmp_path):

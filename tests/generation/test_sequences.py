@@ -14,7 +14,7 @@ from data.batches.id_sequences import FIRST_ID, IdVocabulary, open_id_sequences
 from data.tokens.vocabulary import Kind
 from generation import sequences
 from generation.sequences import SequenceModel
-from model.config import DecoderConfig
+from model.config import DecoderConfig, SamplingOptions
 from model.decoding import network_of
 from model.serialization import ModelFile, save_model_file
 from tests.tensors import opinionated
@@ -73,6 +73,12 @@ def test_it_writes_what_it_scores():
     found = np.array([rows.count(tuple(ids)) for ids in short]) / len(rows)
     assert expected.sum() > 0.1
     np.testing.assert_allclose(found, expected, atol=4 * np.sqrt(expected.max() / len(rows)))
+
+
+def test_at_temperature_0_chance_has_no_say():
+    greedy = SamplingOptions(temperature=0)
+    rows = [sequences.write(MODEL, [1], length=9, sampling=greedy, random_seed=n) for n in range(3)]
+    assert rows[0] == rows[1] == rows[2]
 
 
 @pytest.mark.parametrize("name", ["new.jsonl", "new.npy"])

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 from xml.etree import ElementTree
 
@@ -260,3 +261,16 @@ def test_symbols_stand_where_their_chords_begin():
     symbols = [(float(each.offset), each.figure) for each in found]
     assert symbols == [(0, "B-maj7/D"), (2, "F#ø7")]
     assert texts(xml, ".//words") == ["IVmaj65", "viiø7/ii"]
+
+
+def test_voices_far_from_these_registers_have_a_staff_each():
+    rows = [(o, d, p - 24, v, program) for o, d, p, v, program in chorale().notes.tolist()]
+    xml = to_musicxml(piece(rows, UPBEAT))
+    assert len(texts(xml, "part-list/score-part/part-name")) == 4
+
+
+def test_it_is_engraved_in_any_thread():
+    written = to_musicxml(chorale())
+    picture = engrave(written)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(engrave, written).result() == picture

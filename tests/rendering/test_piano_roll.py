@@ -143,3 +143,22 @@ def test_notes_that_were_not_scored_are_told():
     assert any("not scored" in word for word in words(draw_surprise(piece(scale(4)), nats, [])))
     without = words(draw_surprise(piece(scale(4)), np.ones(4), []))
     assert not any("not scored" in word for word in without)
+
+
+def test_a_gap_that_was_rewritten_is_seen():
+    score = piece(scale(32))  # eight bars
+    is_closed, is_given = np.ones(384, dtype=bool), np.ones(32, dtype=bool)
+    is_closed[192:288], is_given[16:24] = False, False
+    roll = draw_piano_roll(score, is_closed, is_given)
+    whole = draw_piano_roll(score, np.ones(384, dtype=bool))
+    share = share_of(SEED_GROUND, roll) / share_of(SEED_GROUND, whole)
+    assert share == pytest.approx(3 / 4, rel=0.1)
+    assert {"kept", "the model goes on →"} <= set(words(roll))
+    no_ground = draw_piano_roll(score, np.zeros(384, dtype=bool), is_given)
+    assert share_of(SEED_GROUND, no_ground) == 0
+    assert share_of(VERMILION, no_ground) == pytest.approx(share_of(VERMILION, roll), rel=0.1)
+
+
+def test_an_anacrusis_is_bar_0():
+    roll = draw_piano_roll(piece(scale(10), bars=[(4, 4, 12), (4, 4, 48)]))
+    assert bar_numbers(roll) == ["0", "1", "2", "3"]

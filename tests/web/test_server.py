@@ -200,11 +200,14 @@ def test_the_line_of_the_docs_gets_music(models, tmp_path):
     [
         ("play", {}, "continue, accompany, harmonize, rewrite"),
         ("continue", {"colour": "red"}, "no option 'colour'"),
-        ("continue", {"bars": "many"}, "bars must be a number"),
-        ("continue", {"bars": "2-4"}, "bars must be a whole number from 1 to 32"),
+        ("continue", {"bars": "many"}, "bars must be such as 8"),
+        ("continue", {"bars": "2-4"}, "bars must be such as 8"),
+        ("continue", {"bars": "99"}, "from 1 to 32"),
+        ("continue", {"tempo": "fast"}, "tempo must be a number"),
         ("continue", {"key": "H dur"}, "H dur"),
+        ("continue", {"chords": "Am | H"}, "no chord 'H'"),
         ("continue", {"model": "none"}, "no model 'none'"),
-        ("rewrite", {}, "5-8"),
+        ("rewrite", {}, "bars=5-8"),
         ("rewrite", {"bars": "9"}, "select bars"),
     ],
 )

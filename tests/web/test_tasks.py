@@ -26,7 +26,7 @@ from tests.models import QUARTET, untrained
 from tests.web.conftest import SETTINGS
 from web.messages import MOST_NOTES, MessageError, piece_of
 from web.models import Models
-from web.tasks import TASKS, TOLD_RUN, blame
+from web.tasks import TASKS, TOLD_RUN, advance, blame
 
 
 def done(told):
@@ -161,6 +161,13 @@ def test_the_chords_of_bars_hold_in_what_is_written(do, models, tune, tmp_path):
             do("write", how="harmonize", piece=tune, settings=asked)
 
 
+def test_the_same_number_writes_the_same(do, tune):
+    first, again, other = (
+        done(do("write", how="continue", piece=tune, random_seed=n)) for n in (1, 1, 2)
+    )
+    assert first == again != other
+
+
 def test_a_model_on_another_grid_goes_on_too(do, tune):
     (piece, _) = done(do("write", how="continue", piece=tune, model="runs/piano"))
     assert piece["grid"] == "seconds"
@@ -235,6 +242,15 @@ def test_the_tempo_asked_for_holds_from_the_first_note_on(do, tune):
     number = next(n for n, note in enumerate(piece["notes"]) if not note[5])
     written = request | {"variations": 2, "random_seed": 1}
     assert do("explain", written=written, piece=piece, note=number)[0]["explained"] == number
+
+
+def test_on_a_finer_grid_a_note_is_taken_where_it_stands(do, tune):
+    notes = [[8 * onset, 8 * duration, *rest] for onset, duration, *rest in tune["notes"]]
+    finer = tune | {"notes": notes, "bars": [[4, 4, 384]], "steps": 96}
+    request = {"how": "instead", "note": 2, "instead": [65, 40], "written": None}
+    for piece in (finer, tune):
+        taken = done(do("write", piece=piece, **request))[0]
+        assert {(0, 40, 60), (12, 40, 64), (24, 40, 65), (36, 40, 72)} <= keys(taken)
 
 
 def test_what_a_piece_was_not_written_from_explains_no_note(do, tune):
@@ -333,6 +349,29 @@ def test_no_page_is_told_where_the_server_keeps_its_files(folder, tmp_path):
         with pytest.raises(ModelFileError, match=f"^{name}[ :].*{reason}") as refused:
             models.load(name)
         assert str(tmp_path) not in str(refused.value)
+
+
+def test_a_model_from_elsewhere_is_named_by_its_folder(folder, tmp_path):
+    path = untrained(tmp_path / "model.safetensors", QUARTET)
+    models = Models(path, folder)
+    name = f"{tmp_path.name}/model.safetensors"
+    assert [*models.paths()] == [name, "quartet", "runs/piano"]
+    assert models.load(name).vocabulary == QUARTET
+
+
+def test_tasks_take_turns():
+    told = iter([{}, {}, {"a": 1}, {"b": 2}])
+    assert advance(told, 0.0) == []
+    assert advance(told, 60.0) == [{"a": 1}]
+    assert advance(told, 60.0) == [{"b": 2}]
+    assert advance(told, 60.0) is None
+
+
+def test_a_piece_of_the_page_is_canonical(tune):
+    notes = [*tune["notes"], tune["notes"][0]]
+    piece = piece_of({"piece": tune | {"notes": notes}})
+    assert len(piece.score.notes) == 4
+    assert np.all(piece.is_own)
 
 
 def test_an_answer_begins_with_a_beat_and_the_last_note_is_held_until_then(do, tune):
