@@ -222,6 +222,13 @@ class ChordPlan:
         """The step at which the last bar begins."""
         return self.begin + int(self.bars["length"][:-1].sum())
 
+    @property
+    def leaves_end(self) -> bool:
+        """Whether no chord stands in the last bar or right before it: how it closes is open."""
+        return not self.cycle and all(
+            each.end < self.last_bar_start for each in self.placed if each.chord
+        )
+
     @classmethod
     def of(
         cls, track: ChordTrack, given: GivenTokens, bars: int | None, meter: tuple[int, int]

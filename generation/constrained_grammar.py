@@ -32,7 +32,7 @@ from generation.seeds import Seed, no_seed
 from model.temperature import Logits
 
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
-PULL, MOST_PULL = 4.0, 8.0  # nats a quarter note, for each bar of notes that is owed; and at most
+PULL, MOST_PULL = 12.0, 16.0  # nats a quarter note, for each bar of notes that is owed; and at most
 GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
 
 
@@ -196,7 +196,7 @@ class ConstrainedGrammar:
             tempo=-1 if tempo is None else tempo,
             most_sounding=most if most < len(is_playable) else NEVER,
             is_strict=constraints.counterpoint == STRICT,
-            has_cadence=self._plan is None and int(self._plays.sum()) > 1,
+            has_cadence=(not self._plan or self._plan.leaves_end) and int(self._plays.sum()) > 1,
             has_no_rests=constraints.rests == NO_RESTS,
             beat=vocabulary.grid.steps_per_beat,
             pitch_count=vocabulary.pitch_count,

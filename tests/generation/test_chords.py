@@ -185,7 +185,8 @@ def test_a_piece_ends_with_the_cadence_that_is_asked_for(cadence, last, tmp_path
     seed = voices_of(tune.score, model.vocabulary)
     kept = compose(model, Request(seed, None, replace(asked, time_signature=None)))[0]
     given = {("Violin", *each) for each in seed.score.notes[["onset", "pitch"]].tolist()}
-    inside = compose(model, Request(None, Length(bars=3), replace(asked, cadence_bar=2)))[0]
+    inside = compose(model, Request(None, Length(bars=4), replace(asked, cadence_bar=2)))[0]
+    assert [span.chord.root for span in inside.harmony[-2:]] == [7, 0]  # and the end is its own
     # with the last bar, with the last given note, with a bar that is named
     for each, final, end in ((piece, 96, 144), (kept, 132, 144), (inside, 48, 96)):
         rows = [(last[0], final - 24, final)] * (len(last) > 1) + [(last[-1], final, end)]
