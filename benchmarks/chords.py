@@ -7,10 +7,11 @@
 nats       per note of held-out pieces, not told their chords and told (data/harmony.py finds them)
 harmonize  the highest voices of so many held-out pieces, without chords and with their own: how the
            voices move, how many notes there are, and how many end on the tonic
-rule       pieces to the chords of so many held-out ones, without and with their highest voice, at
-           temperature 1, by the model not told the chords and told: nats a note that the rule
-           takes (minus the logarithm of the share that it leaves of what would be likely), and
-           the share of the choices in which it takes away what the model would choose
+rule       pieces to the chords of so many held-out ones, without and, where there are more voices,
+           with their highest one, at temperature 1, by the model not told the chords and told: nats
+           a note that the rule takes (minus the logarithm of the share that it leaves of what would
+           be likely), and the share of the choices in which it takes away what the model would
+           choose
 busy       nothing of this, but notes a bar, the last left out, of a hundred pieces of 8 bars of 4/4
            of which nothing is asked, or to have so many
 """
@@ -25,19 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.given import MEASURES, closes_on_tonic
-from benchmarks.models import add_corpus, model_and_corpus
+from benchmarks.models import add_corpus, model_and_corpus, told_side
 from benchmarks.tables import parser_of
 from common.cli import positive_integer
-from common.interface import PAD
 from data.chords import Span
 from data.harmony import chords_of
 from data.keys import estimate_key
 from data.score import Score
 from data.tokens.chords import told_chords
-from data.tokens.features import SideArrays, has_harmony
+from data.tokens.features import has_harmony
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
-from data.tokens.windows import read_windows
 from evaluation.samples import split_scores
 from generation.chord_plan import NO_CHORDS
 from generation.compose import compose
@@ -50,7 +49,7 @@ from generation.rules import allow_rows
 from generation.seeds import voices_of
 from model import sampling
 from model.config import SamplingOptions
-from model.scoring import Row, token_nats
+from model.scoring import token_nats
 
 Ids = NDArray[np.int64]
 
@@ -74,28 +73,12 @@ def chord_text(score: Score, spans: Sequence[Span]) -> str:
     return "|" + "|".join(bars)
 
 
-def told_side(model: Model, pieces: Sequence[Ids], spans: Sequence[Sequence[Span]]) -> Any:
-    """Return what makes the side input of windows of pieces that are told their chords."""
-    chords = told_chords(spans)
-    now = [read_windows(piece[None], model.vocabulary).now[0] for piece in pieces]
-
-    def side(ids: Ids, rows: Sequence[Row]) -> SideArrays:
-        last = np.count_nonzero(ids != PAD, axis=1) - 1
-        own = read_windows(ids, model.vocabulary).now[np.arange(len(ids)), last]
-        begin = np.array([now[row.piece][row.end - 1] for row in rows]) - own
-        which = np.array([row.piece for row in rows])
-        nothing = model.features.nothing(len(ids))
-        context = nothing._replace(harmony=which, chords=chords, begin=begin)
-        return model.features.compute(ids, context)
-
-    return side
-
-
 def nats_per_note(model: Model, scores: Sequence[Score]) -> tuple[float, float]:
     """Return the nats per note of pieces, not told their chords and told."""
     pieces = [encode(score, model.vocabulary) for score in scores]
     allowed = [*map(Grammar(model.vocabulary).masks, pieces)]
-    sides = (model.side, told_side(model, pieces, [chords_of(score) for score in scores]))
+    chords = told_chords([chords_of(score) for score in scores])
+    sides = (model.side, told_side(model, pieces, "harmony", chords=chords))
     notes = sum(len(score.notes) for score in scores)
     untold, told = (
         sum(
@@ -191,7 +174,8 @@ def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.fl
 
 def rule(model: Model, scores: Sequence[Score]) -> None:
     """Print what is left to the rule."""
-    for make in (request_from_nothing, request_for):
+    is_of_many = len(model.vocabulary.programs) > 1  # one voice alone leaves none to write
+    for make in (request_from_nothing, request_for)[: 1 + is_of_many]:
         for is_told in (False, True):
             requests = [make(model, score, number) for number, score in enumerate(scores)]
             at_one = [replace(each, sampling=SamplingOptions()) for each in requests]

@@ -18,6 +18,7 @@ harmonized in ten.
                 first and the last chord are of the key, or the last is a major triad on the tonic,
                 as in most of Bach's minor chorales; tonic: it is the tonic's triad in root
                 position; then the voice leading, beside that from nothing
+    voices      nats per note of one voice of held-out pieces, not told of the others and told
     rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
                 is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
                 at a seam, beside those of the chorales themselves
@@ -29,13 +30,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.models import add_corpus, model_and_corpus
+from benchmarks.models import add_corpus, model_and_corpus, told_side
 from benchmarks.tables import head, parser_of, row
 from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import Corpus
+from data.instrument_names import instrument_name
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
-from data.tokens.vocabulary import Vocabulary
+from data.tokens.given import GivenNotes
+from data.tokens.grammar import Grammar
+from data.tokens.tokenizer import encode
+from data.tokens.vocabulary import Kind, Vocabulary
+from data.tokens.windows import read_windows
 from data.voice_leading import (
     FIFTH,
     PAIRS,
@@ -54,6 +60,8 @@ from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
 from generation.writing import rank
+from model.scoring import token_nats
+from model.steps import Ids
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
@@ -301,7 +309,37 @@ def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
     return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
 
 
+def voices(model: Model, corpus: Corpus) -> None:
+    """Print how likely each voice of held-out pieces is, not told of the others and told."""
+    vocabulary = model.vocabulary
+    scores = split_scores(corpus, "valid") + split_scores(corpus, "test")
+    pieces = [encode(score, vocabulary) for score in scores]
+    allowed = [*map(Grammar(vocabulary).masks, pieces)]
+    head("voice", "not told", "told of the others")
+    for number, program in enumerate(vocabulary.programs):
+        is_own = [ids_of_program(ids, number, vocabulary)[1:] for ids in pieces]
+        seeds = [rewritten(each, vocabulary, range(len(each.bars)), [program]) for each in scores]
+        given = [GivenNotes.of(seed.score, seed.is_open, vocabulary) for seed in seeds]
+        told = told_side(model, pieces, "piece", given=model.features.gathered(given))
+        cells = []
+        for side in (model.side, told):
+            nats = token_nats(model.steps, pieces, allowed, rebase=model.rebase, side=side)
+            own = sum(float(each[is_its].sum()) for each, is_its in zip(nats, is_own, strict=True))
+            notes = sum(np.count_nonzero(each.notes["program"] == program) for each in scores)
+            cells.append(f"{own / notes:.3f}")
+        row(instrument_name(program, vocabulary.grid), *cells)
+
+
+def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """Return whether each id (T,) belongs to a note of a program, by its number."""
+    windows = read_windows(ids[None], vocabulary)
+    at = windows.note_at[0]
+    is_own: NDArray[np.bool_] = windows.value[0, at] // vocabulary.pitch_count == number
+    return is_own & (at >= 0) & (windows.kind[0] >= Kind.NOTE)
+
+
 PARTS = {
+    "voices": voices,
     "accompany": accompaniments,
     "rewrite": rewritings,
     "harmonize": harmonizations,

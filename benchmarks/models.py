@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
 
 from common.cli import fail
+from common.interface import PAD
 from data.corpus.corpus import Corpus, CorpusError
 from data.midi.quantize import MidiError
+from data.tokens.features import SideArrays
+from data.tokens.windows import read_windows
 from generation.model import Model, corpus_of, load
+from model.scoring import MakeSide, Row
 from model.serialization import ModelFileError
+from model.steps import Ids
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
@@ -33,3 +41,25 @@ def model_and_corpus(options: argparse.Namespace) -> tuple[Model, Corpus]:
     with refused_in_a_line():
         model = load(options.checkpoint)
         return model, corpus_of(model, options.path, options.datasets)
+
+
+def told_side(model: Model, pieces: Sequence[Ids], number: str, **tables: Any) -> MakeSide:
+    """Return what makes the side input of windows of whole pieces that are told something.
+
+    Args:
+        model, pieces: the ids (T,) of each piece.
+        number: the field of `Context` that has the number of the piece.
+        tables: of what is told, by the names in `Context`.
+    """
+    now = [read_windows(piece[None], model.vocabulary).now[0] for piece in pieces]
+
+    def side(ids: Ids, rows: Sequence[Row]) -> SideArrays:
+        last = np.count_nonzero(ids != PAD, axis=1) - 1
+        own = read_windows(ids, model.vocabulary).now[np.arange(len(ids)), last]
+        begin = np.array([now[row.piece][row.end - 1] for row in rows]) - own
+        which = np.array([row.piece for row in rows])
+        nothing = model.features.nothing(len(ids))
+        context = nothing._replace(**{number: which}, begin=begin, **tables)
+        return model.features.compute(ids, context)
+
+    return side

@@ -1,14 +1,17 @@
 """Store a trained model as one that ships with Etude: in half precision, with its figures.
 
     python -m benchmarks.ship runs/bach/model.safetensors models/bach.safetensors
+    python -m benchmarks.ship runs/a/model.safetensors runs/b/model.safetensors models/a.safetensors
     python -m benchmarks.ship models/bach.safetensors models/bach.safetensors --critic
 
 The figures are of the weights as they are stored, on the held-out splits of the corpus that the
 model was trained on. They go into the file, where tests hold models/README.md to them, and are
 printed as lines for its table. With --critic it learns anew to judge, as at the end of a training
-(evaluation/fit_critic.py).
+(evaluation/fit_critic.py). Of several models that began with the same one the mean of their
+weights is stored (Wortsman et al. 2022, Model soups), and the rest is the first one's.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +25,7 @@ from data.corpus.corpus import SPLITS
 from evaluation.fit_critic import TOKENS, fit_critic
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import MAX_PIECES, split_scores
-from model.serialization import load_model_file, save_model_file
+from model.serialization import ModelFile, load_model_file, save_model_file
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -32,16 +35,31 @@ def card_line(name: str, split: str, its: dict[str, float]) -> str:
     )
 
 
+def mean_of(files: Sequence[ModelFile]) -> ModelFile:
+    """Return the first of some models with the mean of the weights of all."""
+    networks = [file.network for file in files]
+    shapes = [{name: own.shape for name, own in each.weights.items()} for each in networks]
+    if shapes.count(shapes[0]) < len(files):
+        fail("the models are not alike: there is no mean of their weights")
+    weights = {
+        name: np.mean([network.weights[name] for network in networks], axis=0, dtype=np.float32)
+        for name in networks[0].weights
+    }
+    return replace(files[0], network=replace(networks[0], weights=weights))
+
+
 def main() -> None:
     """Run the command."""
     parser = parser_of(__doc__)
-    parser.add_argument("checkpoint", metavar="FILE", help="the model.safetensors of a run")
+    parser.add_argument(
+        "checkpoints", metavar="FILE", nargs="+", help="the model.safetensors of a run, or of more"
+    )
     parser.add_argument("shipped", metavar="NEW", type=Path, help="the file to write, in models/")
     parser.add_argument("--critic", action="store_true", help="learn what tells its pieces")
     add_corpus(parser)
     options = parser.parse_args()
     with refused_in_a_line():
-        content = load_model_file(options.checkpoint)
+        content = mean_of([load_model_file(each) for each in options.checkpoints])
         save_model_file(options.shipped, content, np.float16)
     options.checkpoint = options.shipped
     model, corpus = model_and_corpus(options)
@@ -61,7 +79,9 @@ def main() -> None:
             "interval": [round(nats.low, 4), round(nats.high, 4)],
         }
         print(card_line(options.shipped.name, split, figures[split]))
-    content = replace(content, record=replace(content.record, figures=figures))
+    valid = figures["valid"]["nats_per_note"]
+    record = replace(content.record, figures=figures, valid_nats_per_note=valid)
+    content = replace(content, record=record)
     save_model_file(options.shipped, content, np.float16)
 
 

@@ -132,7 +132,7 @@ def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.in
 
 # How notes of a training window are given, and in how many of 20 windows.
 VOICE, VOICES, GAPS, OPENING, SCATTERED = range(5)
-WAYS = np.repeat(np.arange(5), (7, 2, 8, 2, 1))
+WAYS = np.repeat(np.arange(5), (4, 9, 5, 1, 1))
 LONGEST_GAP = 3  # bars, and the longest between two gaps
 
 
@@ -169,7 +169,7 @@ def choose_given(
     elif way == GAPS:
         sizes = rng.integers(1, LONGEST_GAP + 1, len(bars))
         in_gap = np.repeat(np.arange(len(bars)) % 2 == rng.integers(2), sizes)[: len(bars) - 1]
-        whose = present if rng.random() < 0.5 else _some(present, len(present), rng)
+        whose = present if rng.random() < 0.5 else _some(present, 1, len(present), rng)
         is_open[:] = False
         is_open[whose] = np.repeat(in_gap, np.diff(bars))
         is_given = ~is_open[program, onset]
@@ -182,7 +182,7 @@ def choose_given(
         else:
             means = [pitch[program == its].mean() for its in present]
             one = present[np.argmax(means)] if rng.random() < 0.5 else rng.choice(present)
-            whose = _some(present, len(present) - 1, rng) if way == VOICES else np.array([one])
+            whose = _some(present, 2, len(present) - 1, rng) if way == VOICES else np.array([one])
             is_open[whose, :stop] = False
             is_given = ~is_open[program, onset]
     is_of_given = np.zeros(len(kind), dtype=bool)
@@ -192,6 +192,8 @@ def choose_given(
     return GivenNotes(onset[is_given], number[is_given], is_open), is_of_given, is_forced
 
 
-def _some(programs: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Choose one of the programs or more, up to `most`."""
-    return rng.permutation(programs)[: rng.integers(1, most + 1)]
+def _some(
+    programs: NDArray[np.int64], least: int, most: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Choose `least` of the programs or more, up to `most`."""
+    return rng.permutation(programs)[: rng.integers(min(least, most), most + 1)]

@@ -26,7 +26,7 @@ from data.tokens.bag import NO_PITCH, Bag, put, put_above
 from data.tokens.chords import CHORDS_WIDTH, ToldChords, tell_chords, told_chords
 from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start, record
 from data.tokens.echo import ECHO_WIDTH, Lines
-from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, gathered, tell_given
+from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, first_to_come, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 SideArrays = SideInput[NDArray[np.integer[Any]]]
@@ -192,8 +192,9 @@ def tell(
         moves, ends: (P,), (ENDS,) likewise.
     """
     at, here, key = layout.at, heard.at[row], context.key[row]
-    now, number = here.now, here.note
-    roots = find_roots(layout, heard, row, references, moves)
+    now, number, step = here.now, here.note, here.now + context.begin[row]
+    to_come, begin = find_given(layout, heard, context, row, step)
+    roots = find_roots(layout, heard, row, begin, references, moves)
     tell_context(layout, heard, context, row, bag)
     put(bag, at.position + now - here.bar_start)
     if number >= 0:
@@ -207,10 +208,14 @@ def tell(
         put(bag, at.mode + here.mode)
     find_ends(layout, heard, row, ends)
     for note in range(here.first, here.notes):
-        if heard.end[row, note] > now:
-            tell_sounding(layout, heard, row, note, key, roots, bag)
-        elif heard.end[row, note] > here.onset_before:
+        end = heard.end[row, note]
+        if end > now:
+            left = 0 if end == NEVER else min(end - now, layout.longest_left)
+            tell_sounding(layout, heard.number[row, note], left, key, roots, bag)
+        elif end > here.onset_before:
             tell_over(layout, heard, row, note, key, roots, bag)
+    for number in begin:
+        tell_sounding(layout, number, 0, key, roots, bag)
 
     tonic = roots.tonic if key < 0 else (key - layout.lowest_pitch) % OCTAVE
     if layout.programs:
@@ -219,13 +224,36 @@ def tell(
         shared = references[2 * layout.programs :]
         shared[0], shared[1] = roots.latest + 1, roots.lowest + 1
         shared[2], shared[3] = roots.lowest_before + 1, tonic + 1
-    step = now + context.begin[row]
-    tell_to_come(layout, context, row, bag, step, number, (tonic, roots.latest, roots.lowest))
+    of = tonic, roots.latest, roots.lowest
+    tell_to_come(layout, context, row, bag, step, to_come, of)
 
 
 @compiled_inside
-def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: Ints) -> Roots:
-    """Return what pitches beside an id count from; set references to what is over, and moves."""
+def find_given(
+    layout: Layout, heard: Heard, context: Context, row: int, step: int
+) -> tuple[int, Ints]:
+    """Return the first given note that is to come, -1: none is told; and those that begin here.
+
+    These are told as if they sounded: what else begins here shall fit them.
+    """
+    k, given, here = context.piece[row], context.given, heard.at[row]
+    if k < 0:
+        return -1, given.note[:0, 0]
+    horizon = HORIZON_BEATS * layout.steps_per_beat
+    first = stop = first_to_come(given, k, step, here.note, horizon)
+    while first >= 0 and here.onset == here.now and given.onset[k, stop] == step:
+        stop += 1
+    return first, given.note[k, first:stop]
+
+
+@compiled_inside
+def find_roots(
+    layout: Layout, heard: Heard, row: int, begin: Ints, references: Ints, moves: Ints
+) -> Roots:
+    """Return what pitches beside an id count from; set references to what is over, and moves.
+
+    `begin` has the given notes that begin here and were not read.
+    """
     here = heard.at[row]
     now, number = here.now, here.note
     latest = layout.pitch_of[number] if number >= 0 else NO_PITCH
@@ -246,6 +274,13 @@ def find_roots(layout: Layout, heard: Heard, row: int, references: Ints, moves: 
                 own_lowest = lower(own_lowest, pitch)
             if layout.programs:
                 references[program] = lower(references[program] - 1, pitch) + 1
+    for other in begin:
+        pitch = layout.pitch_of[other]
+        if pitch != NO_PITCH:
+            lowest = lower(lowest, pitch)
+            if layout.programs:
+                program = layout.program_of[other]
+                moves[program] = lower(moves[program] - 1, pitch) + 1
     for program in range(layout.programs):
         move = moves[program] - references[program]
         has_moved = moves[program] and references[program] and move
@@ -307,19 +342,19 @@ def tell_to_come(
     row: int,
     bag: Bag,
     step: int,
-    number: int,
+    to_come: int,
     roots: tuple[int, int, int],
 ) -> None:
     """Tell of given notes and of chords, at a step of their piece, as `tell_given` does."""
     at = layout.at
-    if context.piece[row] >= 0:
+    if to_come >= 0:
         tell_given(
             bag,
             at.given,
             context.given,
             context.piece[row],
+            to_come,
             step,
-            number,
             HORIZON_BEATS * layout.steps_per_beat,
             roots if layout.programs else (NO_PITCH, NO_PITCH, NO_PITCH),
             layout.lowest_pitch,
@@ -336,12 +371,9 @@ def halves(layout: Layout, steps: int) -> int:
 
 
 @compiled_inside
-def tell_sounding(
-    layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
-) -> None:
-    """Tell of a note that sounds."""
-    at, number, end = layout.at, heard.number[row, note], heard.end[row, note]
-    left = 0 if end == NEVER else min(end - heard.at[row].now, layout.longest_left)
+def tell_sounding(layout: Layout, number: int, left: int, key: int, roots: Roots, bag: Bag) -> None:
+    """Tell of a note that sounds, and for how many steps it goes on; 0: that is not known."""
+    at = layout.at
     voice = layout.program_of[number] if layout.programs else 0
     put(bag, at.left + voice * (layout.longest_left + 1) + left)
     put_note(layout, bag, at.sounding, at.key + 2 + 2 * OCTAVE, number, key)

@@ -98,31 +98,17 @@ def gathered(pieces: Sequence[GivenNotes], voice_of: Ints, pitch_of: Ints) -> Gi
 
 
 @compiled_inside
-def tell_given(
-    bag: Bag,
-    first: int,
-    given: Given,
-    k: int,
-    now: int,
-    note: int,
-    horizon: int,
-    roots: tuple[int, int, int],
-    lowest_pitch: int,
-) -> None:
-    """Tell, beside an id, of the given notes that are still to come in a piece.
+def first_to_come(given: Given, k: int, now: int, note: int, horizon: int) -> int:
+    """Return the first given note of a piece that is still to come, or -1 where none is told.
 
-    Nothing is told where nothing new may begin, and where nothing is given until the horizon: what
-    is due later makes a model surer of the notes before it, and no better at them.
+    None is where nothing new may begin, and where nothing is given until the horizon: what is due
+    later makes a model surer of the notes before it, and no better at them.
 
     Args:
-        bag: of the features beside the id.
-        first: feature of the block.
         given, k: the notes, and the number of the piece.
         now: the time of the id in the piece.
         note: the number of the latest note that begins there; -1: none has.
         horizon: steps; what is due later is not told.
-        roots: tonic, latest and lowest pitch, to count from; NO_PITCH: there is none.
-        lowest_pitch: of the vocabulary.
     """
     onset = given.onset[k]
     closed = given.is_closed[k, min(now, given.is_closed.shape[1] - 1)]
@@ -132,7 +118,34 @@ def tell_given(
     for is_closed in closed:
         shut += is_closed
     if shut == len(closed) or not (shut or onset[to_come] <= now + horizon):
-        return
+        return -1
+    return to_come
+
+
+@compiled_inside
+def tell_given(
+    bag: Bag,
+    first: int,
+    given: Given,
+    k: int,
+    to_come: int,
+    now: int,
+    horizon: int,
+    roots: tuple[int, int, int],
+    lowest_pitch: int,
+) -> None:
+    """Tell, beside an id, of the given notes that are still to come in a piece.
+
+    Args:
+        bag: of the features beside the id.
+        first: feature of the block.
+        given, k, now, horizon: as in `first_to_come`.
+        to_come: the first of the notes.
+        roots: tonic, latest and lowest pitch, to count from; NO_PITCH: there is none.
+        lowest_pitch: of the vocabulary.
+    """
+    onset = given.onset[k]
+    closed = given.is_closed[k, min(now, given.is_closed.shape[1] - 1)]
     for voice in range(given.voices):
         at = first + voice * VOICE_WIDTH
         if given.voices > 1 and closed[voice]:  # one voice alone is open, or nothing is told
