@@ -27,7 +27,7 @@ from data.arrays import offsets
 from data.canonical import GridChanges, ScoreBatch
 from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
 from data.corpus.notation import notation_as_midi
-from data.corpus.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.options import FOLDERS, SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MusicFolder, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, MOST_IDS, Split, SplitCounts, write_split
@@ -142,7 +142,7 @@ class _Pass:
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source, self.reading, self.grid = source, reading, reading.grid
-        self.splits_given = any(file.split("/")[0] in SPLITS for file in source.files)
+        self.splits_given = any(file.split("/")[0] in FOLDERS for file in source.files)
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
         self.pieces: list[Piece] = []  # that are used
@@ -156,7 +156,7 @@ class _Pass:
         """Read the files; yield the ids of the pieces that are used, in order."""
         files = self.source.files
         if self.splits_given:
-            files = [file for file in files if file.split("/")[0] in SPLITS]
+            files = [file for file in files if file.split("/")[0] in FOLDERS]
             for file in sorted(set(self.source.files) - set(files)):
                 self.left_out.append(LeftOut(file, "not in train/, valid/ or test/"))
         read = partial(
@@ -207,7 +207,7 @@ class _Pass:
                 f"most often: {reasons.most_common(1)[0][0]}"
             )
         if self.splits_given:
-            given = [piece.name.split("/")[0] for piece in self.pieces]
+            given = [FOLDERS[piece.name.split("/")[0]] for piece in self.pieces]
             numbers = {s: [i for i, split in enumerate(given) if split == s] for s in SPLITS}
         else:
             tied = [*marks]

@@ -10,6 +10,7 @@ from data.midi.instruments import Instruments
 from data.score import SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
+FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val": "valid"}
 OPEN = {"grid": "auto", "instruments": "auto", "parts": "auto"}  # the music decides
 
 

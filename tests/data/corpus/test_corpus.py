@@ -227,18 +227,19 @@ def test_pieces_with_a_figure_in_common_are_works_of_their_own(tmp_path):
     assert report_of(corpus).works == []
 
 
-def test_subfolders_are_taken_at_their_word(tmp_path):
+@pytest.mark.parametrize("valid", ["valid", "validation", "val"])
+def test_subfolders_are_taken_at_their_word(valid, tmp_path):
     source = tmp_path / "tunes"
     write_tunes(source / "train", 3)
-    write_tunes(source / "valid", 2, first=2)  # tune 2 is in both
+    write_tunes(source / valid, 2, first=2)  # tune 2 is in both
     write_tunes(source, 1, first=50)
     corpus = open_corpus(source, tmp_path / "out", progress=False)
     assert names(corpus) == {
         "train": ("train/tune0.mid", "train/tune1.mid", "train/tune2.mid"),
-        "valid": ("valid/tune2.mid", "valid/tune3.mid"),
+        "valid": (f"{valid}/tune2.mid", f"{valid}/tune3.mid"),
         "test": (),
     }
-    assert report_of(corpus).copies == [Copy("valid/tune2.mid", "train/tune2.mid", 0)]
+    assert report_of(corpus).copies == [Copy(f"{valid}/tune2.mid", "train/tune2.mid", 0)]
     assert [entry.file for entry in report_of(corpus).left_out] == ["tune50.mid"]
 
 
