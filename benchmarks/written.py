@@ -1,9 +1,11 @@
 """Pieces that a trained model writes, for a student to learn from (`data.written`).
 
     python -m benchmarks.written runs/one/model.safetensors datasets/written/one --count 512
+    python -m benchmarks.written models/bach.safetensors datasets/best --count 192 --candidates 8
 
 They are as long as training pieces, within their range, and take no repeats from them. A model at
-temperature 1 strays, to others that learned the same, from what they learned: so 0.8.
+temperature 1 strays, to others that learned the same, from what they learned: so 0.8. Of several
+candidates, each as the model samples by default, its critic keeps one: for the model itself.
 """
 
 from pathlib import Path
@@ -25,7 +27,7 @@ from model.config import SamplingOptions
 SAMPLING = SamplingOptions(temperature=0.8)
 
 
-def write_pieces(model: Model, corpus: Corpus, folder: Path, count: int) -> None:
+def write_pieces(model: Model, corpus: Corpus, folder: Path, count: int, candidates: int) -> None:
     """Have a model write so many pieces into a new folder, as NUMBER.mid."""
     real = split_scores(corpus, "train")
     lengths = [len(score.bars) for score in real]
@@ -34,7 +36,8 @@ def write_pieces(model: Model, corpus: Corpus, folder: Path, count: int) -> None
     constraints = Constraints(pitch_range=(int(pitches.min()), int(pitches.max())))
     bars = np.random.default_rng(0).choice(lengths, count).tolist()
     plain = without_repeats(model)
-    pieces = sample_pieces(plain, bars, 0, "Writing pieces", constraints, SAMPLING)
+    sampling = SAMPLING if candidates == 1 else None
+    pieces = sample_pieces(plain, bars, 0, "Writing pieces", constraints, sampling, candidates)
     with replace_folder(folder) as temporary:
         for number, score in enumerate(pieces):
             write_midi(score, temporary / f"{number:04}.mid")
@@ -46,11 +49,15 @@ def main() -> None:
     parser.add_argument("checkpoint", metavar="FILE", help="the model.safetensors of a run")
     parser.add_argument("folder", metavar="NEW", type=Path, help="the folder to write")
     parser.add_argument("--count", type=positive_integer, default=512, help="how many pieces")
+    parser.add_argument(
+        "--candidates", type=positive_integer, default=1, help="of which each is the best"
+    )
     add_corpus(parser)
     options = parser.parse_args()
     if options.folder.exists():
         fail(f"{options.folder}: it is there already; name another folder")
-    write_pieces(*model_and_corpus(options), options.folder, options.count)
+    how = options.folder, options.count, options.candidates
+    write_pieces(*model_and_corpus(options), *how)
 
 
 if __name__ == "__main__":
