@@ -6,7 +6,8 @@
 
 nats       per note of held-out pieces, not told their chords and told (data/harmony.py finds them)
 harmonize  the highest voices of so many held-out pieces, without chords and with their own: how the
-           voices move, how many notes there are, and how many end on the tonic
+           voices move, how many notes there are, how many of these lie outside the range that
+           their voice has in training pieces, and how many pieces end on the tonic
 rule       pieces to the chords of so many held-out ones, without and, where there are more voices,
            with their highest one, at temperature 1, by the model not told the chords and told: nats
            a note that the rule takes (minus the logarithm of the share that it leaves of what would
@@ -111,6 +112,12 @@ def notes_in_four_quarters(score: Score) -> float:
     return 4 * score.grid.steps_per_beat * len(score.notes) / score.end_step
 
 
+def beyond_training(model: Model, score: Score) -> int:
+    """Return how many notes lie outside the range that their voice has in training pieces."""
+    low, high = np.array([model.style.ranges[p] for p in score.notes["program"].tolist()]).T
+    return np.count_nonzero((score.notes["pitch"] < low) | (score.notes["pitch"] > high))
+
+
 def harmonize(model: Model, scores: Sequence[Score]) -> None:
     """Print how the highest voices of pieces are harmonized, without chords and with their own."""
     requests = [request_for(model, score, number) for number, score in enumerate(scores)]
@@ -125,6 +132,7 @@ def harmonize(model: Model, scores: Sequence[Score]) -> None:
         measures = (*MEASURES, notes_in_four_quarters)
         found = [f"{np.nanmean([m(each) for each in written]):.4g} {m.__name__}" for m in measures]
         ends = [closes_on_tonic(*each) for each in zip(written, keys, strict=True)]
+        found.append(f"{sum(beyond_training(model, each) for each in written)} beyond_training")
         print(f"{name}: {', '.join(found)}, {np.mean(ends):.0%} end on the tonic")
 
 
