@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.given import MEASURES, closes_on_tonic
-from benchmarks.models import add_corpus, model_and_corpus, told_side
+from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import parser_of
 from common.cli import positive_integer
 from data.chords import Span
@@ -50,7 +50,6 @@ from generation.rules import allow_rows
 from generation.seeds import voices_of
 from model import sampling
 from model.config import SamplingOptions
-from model.scoring import token_nats
 
 Ids = NDArray[np.int64]
 
@@ -79,17 +78,10 @@ def nats_per_note(model: Model, scores: Sequence[Score]) -> tuple[float, float]:
     pieces = [encode(score, model.vocabulary) for score in scores]
     allowed = [*map(Grammar(model.vocabulary).masks, pieces)]
     chords = told_chords([chords_of(score) for score in scores])
-    sides = (model.side, told_side(model, pieces, "harmony", chords=chords))
+    untold = model.token_nats(pieces, allowed)
+    told = told_nats(model, pieces, allowed, "harmony", chords=chords)
     notes = sum(len(score.notes) for score in scores)
-    untold, told = (
-        sum(
-            float(nats.sum())
-            for nats in token_nats(model.steps, pieces, allowed, rebase=model.rebase, side=side)
-        )
-        / notes
-        for side in sides
-    )
-    return untold, told
+    return sum(map(np.sum, untold)) / notes, sum(map(np.sum, told)) / notes
 
 
 def report_nats(model: Model, scores: Sequence[Score]) -> None:
@@ -115,7 +107,7 @@ def notes_in_four_quarters(score: Score) -> float:
 def beyond_training(model: Model, score: Score) -> int:
     """Return how many notes lie outside the range that their voice has in training pieces."""
     low, high = np.array([model.style.ranges[p] for p in score.notes["program"].tolist()]).T
-    return np.count_nonzero((score.notes["pitch"] < low) | (score.notes["pitch"] > high))
+    return int(np.count_nonzero((score.notes["pitch"] < low) | (score.notes["pitch"] > high)))
 
 
 def harmonize(model: Model, scores: Sequence[Score]) -> None:

@@ -30,13 +30,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.models import add_corpus, model_and_corpus, told_side
+from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
 from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import Corpus
 from data.instrument_names import instrument_name
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
+from data.tokens.augment import programs_of
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
@@ -60,7 +61,6 @@ from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
 from generation.writing import rank
-from model.scoring import token_nats
 from model.steps import Ids
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
@@ -315,17 +315,17 @@ def voices(model: Model, corpus: Corpus) -> None:
     scores = split_scores(corpus, "valid") + split_scores(corpus, "test")
     pieces = [encode(score, vocabulary) for score in scores]
     allowed = [*map(Grammar(vocabulary).masks, pieces)]
+    untold = model.token_nats(pieces, allowed)
     head("voice", "not told", "told of the others")
     for number, program in enumerate(vocabulary.programs):
         is_own = [ids_of_program(ids, number, vocabulary)[1:] for ids in pieces]
         seeds = [rewritten(each, vocabulary, range(len(each.bars)), [program]) for each in scores]
         given = [GivenNotes.of(seed.score, seed.is_open, vocabulary) for seed in seeds]
-        told = told_side(model, pieces, "piece", given=model.features.gathered(given))
-        cells = []
-        for side in (model.side, told):
-            nats = token_nats(model.steps, pieces, allowed, rebase=model.rebase, side=side)
+        gathered = model.features.gathered(given)
+        told = told_nats(model, pieces, allowed, "piece", given=gathered)
+        notes, cells = sum(np.count_nonzero(s.notes["program"] == program) for s in scores), []
+        for nats in (untold, told):
             own = sum(float(each[is_its].sum()) for each, is_its in zip(nats, is_own, strict=True))
-            notes = sum(np.count_nonzero(each.notes["program"] == program) for each in scores)
             cells.append(f"{own / notes:.3f}")
         row(instrument_name(program, vocabulary.grid), *cells)
 
@@ -334,8 +334,8 @@ def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> NDArray[np.
     """Return whether each id (T,) belongs to a note of a program, by its number."""
     windows = read_windows(ids[None], vocabulary)
     at = windows.note_at[0]
-    is_own: NDArray[np.bool_] = windows.value[0, at] // vocabulary.pitch_count == number
-    return is_own & (at >= 0) & (windows.kind[0] >= Kind.NOTE)
+    is_own: NDArray[np.bool_] = (programs_of(ids[at], vocabulary) == number) & (at >= 0)
+    return is_own & (windows.kind[0] >= Kind.NOTE)
 
 
 PARTS = {

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.cli import fail
 from common.interface import PAD
@@ -16,7 +17,7 @@ from data.midi.quantize import MidiError
 from data.tokens.features import SideArrays
 from data.tokens.windows import read_windows
 from generation.model import Model, corpus_of, load
-from model.scoring import MakeSide, Row
+from model.scoring import Nats, Row, token_nats
 from model.serialization import ModelFileError
 from model.steps import Ids
 
@@ -43,11 +44,17 @@ def model_and_corpus(options: argparse.Namespace) -> tuple[Model, Corpus]:
         return model, corpus_of(model, options.path, options.datasets)
 
 
-def told_side(model: Model, pieces: Sequence[Ids], number: str, **tables: Any) -> MakeSide:
-    """Return what makes the side input of windows of whole pieces that are told something.
+def told_nats(
+    model: Model,
+    pieces: Sequence[Ids],
+    allowed: Sequence[NDArray[np.bool_]],
+    number: str,
+    **tables: Any,
+) -> list[Nats]:
+    """Return the nats of each token of whole pieces (`token_nats`) that are told something.
 
     Args:
-        model, pieces: the ids (T,) of each piece.
+        model, pieces, allowed: as of `Model.token_nats`.
         number: the field of `Context` that has the number of the piece.
         tables: of what is told, by the names in `Context`.
     """
@@ -59,7 +66,7 @@ def told_side(model: Model, pieces: Sequence[Ids], number: str, **tables: Any) -
         begin = np.array([now[row.piece][row.end - 1] for row in rows]) - own
         which = np.array([row.piece for row in rows])
         nothing = model.features.nothing(len(ids))
-        context = nothing._replace(**{number: which}, begin=begin, **tables)
+        context = nothing._replace(**{number: which, "begin": begin, **tables})
         return model.features.compute(ids, context)
 
-    return side
+    return token_nats(model.steps, pieces, allowed, rebase=model.rebase, side=side)

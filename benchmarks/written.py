@@ -56,8 +56,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.folder.exists():
         fail(f"{options.folder}: it is there already; name another folder")
-    how = options.folder, options.count, options.candidates
-    write_pieces(*model_and_corpus(options), *how)
+    model, corpus = model_and_corpus(options)
+    write_pieces(model, corpus, options.folder, options.count, options.candidates)
 
 
 if __name__ == "__main__":
