@@ -32,7 +32,8 @@ from generation.seeds import Seed, no_seed
 from model.temperature import Logits
 
 FEW_TOGETHER = 4  # programs: of so few all may play in every piece
-PULL, MOST_PULL = 12.0, 16.0  # nats a quarter note, for each bar of notes that is owed; and at most
+PULL, MOST_PULL = 2.0, 16.0  # nats a quarter note, for a bar of notes that is owed; and at most
+LITTLE = 0.25  # bars of notes that are owed: the pull grows with the cube of more
 GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
 
 
@@ -358,7 +359,7 @@ class ConstrainedGrammar:
         """Return logits (B, V) with which about as many new notes begin as are asked for.
 
         What takes time loses by each quarter note of it, the more, the more notes are owed; where
-        there are too many it wins. So pieces become likelier, or less so, by their notes.
+        there are too many it wins. A little is let be: else the rhythm would be even.
         """
         if self._busy is None:
             return logits
@@ -374,8 +375,9 @@ class ConstrainedGrammar:
         if asked.is_strict or asked.has_no_rests:  # the next note begins where one ends
             steps[:, vocabulary.ids(Kind.DURATION)] = np.arange(vocabulary.longest_duration) + 1
             steps[:, vocabulary.ids(Kind.EXTEND)] = vocabulary.longest_duration
-        pull = (PULL * owed).clip(-MOST_PULL, MOST_PULL) / vocabulary.grid.steps_per_beat  # (B,)
-        return np.asarray(logits - pull[:, None] * steps, dtype=logits.dtype)
+        pull = (PULL * owed * (1 + (owed / LITTLE) ** 2)).clip(-MOST_PULL, MOST_PULL)  # (B,)
+        quarters = steps / vocabulary.grid.steps_per_beat
+        return np.asarray(logits - pull[:, None] * quarters, dtype=logits.dtype)
 
     def _window(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Window:
         """Return the window that begins with ids (B, T)."""
