@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -59,7 +60,7 @@ ODD_NAMES = (
     ),
 )
 
-Attack = Callable[[int, int, Path], str]
+Attack = Callable[..., str]  # of number, seed, folder
 
 
 def prepare(folder: Path) -> None:
@@ -176,7 +177,8 @@ def attack_names(number: int, seed: int, folder: Path) -> str:
             path.symlink_to(target)
         else:
             os.mkfifo(path)
-    multiprocessing.current_process()._config["daemon"] = False  # for it has workers of its own
+    process: Any = multiprocessing.current_process()
+    process._config["daemon"] = False  # for it has workers of its own
     words = [str(inside), "--datasets", str(folder / f"datasets-{os.getpid()}")]
     shutil.rmtree(words[-1], ignore_errors=True)
     return outcome(lambda: corpus_command.main(words))
@@ -237,7 +239,7 @@ def attack_start(number: int, seed: int, folder: Path) -> str:
     return f"ended with {process.returncode}"
 
 
-def outcome(command: Callable[[], None]) -> str:
+def outcome(command: Callable[[], object]) -> str:
     """Run a command in this process; HELD, its refusal, or BROKEN."""
     said, errors = io.StringIO(), io.StringIO()
     code: object = 0

@@ -24,6 +24,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -172,7 +173,8 @@ def print_scores(
     models: Sequence[Model], corpus: Corpus, sixteenths: dict[str, int], split: str
 ) -> None:
     """Score a split by a model, or by the mean of several."""
-    decoder = Mean([decoder_of(model.network) for model in models]).eval()
+    decoders = [decoder_of(model.network) for model in models]
+    decoder: Any = Mean(decoders).eval()
     model = replace(models[0])
     object.__setattr__(model, "steps", PlainSteps(decoder))
     pieces = EvaluationSet.of_split(corpus, split)
@@ -186,7 +188,7 @@ def print_scores(
     for name, its in rows:
         value, low, high = (each * notes / cells for each in (its.value, its.low, its.high))
         print(f"{name:12}{value:24.4f}{f'[{low:.4f}, {high:.4f}]':>18}{its.value:8.4f}")
-    temperatures = [each.temperature for each in decoder.decoders]
+    temperatures = [each.temperature for each in decoders]
     found = [float(temperature) for temperature in temperatures]
     for temperature in temperatures:
         temperature.fill_(1)

@@ -41,15 +41,16 @@ from data.tokens.tokenizer import encode
 from evaluation.samples import split_scores
 from generation.chord_plan import NO_CHORDS
 from generation.compose import compose
-from generation.constrained_grammar import ConstrainedGrammar, ConstrainedState
+from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import Constraints
 from generation.length import Length
 from generation.model import Model, load
 from generation.request import Request
+from generation.rows import ConstrainedState
 from generation.rules import allow_rows
 from generation.seeds import voices_of
-from model import sampling
 from model.config import SamplingOptions
+from model.temperature import allowed_alone
 
 Ids = NDArray[np.int64]
 
@@ -149,7 +150,7 @@ class Watched(ConstrainedGrammar):
 
 def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.float64]:
     """Return (4,) what the rule does to a piece: nats, choices changed; and choices, notes."""
-    nats, grammars, alone = list[float](), list[Watched](), sampling.allowed_alone
+    nats, grammars, alone = list[float](), list[Watched](), allowed_alone
 
     def watched(*arguments: Any) -> Watched:
         grammars.append(Watched(*arguments))

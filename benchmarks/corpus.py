@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,7 +76,11 @@ def pretty_midi(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - began, "files": len(names), "notes": notes}
 
 
-PARTS = {"etude": etude, "miditok": miditok, "pretty_midi": pretty_midi}
+PARTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "etude": etude,
+    "miditok": miditok,
+    "pretty_midi": pretty_midi,
+}
 
 
 def in_this_process(part: str, folder: Path, workers: int) -> None:

@@ -44,11 +44,11 @@ LONGEST = 16  # quarter notes, or seconds, that a duration may take
 Ids = NDArray[np.int64]
 
 
-def trained_by_etude(folder: str, run: str, minutes: float) -> None:
-    """Train a model as README says, from nothing, in one thread."""
+def trained_by_etude(folder: str, run: str, minutes: float, begin_with: str) -> None:
+    """Train a model as README says in one thread; it begins with `null`, nothing, or `auto`."""
     command = [sys.executable, "train.py", "fit", "--config", "configs/folder.yaml"]
     command += ["--data.path", folder, "--run", run, "--minutes", str(minutes)]
-    command += ["--model.begin_with", "null"]
+    command += ["--model.begin_with", begin_with]
     subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
@@ -135,7 +135,7 @@ class Trained:
         line = self.lines[self.rng.choice(len(self.lines), p=self.shares)]
         begin = self.rng.integers(max(1, len(line) - CONTEXT))
         window = line[begin : begin + CONTEXT + 1]
-        moved = window + self.is_pitch[window] * self.rng.integers(-KEYS, KEYS + 1)
+        moved: Ids = window + self.is_pitch[window] * int(self.rng.integers(-KEYS, KEYS + 1))
         window = moved if np.array_equal(self.is_pitch[moved], self.is_pitch[window]) else window
         return np.pad(window, (0, CONTEXT + 1 - len(window)))
 
@@ -186,13 +186,14 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("folder", help="of MIDI files")
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--begin_with", choices=("null", "auto"), default="null")
     parser.add_argument("--run", default="runs/equal_minutes", help="of Etude's model")
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     options = parser.parse_args()
     torch.set_num_threads(1)
     path = Path(options.run) / "model.safetensors"
     if not path.exists():
-        trained_by_etude(options.folder, options.run, options.minutes)
+        trained_by_etude(options.folder, options.run, options.minutes, options.begin_with)
     options.checkpoint, options.path = path, options.folder
     model, corpus = model_and_corpus(options)
     remi = remi_for(model.vocabulary)

@@ -26,8 +26,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.attacks import ATTACKS, BROKEN, HELD, prepare
+from benchmarks.attacks import ATTACKS, prepare
 from benchmarks.mutations import FOLDER, mutant, originals
+from benchmarks.page_attacks import BROKEN, HELD
 from benchmarks.second_reader import NotComparedError, second_reading
 from common.worker_pool import Failed, guarded
 from data.canonical import canonical

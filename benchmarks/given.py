@@ -139,7 +139,10 @@ def first_chord(score: Score) -> np.ndarray:
     first = max(
         notes["onset"][notes["program"] == its].min() for its in np.unique(notes["program"])
     )
-    return notes[(notes["onset"] <= first) & (notes["onset"] + notes["duration"] > first)]
+    sounding: np.ndarray = notes[
+        (notes["onset"] <= first) & (notes["onset"] + notes["duration"] > first)
+    ]
+    return sounding
 
 
 def is_in(chord: np.ndarray, key: Key) -> bool:
@@ -334,8 +337,9 @@ def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> NDArray[np.
     """Return whether each id (T,) belongs to a note of a program, by its number."""
     windows = read_windows(ids[None], vocabulary)
     at = windows.note_at[0]
-    is_own: NDArray[np.bool_] = (programs_of(ids[at], vocabulary) == number) & (at >= 0)
-    return is_own & (windows.kind[0] >= Kind.NOTE)
+    is_own: NDArray[np.bool_] = programs_of(ids[at], vocabulary) == number
+    is_own &= (at >= 0) & (windows.kind[0] >= Kind.NOTE)
+    return is_own
 
 
 PARTS = {

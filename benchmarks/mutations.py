@@ -194,7 +194,8 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
 def with_a_lie(said: Any, rng: np.random.Generator) -> Any:
     """Return dictionaries, lists, tensors and values with one of them, anywhere, untrue."""
     said = copy.deepcopy(said)
-    holder, key = None, None
+    holder: Any = None
+    key: Any = None
     inside = said
     while (
         isinstance(inside, dict | list) and len(inside) and (holder is None or rng.random() < 0.8)

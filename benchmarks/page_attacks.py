@@ -20,6 +20,7 @@ import numpy as np
 import psutil
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from benchmarks.mutations import LIES, damaged, mutant, originals, with_a_lie
 from model.serialization import load_model_file, save_model_file
@@ -72,15 +73,16 @@ def prepare_page(folder: Path) -> None:
     content = load_model_file(folder / "models" / "quartet.safetensors")
     ids = folder / "runs" / "ids" / "model.safetensors"
     ids.parent.mkdir()
-    vocabulary = content.vocabulary_json.replace("{", '{"ids": 9, ', 1)
-    save_model_file(ids, replace(content, vocabulary_json=vocabulary))
+    of_ids = content.vocabulary_json.replace("{", '{"ids": 9, ', 1)
+    save_model_file(ids, replace(content, vocabulary_json=of_ids))
 
 
 @cache
 def attacked(folder: Path) -> Page:
     """Return the page of this process; its server ends with it."""
     models = Models(folder / "models" / "quartet.safetensors", folder)
-    multiprocessing.current_process()._config["daemon"] = False  # uploads have a reader
+    process: Any = multiprocessing.current_process()
+    process._config["daemon"] = False  # uploads have a reader
     server = ExitStack()
     _, port = server.enter_context(served(make_app(models, token=TOKEN)))
     page = Page(port, folder, server)
@@ -183,8 +185,8 @@ def attack_request(number: int, seed: int, folder: Path) -> str:
     kind, is_right = int(rng.integers(6)), False
     if kind == 0:
         numbers = ["40", "60", "0", "-1", "129", "1e3", "9" * 5000, "%00", "..", "\u0664", "256"]
-        path = "/sound/" + "/".join(rng.choice(numbers, size=int(rng.integers(1, 4))).tolist())
-        content = answer(page.port, path.encode(), ours)
+        path = ("/sound/" + "/".join(rng.choice(numbers, size=int(rng.integers(1, 4))))).encode()
+        content = answer(page.port, path, ours)
     elif kind == 1:
         body = json.dumps(MUTATIONS[int(rng.integers(4))](right(rng, page), rng, page)).encode()
         body = damaged(body, rng) if rng.random() < 0.2 else body
@@ -230,7 +232,7 @@ def attack_request(number: int, seed: int, folder: Path) -> str:
 def told(page: Page, content: bytes, to_its_end: bool = False) -> Json:
     """Send a text to a page's connection, and return what answers it: the first, or the last."""
     host = f"127.0.0.1:{page.port}"
-    with connect(f"ws://{host}/live?token={TOKEN}", origin=f"http://{host}") as player:  # type: ignore[arg-type]
+    with connect(f"ws://{host}/live?token={TOKEN}", origin=Origin(f"http://{host}")) as player:
         player.socket.sendall(Frame(Opcode.TEXT, content).serialize(mask=True))
         while True:
             answered: Json = json.loads(player.recv(WAIT_SECONDS))

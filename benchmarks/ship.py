@@ -14,8 +14,10 @@ weights is stored (Wortsman et al. 2022, Model soups), and the rest is the first
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.models import add_corpus, model_and_corpus, refused_in_a_line
 from benchmarks.tables import parser_of
@@ -41,7 +43,7 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
     shapes = [{name: own.shape for name, own in each.weights.items()} for each in networks]
     if shapes.count(shapes[0]) < len(files):
         fail("the models are not alike: there is no mean of their weights")
-    weights = {
+    weights: dict[str, NDArray[np.floating]] = {
         name: np.mean([network.weights[name] for network in networks], axis=0, dtype=np.float32)
         for name in networks[0].weights
     }
@@ -68,7 +70,7 @@ def main() -> None:
         if critic is None:
             fail(f"{options.shipped}: too few pieces to learn from")
         content = replace(content, style_json=to_json(replace(model.style, critic=critic)))
-    figures = {}
+    figures = dict[str, dict[str, Any]]()
     for split in SPLITS[1:]:
         result = measure_likelihood(model, {}, EvaluationSet.of_split(corpus, split))
         nats = result.nats_per_note["model"]

@@ -93,7 +93,7 @@ def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
                 with torch.autocast(device.type, dtype, enabled="16" in precision):
                     logits = decoder(ids.to(device), side=side)
                     loss = cross_entropy(logits, targets.to(device)) / targets.numel()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
             loss.item()  # a GPU has computed it by then

@@ -245,7 +245,7 @@ class Snapshot:
         """Add the content of a PNG file."""
         width, height = struct.unpack_from(">II", png, 16)
         image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
-        file = self.writer._get_file_writer()  # type: ignore[no-untyped-call]
+        file = self.writer._get_file_writer()
         file.add_summary(Summary(value=[Summary.Value(tag=tag, image=image)]), self.step)
 
 
