@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from data.arrays import offsets
 from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
 from data.score import DRUMS, Score, is_compound
-from rendering.note_values import FLAGS, BarRhythm, NoteValue, Span, steps_per_quarter
+from rendering.note_values import FLAGS, BarRhythm, NoteValue, Slot, steps_per_quarter
 from rendering.readable import held_until_next, is_played, joined_chords, rounded
 from rendering.staves import Staff, arrange
 
@@ -177,16 +177,16 @@ class Measures:
         start, length = int(self._starts[number]), self.bars[number].length
         if not spans:
             return [Event(NoteValue(0, length, "", 0, None), (), is_whole_bar=True)]
-        filled: list[tuple[Span, tuple[int, ...]]] = []
+        filled: list[tuple[Slot, tuple[int, ...]]] = []
         now = 0
         for begin, end, notes in spans:
             if begin - start > now:
-                filled.append((Span(now, begin - start, True), ()))
-            filled.append((Span(begin - start, end - start, False), notes))
+                filled.append((Slot(now, begin - start, True), ()))
+            filled.append((Slot(begin - start, end - start, False), notes))
             now = end - start
         if now < length:
-            filled.append((Span(now, length, True), ()))
-        values = rhythm.values([span for span, _ in filled])
+            filled.append((Slot(now, length, True), ()))
+        values = rhythm.values([slot for slot, _ in filled])
         events = [
             self._event(value, notes, start, hides_rests)
             for (_, notes), its in zip(filled, values, strict=True)

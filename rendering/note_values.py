@@ -24,7 +24,7 @@ class NoteValue(NamedTuple):
     triplet: tuple[int, int] | None  # where the triplet that it is in begins and ends
 
 
-class Span(NamedTuple):
+class Slot(NamedTuple):
     """Some time in a bar that is one note, one chord or one rest."""
 
     start: int  # notation steps from the beginning of the bar
@@ -102,14 +102,14 @@ class BarRhythm:
             return at // self.quarter
         return min(at // self.quarter, max(whole // self.quarter - 1, 0))  # 3/8, 5/8: the rest too
 
-    def values(self, spans: Sequence[Span]) -> list[list[NoteValue]]:
-        """Return how each of the spans, which fill a bar, is written: values that are tied."""
+    def values(self, slots: Sequence[Slot]) -> list[list[NoteValue]]:
+        """Return how each of the slots, which fill a bar, is written: values that are tied."""
         origin = self.origin
-        edges = {edge + origin for span in spans for edge in (span.start, span.end)}
-        first, last = spans[0].start + origin, spans[-1].end + origin
+        edges = {edge + origin for slot in slots for edge in (slot.start, slot.end)}
+        first, last = slots[0].start + origin, slots[-1].end + origin
         triplets = list(self._triplets(sorted(edges), first, last))
         written = []
-        for start, end, is_rest in spans:
+        for start, end, is_rest in slots:
             begin, stop, values = start + origin, end + origin, []
             for low, high in triplets:
                 if begin < high and low < stop:
