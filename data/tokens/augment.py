@@ -152,7 +152,8 @@ def choose_given(
     Returns:
         The notes, timed from the window's first bar; (T,) whether an id belongs to one; and (T,)
         whether it belongs to one beside which others may begin, so that nothing is to be learned
-        of it: it is forced.
+        of it: it is forced. Not so a Note before which others may stand: it says that there is no
+        more of these.
     """
     windows = read_windows(ids[None], vocabulary)
     kind, now, note_at = windows.kind[0], windows.now[0], windows.note_at[0]
@@ -189,6 +190,7 @@ def choose_given(
     is_of_given[places] = is_given
     is_of_given = is_of_given[note_at] & (note_at >= 0) & (kind >= Kind.NOTE)
     is_forced = is_of_given & is_open[:, now].any(axis=0)
+    is_forced[places] &= ~np.logical_or.accumulate(is_open)[program, onset]
     return GivenNotes(onset[is_given], number[is_given], is_open), is_of_given, is_forced
 
 
