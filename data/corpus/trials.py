@@ -80,7 +80,8 @@ def reading_of(
     if options.grid == "auto" and not says_beats:
         settled = replace(settled, **advised_grid(trials))
     programs = {part.program for piece in tracks for part in piece} - {DRUMS}
-    if options.instruments == "auto" and len(programs) > MOST_COMMON:
+    many = MOST_COMMON if len(some) == len(files) else MOST_COMMON // 2  # other files may have more
+    if options.instruments == "auto" and len(programs) > many:
         settled = replace(settled, instruments="common")
     lost_by = cache(partial(_lost, folder, some, workers=workers))
     reading = _closed(settled, tracks)

@@ -126,6 +126,18 @@ def test_of_many_instruments_those_that_most_files_have_play_for_all(tmp_path):
     assert kept == (0, *range(40, 60))
 
 
+def test_half_as_many_instruments_are_many_where_only_some_files_were_tried(tmp_path, monkeypatch):
+    band = write_band(tmp_path / "band", lambda _: ("", ""), lambda n: (0, 40 + n), count=14)
+    found = []
+    for most in (14, 7):
+        monkeypatch.setattr("data.corpus.trials.MOST_FILES", most)
+        opened = open_corpus(band, tmp_path / str(most), CorpusOptions(**OPEN), progress=False)
+        found.append((len(opened.vocabulary.programs), report_of(opened).chosen))
+    assert found[0] == (15, None)
+    assert found[1][0] == 8
+    assert found[1][1].options == "--instruments common"
+
+
 def test_the_grid_is_that_to_which_notes_keep(tmp_path):
     """What is said is never overruled; what is not said is as the notes lie."""
     folder = tmp_path / "free"
