@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import symusic
 
+from data.corpus import trials
 from data.corpus.advice import STEPS, advised_grid, try_options
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.corpus.options import OPEN
@@ -130,7 +131,7 @@ def test_half_as_many_instruments_are_many_where_only_some_files_were_tried(tmp_
     band = write_band(tmp_path / "band", lambda _: ("", ""), lambda n: (0, 40 + n), count=14)
     found = []
     for most in (14, 7):
-        monkeypatch.setattr("data.corpus.trials.MOST_FILES", most)
+        monkeypatch.setattr(trials, "MOST_FILES", most)
         opened = open_corpus(band, tmp_path / str(most), CorpusOptions(**OPEN), progress=False)
         found.append((len(opened.vocabulary.programs), report_of(opened).chosen))
     assert found[0] == (15, None)
