@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -177,8 +176,7 @@ def attack_names(number: int, seed: int, folder: Path) -> str:
             path.symlink_to(target)
         else:
             os.mkfifo(path)
-    process: Any = multiprocessing.current_process()
-    process._config["daemon"] = False  # for it has workers of its own
+    multiprocessing.current_process().daemon = False  # for it has workers of its own
     words = [str(inside), "--datasets", str(folder / f"datasets-{os.getpid()}")]
     shutil.rmtree(words[-1], ignore_errors=True)
     return outcome(lambda: corpus_command.main(words))

@@ -150,7 +150,7 @@ class Watched(ConstrainedGrammar):
 
 def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.float64]:
     """Return (4,) what the rule does to a piece: nats, choices changed; and choices, notes."""
-    nats, grammars, alone = list[float](), list[Watched](), allowed_alone
+    nats, grammars = list[float](), list[Watched]()
 
     def watched(*arguments: Any) -> Watched:
         grammars.append(Watched(*arguments))
@@ -162,7 +162,7 @@ def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.fl
         either = grammars[-1].free[0] | allowed[0]
         likely = np.exp(logits[0] - logits[0][either].max(), dtype=float) * either
         nats.append(-float(np.log(likely[allowed[0]].sum() / likely.sum())))
-        return alone(logits, allowed)
+        return allowed_alone(logits, allowed)
 
     with (
         patch("generation.request.ConstrainedGrammar", watched),

@@ -2,9 +2,9 @@
 
     python -m benchmarks.equal_minutes my_midi_files --minutes 10
 
-Etude is trained as README says, by `configs/folder.yaml`, but from nothing. GPT-2 is of the same
-size and context, and learns from the same training pieces in other keys, too; each part is an
-instrument of its own.
+Etude is trained as README says, by `configs/folder.yaml`, but from nothing, unless `--begin_with
+auto` lets it begin as that says. GPT-2 is of the same size and context, and learns from the same
+training pieces in other keys, too; each part is an instrument of its own.
 A REMI has as many steps a beat (or a second) as Etude's grid, velocities and tempi as Etude has
 them, and no other tokens. Both are scored on the validation pieces by the tokens of each note
 summed, with at least half a context before what is scored; GPT-2 by the better of its weights after

@@ -81,8 +81,7 @@ def prepare_page(folder: Path) -> None:
 def attacked(folder: Path) -> Page:
     """Return the page of this process; its server ends with it."""
     models = Models(folder / "models" / "quartet.safetensors", folder)
-    process: Any = multiprocessing.current_process()
-    process._config["daemon"] = False  # uploads have a reader
+    multiprocessing.current_process().daemon = False  # uploads have a reader
     server = ExitStack()
     _, port = server.enter_context(served(make_app(models, token=TOKEN)))
     page = Page(port, folder, server)
