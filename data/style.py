@@ -152,8 +152,8 @@ class Style:
     def joining(self, programs: Sequence[int], voices: int, known: Sequence[int]) -> list[int]:
         """Return the programs that join a seed of others, as they play together in these pieces.
 
-        None join one that has as many voices as some pieces have, or as the median. Else those of
-        the most frequent ensemble that has the seed's programs.
+        None join one that has as many voices as some pieces with these have, or as the median of
+        all. Else those of the most frequent ensemble that has the seed's programs.
 
         Args:
             programs: of the seed.
@@ -161,12 +161,23 @@ class Style:
             known: all programs of the model, which join where no ensemble is known.
         """
         pieces = sum(each.pieces for each in self.ensembles)
-        alike = sum(each.pieces for each in self.ensembles if len(each.programs) == voices)
+        theirs = [each for each in self.ensembles if {*programs} <= {*each.programs}]
+        alike = sum(each.pieces for each in theirs if len(each.programs) == voices)
         if voices >= (self.voices or len(known)) or alike > EXCEPTIONS * pieces:
             return []
-        with_them = (each.programs for each in self.ensembles if {*programs} < {*each.programs})
+        with_them = (each.programs for each in theirs if len(each.programs) > len({*programs}))
         together = next(with_them, () if self.ensembles else known)
         return sorted({*together} - {*programs})
+
+    @property
+    def tune(self) -> int | None:
+        """The program that plays tunes: the highest of those that play the most pieces together.
+
+        That is the one whose range has the highest middle; None: none is known to have pitches.
+        """
+        each = (set(each.programs) & set(self.ranges) for each in self.ensembles)
+        together = next(filter(None, each), set())
+        return max(sorted(together), key=lambda program: sum(self.ranges[program]), default=None)
 
     # What new pieces are to be like, drawn as often as these pieces are so.
 

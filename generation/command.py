@@ -94,12 +94,12 @@ def run_ids(options: argparse.Namespace) -> None:
 
 def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:
     """Return what the piece is given."""
-    vocabulary, voices = model.vocabulary, options.voices or ()
+    vocabulary, tune, voices = model.vocabulary, model.style.tune, options.voices or ()
     if options.rewrite:
         bars = options.bars_to_rewrite
         return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices)
     if options.harmonize:
-        return given_from_midi(options.harmonize, vocabulary, voices=voices)
+        return given_from_midi(options.harmonize, vocabulary, voices=voices, tune=tune)
     if options.seed_midi is not None:
         seed = seed_from_midi(
             options.seed_midi,
@@ -108,9 +108,9 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
             from_bar=options.from_bar or 1,
         )
     elif options.seed_notes is not None:
-        seed = seed_from_notes(options.seed_notes, vocabulary, constraints)
+        seed = seed_from_notes(options.seed_notes, vocabulary, constraints, tune=tune)
         if options.harmonize is not None:
-            harmonized = voices_of(seed.score, vocabulary, voices)
+            harmonized = voices_of(seed.score, vocabulary, voices, tune=tune)
             return dataclasses.replace(harmonized, changes=seed.changes + harmonized.changes)
     else:
         return no_seed(vocabulary)

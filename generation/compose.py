@@ -158,7 +158,7 @@ def continue_midi(
     """
     vocabulary = model.vocabulary
     if isinstance(midi, str):
-        seed = seed_from_notes(midi, vocabulary, constraints)
+        seed = seed_from_notes(midi, vocabulary, constraints, tune=model.style.tune)
     else:
         seed = seed_from_midi(midi, vocabulary) if midi else no_seed(vocabulary)
     seed = seed if alone else accompany(model, seed)
@@ -177,15 +177,15 @@ def harmonize_midi(
 
     Args:
         midi: a voice, or several of which these are kept (see `voices_of` in generation/seeds.py).
-        voices: which of the model's instruments play them; by default its first, or the first of
-            its parts that `midi` names.
+        voices: which of the model's instruments play them; by default the one that plays tunes, or
+            the first of its parts that `midi` names.
         model, constraints, how: as in `continue_midi`.
 
     Raises:
         MidiError: no such voice in it.
         ConstraintError: something that can never be.
     """
-    seed = given_from_midi(midi, model.vocabulary, voices=voices)
+    seed = given_from_midi(midi, model.vocabulary, voices=voices, tune=model.style.tune)
     return _best(model, Request(seed, None, constraints), **how)
 
 

@@ -199,7 +199,11 @@ def usual_tempo(vocabulary: Vocabulary) -> int:
 
 
 def seed_from_notes(
-    text: str, vocabulary: Vocabulary, constraints: Constraints = UNCONSTRAINED
+    text: str,
+    vocabulary: Vocabulary,
+    constraints: Constraints = UNCONSTRAINED,
+    *,
+    tune: int | None = None,
 ) -> Seed:
     """Return a seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see generation/note_text.py).
 
@@ -209,6 +213,7 @@ def seed_from_notes(
         constraints: their programs (one a voice of the text, in order), time signature and tempo
             hold for the seed too. Without: the vocabulary's programs but drums, 4/4, and the
             middle one of its tempi, or 120 where it has none.
+        tune: the program that comes first of these, as `Style.tune` knows it; None: the lowest.
 
     The velocity is the middle one of the vocabulary's.
 
@@ -220,10 +225,11 @@ def seed_from_notes(
     tempo = constraints.tempo_number(vocabulary)
     constraints.meter_number(vocabulary)
     usual = usual_tempo(vocabulary) if vocabulary.grid.has_meter else 120
+    programs = sorted(_pitched(constraints.playing(vocabulary)) or [0], key=lambda p: p != tune)
     score = parse_seed_notes(
         text,
         vocabulary.grid,
-        programs=_pitched(constraints.playing(vocabulary)) or [0],
+        programs=programs,
         tempo_bpm=usual if tempo is None else vocabulary.tempos[tempo],
         meter=constraints.time_signature or (4, 4),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
@@ -269,7 +275,13 @@ def seed_from_midi(
     return continued(fitted, vocabulary, changes)
 
 
-def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[Voice] = ()) -> Seed:
+def given_from_midi(
+    midi: Midi,
+    vocabulary: Vocabulary,
+    *,
+    voices: Sequence[Voice] = (),
+    tune: int | None = None,
+) -> Seed:
     """Return whole voices of a MIDI file or a pretty_midi object, to keep (see `voices_of`).
 
     Raises:
@@ -277,12 +289,18 @@ def given_from_midi(midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[Voic
     """
     score, name = _read(midi, vocabulary.grid)
     try:
-        return voices_of(score, vocabulary, voices)
+        return voices_of(score, vocabulary, voices, tune=tune)
     except SeedError as error:
         raise MidiError(f"{name}: {error}") from None
 
 
-def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = ()) -> Seed:
+def voices_of(
+    score: Score,
+    vocabulary: Vocabulary,
+    voices: Sequence[Voice] = (),
+    *,
+    tune: int | None = None,
+) -> Seed:
     """Return whole voices of a piece as a seed: others may play around them, from beginning to end.
 
     Args:
@@ -290,7 +308,8 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = ()
             numbers, from the highest down; as many as are asked for are taken in order.
         vocabulary: of the model.
         voices: which of the vocabulary's instruments play them; none: the first of its parts that
-            the piece names, or else its first.
+            the piece names, or else the one that plays tunes.
+        tune: the program that plays tunes, as `Style.tune` knows it; None: the vocabulary's first.
 
     Raises:
         SeedError: the vocabulary, or the piece, has no such voice; no voice is left to write.
@@ -299,10 +318,12 @@ def voices_of(score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = ()
     if not there:
         raise SeedError("there is no voice in it that has pitches")
     kept, changes = [], []
-    programs = sorted({program_of(voice, vocabulary) for voice in voices or (1,)})
+    programs = sorted({program_of(voice, vocabulary) for voice in voices})
     if not voices:  # a part is found by its name
-        programs = sorted(p for p in there if p < len(vocabulary.grid.parts))[:1] or programs
+        named = sorted(p for p in there if p < len(vocabulary.grid.parts))
+        programs = named[:1] or [program_of(1, vocabulary) if tune is None else tune]
     numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
+    numbers = numbers if voices else [1]
     strangers = [program for program in there if program not in programs]
     for voice, program in zip(numbers, programs, strict=True):
         its = program

@@ -96,6 +96,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
             **counts_of(grid),
             "voices": model.voices,
+            "tune": model.style.tune,
             "temperature": model.sampling.temperature,
             "trained": model.record.step,
         }
@@ -119,9 +120,10 @@ def _sampling(model: Model, temperature: float | None) -> SamplingOptions:
 
 def read_text(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page which notes a text means."""
-    vocabulary = models.load(text_of(message, "model")).vocabulary
+    model = models.load(text_of(message, "model"))
     constraints = settings_of(message).constraints
-    seed = seed_from_notes(text_of(message, "text", MOST_TEXT), vocabulary, constraints)
+    text, tune = text_of(message, "text", MOST_TEXT), model.style.tune
+    seed = seed_from_notes(text, model.vocabulary, constraints, tune=tune)
     is_own = np.ones(len(seed.score.notes), dtype=bool)
     yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
 
@@ -332,7 +334,8 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
         there = high_to_low(score)
         voices = [program for program in vocabulary.programs if program != DRUMS]
         numbers = [number for number, program in enumerate(voices, 1) if program in there]
-        seed = voices_of(score, vocabulary, numbers if len(numbers) < len(voices) else [1])
+        kept = numbers if len(numbers) < len(voices) else []
+        seed = voices_of(score, vocabulary, kept, tune=model.style.tune)
         return dataclasses.replace(seed, changes=(*changes, *seed.changes)), None
     if request.how == "rewrite":
         first, end = (min(bar, len(score.bars)) for bar in request.bars)

@@ -74,6 +74,21 @@ def test_those_join_a_seed_that_play_with_its_instruments_in_training_pieces(
     assert Style(voices=3, ensembles=ensembles).joining(programs, voices, range(9)) == joining
 
 
+def test_a_voice_that_some_sing_alone_is_told_from_a_piano_that_some_play_alone():
+    style = Style(voices=2, ensembles=(Ensemble(90, (0, 68)), Ensemble(10, (0,))))
+    assert style.joining([68], 1, [0, 68]) == [0]
+    assert style.joining([0], 1, [0, 68]) == []
+
+
+def test_tunes_are_played_by_the_highest_that_plays_in_most_pieces():
+    piano, flute = [(0, 12, pitch, 80, 0) for pitch in range(40, 81, 4)], (0, 12, 96, 80, 73)
+    song = piece([(0, 48, 70, 80, 68), *piano, (0, 12, 38, 80, DRUMS)])
+    assert Style.of([song, song, piece([*piano, flute])]).tune == 68
+    drums = piece([(0, 12, 38, 80, DRUMS)])
+    assert Style.of([drums, drums, song]).tune == 68
+    assert Style.of([drums]).tune is Style().tune is None
+
+
 def test_a_seed_of_as_many_voices_as_some_training_pieces_is_joined_by_nobody():
     ensembles = Ensemble(90, (0, 40, 41, DRUMS)), Ensemble(10, (40,))
     style = Style(voices=4, ensembles=ensembles)

@@ -87,6 +87,16 @@ def test_text_takes_what_is_asked_for():
     assert score.tempo_bpm.tolist() == [100]
 
 
+def test_a_tune_is_played_by_who_plays_tunes():
+    text, score = "C5:4 / E4:4", piece([(0, 48, 72, 80, 7), (0, 48, 48, 80, 0)])
+    typed = seed_from_notes(text, QUARTET, tune=42).score.notes
+    assert typed[["pitch", "program"]].tolist() == [(64, 40), (72, 42)]
+    few = seed_from_notes(text, QUARTET, Constraints(programs=(40, 41)), tune=42).score.notes
+    assert few[["pitch", "program"]].tolist() == [(72, 40), (64, 41)]
+    kept = voices_of(score, QUARTET, tune=42).score.notes
+    assert kept[["pitch", "program"]].tolist() == [(72, 42)]
+
+
 def test_text_of_bare_letters_says_how_it_was_read():
     assert seed_from_notes("Am F C", QUARTET).changes == ()
     clause = "C E was read as 2 chords (for notes give octaves: C4 E4)"

@@ -63,15 +63,18 @@ function warmed() {
 
 /** @param {Plays} plays */
 function fit(plays) {
+  const wasTune = page.plays?.tune;
   page.plays = plays;
   roll.programs = plays.programs.map(([program]) => program);
-  const was = field("voice").value;
+  const was = Number(field("voice").value);
   field("voice").replaceChildren(
     ...plays.programs
       .filter(([program]) => program !== DRUMS)
       .map(([program, name]) => make("option", { value: String(program), textContent: name })),
   );
-  if (plays.programs.some(([program]) => String(program) === was)) field("voice").value = was;
+  const isChosen = was !== wasTune && plays.programs.some(([program]) => program === was);
+  const voice = isChosen ? was : plays.tune;
+  if (voice !== null) field("voice").value = String(voice);
   settings.fit(plays);
   sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
   sound.prepare(plays.programs.map(([program, , , range]) => [program, range])).then(() => {

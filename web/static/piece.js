@@ -16,6 +16,7 @@
  *   range: [low: number, high: number]][], meters: Meter[],
  *   tempo: number, tempi: [slowest: number, fastest: number], pitches: [low: number, high: number],
  *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds", steps: number, parts?: unknown,
+ *   tune: number | null,
  *   meter?: unknown, temperature: number, trained: number }} Plays
  * @typedef {[numerator: number, denominator: number]} Meter
  */
