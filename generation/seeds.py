@@ -318,12 +318,13 @@ def voices_of(
     if not there:
         raise SeedError("there is no voice in it that has pitches")
     kept, changes = [], []
-    programs = sorted({program_of(voice, vocabulary) for voice in voices})
-    if not voices:  # a part is found by its name
+    if voices:
+        programs = sorted({program_of(voice, vocabulary) for voice in voices})
+        numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
+    else:  # a part is found by its name, else the highest voice is taken
         named = sorted(p for p in there if p < len(vocabulary.grid.parts))
         programs = named[:1] or [program_of(1, vocabulary) if tune is None else tune]
-    numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
-    numbers = numbers if voices else [1]
+        numbers = [1]
     strangers = [program for program in there if program not in programs]
     for voice, program in zip(numbers, programs, strict=True):
         its = program
