@@ -6,11 +6,13 @@
 
 The figures are of the weights as they are stored, on the held-out splits of the corpus that the
 model was trained on. They go into the file, where tests hold models/README.md to them, and are
-printed as lines for its table. With --critic it learns anew to judge, as at the end of a training
-(evaluation/fit_critic.py). Of several models that began with the same one the mean of their
-weights is stored (Wortsman et al. 2022, Model soups), and the rest is the first one's.
+printed as lines for its table. As at the end of a training, it finds anew how it samples with
+--sampling (evaluation/fit_sampling.py), and what tells its pieces with --critic (fit_critic.py).
+Of several models that began with the same one the mean of their weights is stored (Wortsman et al.
+2022, Model soups), and the rest is the first one's.
 """
 
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +25,16 @@ from benchmarks.models import add_corpus, model_and_corpus, refused_in_a_line
 from benchmarks.tables import parser_of
 from common.cli import fail
 from common.typed_json import to_json
-from data.corpus.corpus import SPLITS
+from data.corpus.corpus import SPLITS, Corpus
+from data.style import Style
 from evaluation.fit_critic import TOKENS, fit_critic
+from evaluation.fit_sampling import fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import MAX_PIECES, split_scores
+from generation.model import Model
 from model.serialization import ModelFile, load_model_file, save_model_file
+
+SAMPLING_TOKENS = 2_000_000  # written at most, to find how a model samples
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -50,6 +57,22 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
     return replace(files[0], network=replace(networks[0], weights=weights))
 
 
+def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
+    """Return the style of a model with what it finds anew about itself."""
+    style, pieces = model.style, split_scores(corpus, "train", MAX_PIECES)
+    if options.sampling:
+        sampling = fit_sampling(model, pieces, SAMPLING_TOKENS)
+        if sampling is None:
+            fail(f"{options.shipped}: its pieces come to no end, or there are too few")
+        style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
+    if options.critic:
+        critic = fit_critic(replace(model, style=style), pieces, TOKENS)
+        if critic is None:
+            fail(f"{options.shipped}: too few pieces to learn from")
+        style = replace(style, critic=critic)
+    return style
+
+
 def main() -> None:
     """Run the command."""
     parser = parser_of(__doc__)
@@ -57,6 +80,7 @@ def main() -> None:
         "checkpoints", metavar="FILE", nargs="+", help="the model.safetensors of a run, or of more"
     )
     parser.add_argument("shipped", metavar="NEW", type=Path, help="the file to write, in models/")
+    parser.add_argument("--sampling", action="store_true", help="find how it samples best")
     parser.add_argument("--critic", action="store_true", help="learn what tells its pieces")
     add_corpus(parser)
     options = parser.parse_args()
@@ -65,11 +89,7 @@ def main() -> None:
         save_model_file(options.shipped, content, np.float16)
     options.checkpoint = options.shipped
     model, corpus = model_and_corpus(options)
-    if options.critic:
-        critic = fit_critic(model, split_scores(corpus, "train", MAX_PIECES), TOKENS)
-        if critic is None:
-            fail(f"{options.shipped}: too few pieces to learn from")
-        content = replace(content, style_json=to_json(replace(model.style, critic=critic)))
+    content = replace(content, style_json=to_json(fitted(model, corpus, options)))
     figures = dict[str, dict[str, Any]]()
     for split in SPLITS[1:]:
         result = measure_likelihood(model, {}, EvaluationSet.of_split(corpus, split))
