@@ -143,7 +143,8 @@ def choose_given(
 
     Args:
         ids: (T,) a window with at least one note, Pad at the right end.
-        way: VOICE, one instrument, the highest half of the time; VOICES, several but not all;
+        way: VOICE, one instrument, the highest half of the time; VOICES, several but not all, or
+            one of two;
             GAPS, all but some bars, of all instruments or some; OPENING, the first bars of one;
             SCATTERED, notes at random. Of one instrument alone its highest notes are a voice.
         rng: what chooses.
@@ -183,7 +184,8 @@ def choose_given(
         else:
             means = [pitch[program == its].mean() for its in present]
             one = present[np.argmax(means)] if rng.random() < 0.5 else rng.choice(present)
-            whose = _some(present, 2, len(present) - 1, rng) if way == VOICES else np.array([one])
+            several = way == VOICES and len(present) > 2
+            whose = _some(present, 2, len(present) - 1, rng) if several else np.array([one])
             is_open[whose, :stop] = False
             is_given = ~is_open[program, onset]
     is_of_given = np.zeros(len(kind), dtype=bool)
@@ -198,4 +200,4 @@ def _some(
     programs: NDArray[np.int64], least: int, most: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Choose `least` of the programs or more, up to `most`."""
-    return rng.permutation(programs)[: rng.integers(min(least, most), most + 1)]
+    return rng.permutation(programs)[: rng.integers(least, most + 1)]
