@@ -18,6 +18,9 @@ harmonized in ten.
                 first and the last chord are of the key, or the last is a major triad on the tonic,
                 as in most of Bach's minor chorales; tonic: it is the tonic's triad in root
                 position; then the voice leading, beside that from nothing
+    tunes       of eight bars of each second held-out piece the tune alone is kept, and the others
+                are written anew: how many of their notes begin at once, and how well these pieces
+                are told from the other held-out ones (`tell_apart`, forest and logistic)
     voices      nats per note of one voice of held-out pieces, not told of the others and told
     rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
                 is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
@@ -33,7 +36,8 @@ from numpy.typing import NDArray
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
 from data.cadences import final_chord, root_of_triad
-from data.corpus.corpus import Corpus
+from data.canonical import canonical
+from data.corpus.corpus import SPLITS, Corpus
 from data.instrument_names import instrument_name
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
@@ -53,7 +57,9 @@ from data.voice_leading import (
     parallel_octaves,
 )
 from evaluation.cadences import ends_on_tonic
-from evaluation.samples import sample_pieces, split_scores
+from evaluation.classifier import tell_apart
+from evaluation.comparison import statistics_of
+from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
 from generation.compose import accompany, compose
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
@@ -65,6 +71,7 @@ from model.steps import Ids
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
+TUNE_BARS, FEWEST_TUNE_NOTES, TUNES_KEPT = (2, 10), 12, 64
 MELODIES = {  # that people type, all in C major
     "C4 E4 G4 C5": "C4 E4 G4 C5",
     "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
@@ -312,6 +319,44 @@ def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
     return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
 
 
+def tunes(model: Model, corpus: Corpus) -> None:
+    """Print how pieces of which the tune alone is kept differ from real ones."""
+    tune = model.style.tune
+    train, valid, test = (_with_tune(split_scores(corpus, name), tune) for name in SPLITS)
+    kept, others = (valid + test)[::2][:TUNES_KEPT], (valid + test)[1::2]
+    written = []
+    for number, score in enumerate(kept):
+        notes = score.notes[score.notes["program"] == tune]
+        alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
+        seed = voices_of(alone, model.vocabulary, tune=tune)
+        written += [
+            piece.score for piece in compose(model, Request(seed, None, random_seed=number))
+        ]
+    sets = [statistics_of(pieces) for pieces in (written, others, train[:MAX_PIECES])]
+    told = tell_apart(sets[0], sets[1], sets[2], seed=0)
+    head("", "pieces", "notes at once", "told from real ones")
+    for name, pieces, areas in (("written", written, told.generated), ("real", kept, told.real)):
+        at_once = np.mean([_at_once(score.notes, tune) for score in pieces])
+        row(name, len(pieces), f"{at_once:.2f}", f"{areas.forest:.2f}, {areas.logistic:.2f}")
+
+
+def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
+    """Return bars of pieces in which there is a tune, and as many notes of others."""
+    bars = [s.excerpt(*TUNE_BARS) for s in scores if len(s.bars) >= TUNE_BARS[1]]
+    counts = [np.count_nonzero(score.notes["program"] == tune) for score in bars]
+    return [
+        score
+        for score, own in zip(bars, counts, strict=True)
+        if min(own, len(score.notes) - own) >= FEWEST_TUNE_NOTES
+    ]
+
+
+def _at_once(notes: NDArray[np.void], tune: int | None) -> float:
+    """Return how many notes begin together, the tune's left out."""
+    others = notes["onset"][notes["program"] != tune]
+    return len(others) / max(1, len(np.unique(others)))
+
+
 def voices(model: Model, corpus: Corpus) -> None:
     """Print how likely each voice of held-out pieces is, not told of the others and told."""
     vocabulary = model.vocabulary
@@ -343,6 +388,7 @@ def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> NDArray[np.
 
 
 PARTS = {
+    "tunes": tunes,
     "voices": voices,
     "accompany": accompaniments,
     "rewrite": rewritings,

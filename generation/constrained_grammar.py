@@ -24,7 +24,7 @@ from data.tokens.windows import read_windows
 from generation.chord_plan import NO_CHORDS, ChordPlan, Players, key_of
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
-from generation.given import GivenTokens
+from generation.given import GivenTokens, come_to_given
 from generation.length import Asked, Length, Row, limit_of_given
 from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
 from generation.rules import advance_rows, allow_rows
@@ -356,11 +356,16 @@ class ConstrainedGrammar:
         return self.features.read(ids, context, window.heard)
 
     def tilt(self, state: ConstrainedState, logits: Logits) -> Logits:
-        """Return logits (B, V) with which about as many new notes begin as are asked for.
+        """Return the logits (B, V) that are sampled from.
 
-        What takes time loses by each quarter note of it, the more, the more notes are owed; where
-        there are too many it wins. A little is let be: else the rhythm would be even.
+        What would pass over given notes comes to them (`come_to_given`). And about as many new
+        notes begin as are asked for: what takes time loses by each quarter note of it, the more,
+        the more notes are owed; where there are too many it wins. A little is let be: else the
+        rhythm would be even.
         """
+        if len(self.given.seed.score.notes):
+            logits = logits.copy()
+            come_to_given(self._rules.words, self._rules.given, state.at, logits)
         if self._busy is None:
             return logits
         at, vocabulary, asked = state.at, self.vocabulary, self._rules.asked

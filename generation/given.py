@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compiled import compiled_inside
+from common.compiled import compiled, compiled_inside
 from data.keys import Key, melody_key, pitched_notes
 from data.tokens.cursor import Cursor, Ints
 from data.tokens.given import GivenNotes
@@ -194,3 +194,33 @@ def keep_given(
     else:  # how bars and notes go on is as it is given
         forbid(mask, 0, len(mask))
         mask[due] = True
+
+
+@compiled
+def come_to_given(
+    words: Words, given: GivenTables, at: NDArray[np.void], logits: NDArray[np.float32]
+) -> None:
+    """Give the next given Position or Note, in each row's logits (B, V), the weight of what passes.
+
+    To pass over it is forbidden (`keep_given`). Were that weight shared among all that is allowed,
+    more notes would begin before a given one than the model expects: chords would pile up.
+    """
+    first, last, programs = words.firsts, len(given.is_open) - 1, given.is_open.shape[1]
+    pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs
+    for row in range(len(logits)):
+        due, own = given.ids[at[row].next_given], logits[row]
+        if due < first[Kind.POSITION] or due >= first[Kind.EXTEND]:
+            continue
+        is_open = given.is_open[min(at[row].now, last)]
+        most, weight = own.max(), 0.0
+        for token in range(first[Kind.END], first[Kind.EXTEND]):
+            passes = token > due or token < first[Kind.LENGTH]
+            if due >= first[Kind.NOTE] and token >= first[Kind.NOTE]:
+                passes |= not is_open[(token - first[Kind.NOTE]) // pitch_count]
+            elif due >= first[Kind.NOTE]:
+                passes |= token >= first[Kind.POSITION]
+            elif token >= first[Kind.NOTE]:
+                passes = False
+            if passes or token == due:
+                weight += np.exp(own[token] - most)
+        own[due] = most + np.log(weight)
