@@ -122,7 +122,8 @@ def workplace(tmp_path_factory):
     (folder / "models").mkdir()
     shutil.copy(folder / "runs/bach/model.safetensors", folder / "models/bach.safetensors")
     shutil.copy(folder / "runs/mine/model.safetensors", folder / "models/base.safetensors")
-    shutil.copy(ROOT / "models/pop.safetensors", folder / "models")
+    for name in ("pop", "songs"):
+        shutil.copy(ROOT / f"models/{name}.safetensors", folder / "models")
     shutil.copytree(folder / "datasets/bach/midi", folder / "runs/bach/music")
     shutil.move(folder / "runs/bach/music/bwv16.6.mid", folder / "runs/bach/music/chorale.mid")
     return folder
