@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from data.ensembles import Ensemble
 from data.files.read import read_score
 from data.midi.io import midi_bytes
 from data.score import DRUMS
@@ -1090,6 +1091,20 @@ def test_parts_are_called_by_their_names(tab):
     legend = tab.ask("[...document.querySelectorAll('#legend b')].map(its => its.textContent)")
     assert legend[0] == "yours"
     assert {"MELODY", "BRIDGE", "PIANO"} & {*legend}
+
+
+def test_who_plays_tunes_plays_yours_from_the_first_note_on(any_tab, tmp_path):
+    (tmp_path / "models").mkdir()
+    song = untrained(
+        tmp_path / "models/song.safetensors",
+        replace(QUARTET, programs=(0, 68)),
+        ensembles=(Ensemble(1, (0, 68)),),
+        ranges={0: (36, 84), 68: (60, 84)},
+    )
+    with served(Models(song, tmp_path)) as address:
+        open_page(any_tab, address)
+        assert any_tab.ask("document.getElementById('voice').value") == "68"
+        any_tab.open("about:blank")
 
 
 def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(any_tab, all_models):

@@ -66,13 +66,14 @@ function fit(plays) {
   const wasTune = page.plays?.tune;
   page.plays = plays;
   roll.programs = plays.programs.map(([program]) => program);
-  const was = Number(field("voice").value);
+  const was = field("voice").value;
   field("voice").replaceChildren(
     ...plays.programs
       .filter(([program]) => program !== DRUMS)
       .map(([program, name]) => make("option", { value: String(program), textContent: name })),
   );
-  const isChosen = was !== wasTune && plays.programs.some(([program]) => program === was);
+  const isThere = plays.programs.some(([program]) => String(program) === was);
+  const isChosen = isThere && was !== String(wasTune);
   const voice = isChosen ? was : plays.tune;
   if (voice !== null) field("voice").value = String(voice);
   settings.fit(plays);
