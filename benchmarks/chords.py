@@ -94,7 +94,7 @@ def report_nats(model: Model, scores: Sequence[Score]) -> None:
 
 def request_for(model: Model, score: Score, number: int) -> Request:
     """Return what is asked for: the highest voice of a piece, under the chords of the piece."""
-    seed = voices_of(score, model.vocabulary)
+    seed = voices_of(score, model.vocabulary, tune=model.style.tune)
     score = score.excerpt(0, len(seed.score.bars))  # the voice may end before the others
     chords = Constraints(chords=chord_text(score, chords_of(score)))
     return Request(seed, None, chords, random_seed=number)

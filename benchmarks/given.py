@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
 from data.cadences import final_chord, root_of_triad
-from data.canonical import canonical
 from data.corpus.corpus import SPLITS, Corpus
 from data.instrument_names import instrument_name
 from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
@@ -135,7 +134,9 @@ def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list
     melodies = []
     for number, score in enumerate(split_scores(corpus, "test")[:count], start=1):
         part = score.excerpt(0, bars + score.has_upbeat) if bars else score
-        seed = continued(voices_of(part, model.vocabulary).score, model.vocabulary)
+        seed = continued(
+            voices_of(part, model.vocabulary, tune=model.style.tune).score, model.vocabulary
+        )
         melodies.append(Melody(f"chorale {number}", seed, estimate_key(score), score))
     return melodies
 
@@ -244,7 +245,11 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
     for melody in typed_melodies(model)[1:] + sopranos(model, corpus, TUNES, None):
         pieces = compose(
             model,
-            Request(voices_of(melody.seed.score, model.vocabulary), None, samples=RANDOM_SEEDS),
+            Request(
+                voices_of(melody.seed.score, model.vocabulary, tune=model.style.tune),
+                None,
+                samples=RANDOM_SEEDS,
+            ),
         )
         scores = [piece.score for piece in pieces]
         counts = [sum(is_so(score, melody.key) for score in scores) for is_so in CHORDS]
@@ -326,12 +331,9 @@ def tunes(model: Model, corpus: Corpus) -> None:
     kept, others = (valid + test)[::2][:TUNES_KEPT], (valid + test)[1::2]
     written = []
     for number, score in enumerate(kept):
-        notes = score.notes[score.notes["program"] == tune]
-        alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
-        seed = voices_of(alone, model.vocabulary, tune=tune)
-        written += [
-            piece.score for piece in compose(model, Request(seed, None, random_seed=number))
-        ]
+        seed = voices_of(score, model.vocabulary, tune=tune)
+        (piece,) = compose(model, Request(seed, None, random_seed=number))
+        written.append(piece.score)
     sets = [statistics_of(pieces) for pieces in (written, others, train[:MAX_PIECES])]
     told = tell_apart(sets[0], sets[1], sets[2], seed=0)
     head("", "pieces", "notes at once", "told from real ones")
@@ -341,7 +343,7 @@ def tunes(model: Model, corpus: Corpus) -> None:
 
 
 def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
-    """Return bars of pieces in which there is a tune, and as many notes of others."""
+    """Return TUNE_BARS of the pieces in which the tune has enough notes there, and others have."""
     bars = [s.excerpt(*TUNE_BARS) for s in scores if len(s.bars) >= TUNE_BARS[1]]
     counts = [np.count_nonzero(score.notes["program"] == tune) for score in bars]
     return [

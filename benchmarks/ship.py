@@ -89,7 +89,8 @@ def main() -> None:
         save_model_file(options.shipped, content, np.float16)
     options.checkpoint = options.shipped
     model, corpus = model_and_corpus(options)
-    content = replace(content, style_json=to_json(fitted(model, corpus, options)))
+    if options.sampling or options.critic:
+        content = replace(content, style_json=to_json(fitted(model, corpus, options)))
     figures = dict[str, dict[str, Any]]()
     for split in SPLITS[1:]:
         result = measure_likelihood(model, {}, EvaluationSet.of_split(corpus, split))

@@ -363,7 +363,7 @@ class ConstrainedGrammar:
         the more notes are owed; where there are too many it wins. A little is let be: else the
         rhythm would be even.
         """
-        if len(self.given.seed.score.notes):
+        if self.given.is_told:
             logits = logits.copy()
             come_to_given(self._rules.words, self._rules.given, state.at, logits)
         if self._busy is None:

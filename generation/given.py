@@ -213,14 +213,15 @@ def come_to_given(
             continue
         is_open = given.is_open[min(at[row].now, last)]
         most, weight = own.max(), 0.0
+        is_note = due >= first[Kind.NOTE]
         for token in range(first[Kind.END], first[Kind.EXTEND]):
-            passes = token > due or token < first[Kind.LENGTH]
-            if due >= first[Kind.NOTE] and token >= first[Kind.NOTE]:
-                passes |= not is_open[(token - first[Kind.NOTE]) // pitch_count]
-            elif due >= first[Kind.NOTE]:
-                passes |= token >= first[Kind.POSITION]
-            elif token >= first[Kind.NOTE]:
-                passes = False
+            if token < first[Kind.POSITION]:
+                passes = token < first[Kind.LENGTH]  # Length and Tempo take no time
+            elif token < first[Kind.NOTE]:
+                passes = is_note or token > due
+            else:
+                is_closed = not is_open[(token - first[Kind.NOTE]) // pitch_count]
+                passes = is_note and (is_closed or token > due)
             if passes or token == due:
                 weight += np.exp(own[token] - most)
         own[due] = most + np.log(weight)

@@ -10,8 +10,11 @@ from generation.model import load
 MODELS = Path(__file__).parents[1] / "models"
 SHIPPED = sorted(MODELS.glob("*.safetensors"))
 MOST_BYTES = {
-    **{"bach": 6_000_000, "base": 20_000_000, "folk": 6_000_000},
-    **{"pop": 20_000_000, "songs": 20_000_000},
+    "bach": 6_000_000,
+    "base": 20_000_000,
+    "folk": 6_000_000,
+    "pop": 20_000_000,
+    "songs": 20_000_000,
 }
 
 

@@ -144,9 +144,9 @@ def choose_given(
     Args:
         ids: (T,) a window with at least one note, Pad at the right end.
         way: VOICE, one instrument, the highest half of the time; VOICES, several but not all, or
-            one of two;
-            GAPS, all but some bars, of all instruments or some; OPENING, the first bars of one;
-            SCATTERED, notes at random. Of one instrument alone its highest notes are a voice.
+            one of two; GAPS, all but some bars, of all instruments or some; OPENING, the first bars
+            of one; SCATTERED, notes at random. Of one instrument alone its highest notes are a
+            voice.
         rng: what chooses.
         vocabulary: of the ids.
 
