@@ -130,6 +130,9 @@ class Tab:
         return box[0] + box[2] / 2, box[1] + box[3] / 2
 
     def click(self, selector):
+        """Clicks on an element as soon as it is there and can be clicked on."""
+        find = f"document.querySelector({json.dumps(selector)})"
+        self.until(f"!!{find} && !{find}.disabled")
         self.drag([self.place(selector)])
 
     def drag(self, places, modifiers=0):

@@ -439,7 +439,7 @@ def test_notes_are_edited_with_the_mouse(tab):
     tab.ask("document.activeElement.blur()")
     tab.key("Delete")  # wherever the focus is
     assert sorted_notes(tab) == [(48, 12, 55)]
-    for _ in range(8):
+    for _ in range(7):
         tab.click("#undo")
     assert sorted_notes(tab) == [(12, 6, 60)]
 

@@ -8,11 +8,12 @@ import { post } from "./server.js";
 import { describeBars, inWords } from "./piece.js";
 import { excerpt } from "./edit.js";
 import { roll } from "./stage.js";
+import { Session } from "./session.js";
 import { keep, kept, listed, nameOfTab } from "./store.js";
 
 /**
  * @import { Piece } from "./piece.js"
- * @import { Session, State } from "./session.js"
+ * @import { State } from "./session.js"
  * @import { Kept } from "./store.js"
  */
 
@@ -122,11 +123,13 @@ async function open(id) {
 
 /** @param {any} data */
 async function bringBack(data) {
-  session.unpack(data);
-  latest = session.now;
+  const brought = new Session();
+  brought.unpack(data);
   if ([...field("model").options].some(({ value }) => value === data.model))
     field("model").value = data.model;
   await chooseModel();
+  Object.assign(session, brought); // and shown before anybody can ask for it
+  latest = session.now;
   settings.restore(data.settings ?? {});
   field("text").value = String(data.text ?? "").slice(0, 4000);
   if (Number.isInteger(data.seed) && data.seed >= 0) page.seed = data.seed;
