@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,21 +107,16 @@ def read_grids(source: Path) -> Grids:
     return grids
 
 
-def write_corpus(grids: Grids, folder: Path, strike: int) -> None:
-    """Write the pieces as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
-
-    Args:
-        grids: of the source.
-        folder: to be written.
-        strike: as in `score_of`.
+def write_corpus(pieces: Mapping[str, Sequence[Score]], folder: Path) -> None:
+    """Write the pieces of each split as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
 
     Raises:
         CorpusError: the folder is there, and holds other pieces.
     """
     files = {
-        f"{split}/{number:03}.mid": midi_bytes(score_of(grid, strike))
-        for split, pieces in grids.items()
-        for number, grid in enumerate(pieces)
+        f"{split}/{number:03}.mid": midi_bytes(score)
+        for split, scores in pieces.items()
+        for number, score in enumerate(scores)
     }
     if folder.exists():
         for name, content in files.items():
@@ -231,7 +226,8 @@ def report(options: argparse.Namespace, others: list[str], grids: Grids) -> None
     """Train a model, or read some, and print the figures."""
     strike = options.strike
     folder = FOLDER.format(strike)
-    write_corpus(grids, Path(folder), strike)
+    pieces = {name: [score_of(grid, strike) for grid in each] for name, each in grids.items()}
+    write_corpus(pieces, Path(folder))
     if options.checkpoint:
         models = [load(path) for path in options.checkpoint]
         check_alike(models, options.checkpoint, folder)

@@ -120,8 +120,8 @@ def draw_piano_roll(
     same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
     Grid steps (S,) that `is_closed` names hold nothing new: their ground is shaded, and where it
     first ends it is said that the model goes on. Notes (N,) that `is_given` names are dark, by
-    default those that begin on shaded ground. The names of `chords` stand above, and what they are
-    in `key`; None: that of `notated_key`.
+    default those that begin on shaded ground. A soft note is less high than a loud one. The names
+    of `chords` stand above, and what they are in `key`; None: that of `notated_key`.
     """
     notes = score.notes
     color_of = {
@@ -312,7 +312,10 @@ def _rows(score: Score) -> tuple[NDArray[np.float64], dict[float, str]]:
 def _edges(
     notes: NDArray[np.void], row: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return (N,) bottom and top of each note; programs that meet in a row share its height."""
+    """Return (N,) bottom and top of each note; programs that meet in a row share its height.
+
+    Where notes are not all as loud, a soft one is less high.
+    """
     order = np.lexsort((notes["onset"], row))
     onset = notes["onset"][order].astype(np.int64)
     end = onset + notes["duration"][order]
@@ -328,8 +331,11 @@ def _edges(
     parts, part = np.unique(meeting * size + notes["program"], return_inverse=True)
     _, first, count = np.unique(parts // size, return_index=True, return_counts=True)
     rank, share = part - first[meeting], _NOTE_HEIGHT / count[meeting]
-    top = row + _NOTE_HEIGHT / 2 - rank * share
-    return top - share, top
+    middle = row + _NOTE_HEIGHT / 2 - (rank + 0.5) * share
+    velocity = notes["velocity"]
+    if np.ptp(velocity) > 0:
+        share = share * (0.4 + 0.6 * velocity / 127)
+    return middle - share / 2, middle + share / 2
 
 
 def _ground(system: _System, notes: NDArray[np.void], closed: NDArray[np.int64]) -> list[str]:

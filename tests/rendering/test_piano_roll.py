@@ -56,6 +56,15 @@ def test_both_programs_of_a_unison_are_seen():
     assert violin == pytest.approx(viola, rel=0.3)
 
 
+def test_a_soft_note_is_less_high_than_a_loud_one():
+    even, played = (
+        draw_piano_roll(piece([(0, 48, 60, 124, 40), (48, 48, 62, velocity, 41)]))
+        for velocity in (124, 40)
+    )
+    assert share_of(BLUE, even) == pytest.approx(share_of(VERMILION, even), rel=0.1)
+    assert share_of(BLUE, played) < 0.75 * share_of(VERMILION, played)
+
+
 def test_chords_are_named_where_they_begin_in_the_spelling_of_their_key():
     score = piece(scale(32))
     spans = [Span(0, 48, parse_chord("Ebm")), Span(48, 384, parse_chord("B7/D#"))]
