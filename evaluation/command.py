@@ -173,6 +173,8 @@ def run_sequences(options: argparse.Namespace) -> dict[str, Any]:
     if source.vocabulary != model.vocabulary:
         raise CorpusError(f"{path}: its ids are not the model's, so it cannot be scored")
     baselines, splits = fit_baselines(source), [s for s in options.splits if source.split(s)]
+    if not splits:
+        raise CorpusError(f"{path}: no sequence in {' or '.join(options.splits)}")
     results = [measure_sequences(model, baselines, source, split) for split in splits]
     _print(tables.sequence_table(results).lines())
     return {"likelihood": results}

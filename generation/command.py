@@ -19,7 +19,6 @@ from generation import sequences
 from generation.compose import accompany, candidates, compose, write_piece
 from generation.constraints import ConstraintError, Constraints
 from generation.defaults import DEFAULT_SEED_BARS
-from generation.given import GivenTokens
 from generation.model import Model, load
 from generation.note_text import SeedError
 from generation.request import Request
@@ -141,10 +140,7 @@ def _write(
 ) -> None:
     """Write the files of the first pieces, one a stem, and print a line about each."""
     for piece, stem in zip(pieces, stems, strict=False):
-        written = piece
-        if options.no_seed_in_output:
-            nothing = GivenTokens(no_seed(model.vocabulary), model.vocabulary)
-            written = dataclasses.replace(piece, score=piece.new_notes(), given=nothing)
+        written = piece.without_given(model.vocabulary) if options.no_seed_in_output else piece
         midi, *others = write_piece(written, stem, options.key)
         score = written.score
         say(

@@ -59,7 +59,8 @@ def compose(model: Model, request: Request = ANY_PIECE, *, progress: bool = Fals
         ConstraintError: something that can never be; before anything is written.
     """
     pieces = _written(model, request, progress)
-    is_free = request.seed is None and request.constraints == UNCONSTRAINED
+    is_given = request.seed is not None and len(request.seed.score.bars) > 0
+    is_free = not is_given and request.constraints == UNCONSTRAINED
     for turn in range(1, TRIES if is_free else 1):
         unusual = [n for n, piece in enumerate(pieces) if model.style.is_unusual(piece.score)]
         if not unusual:

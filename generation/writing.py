@@ -27,7 +27,7 @@ from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote, notes_of
 from generation.request import Request
 from generation.rows import ConstrainedState
-from generation.seeds import repeating
+from generation.seeds import no_seed, repeating
 from model.config import SamplingOptions
 from model.sampling import sample
 from model.steps import Ids
@@ -71,12 +71,27 @@ class Piece:
         ]
         return sorted([*self.chords, *found])
 
+    @property
+    def first_new_bar(self) -> int:
+        """The index of the bar in which the model's own notes may begin."""
+        starts = self.score.bar_starts[:-1]
+        return int(np.searchsorted(starts, self.given.seed.first_open_step, side="right")) - 1
+
     def new_notes(self) -> Score:
         """Return the model's own notes alone, from the bar in which they may begin."""
-        score = self.score
-        new = replace(score, notes=score.notes[~self.is_given])
-        bar = np.searchsorted(score.bar_starts, self.given.seed.first_open_step, side="right") - 1
-        return new.excerpt(min(int(bar), len(score.bars) - 1), len(score.bars))
+        new = replace(self.score, notes=self.score.notes[~self.is_given])
+        return new.excerpt(self.first_new_bar, len(self.score.bars))
+
+    def without_given(self, vocabulary: Vocabulary) -> Piece:
+        """Return what `new_notes` returns as a piece, with the chords that were asked for there."""
+        begin = int(self.score.bar_starts[self.first_new_bar])
+        chords = tuple(
+            span._replace(begin=max(span.begin - begin, 0), end=span.end - begin)
+            for span in self.chords
+            if span.end > begin
+        )
+        given = GivenTokens(no_seed(vocabulary), vocabulary)
+        return replace(self, score=self.new_notes(), given=given, chords=chords)
 
 
 def rank(

@@ -1,6 +1,7 @@
 """Pictures of attention: which tokens each head looks at."""
 
 import itertools
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,7 +27,8 @@ def draw_attention(maps: NDArray[np.floating], labels: Sequence[str], layers: Se
     n_layer, n_head, n_token, _ = maps.shape
     token = max(_TOKEN, -(-_LEAST_PANEL // n_token))
     side = token * n_token
-    starts = np.array([at for at, name in enumerate(labels) if name[:4] == "Bar " or " s" in name])
+    is_bar = [re.fullmatch(r"Bar .*|\d+ s", name) is not None for name in labels]
+    starts = np.flatnonzero(is_bar)
     parts = [text(4, 16, "looks ↓  at →", font_size=12)]
     for layer, head in np.ndindex(n_layer, n_head):
         left = _LABEL_ROOM + layer * (side + _GAP)

@@ -26,6 +26,8 @@ _EXAMPLES = {
 def asked(how: str, options: Mapping[str, str]) -> Json:
     """Return the message of a page that asks to write one piece, without the model and the notes.
 
+    Its bars to rewrite count from the bar that has number 1.
+
     Args:
         how: one of WAYS.
         options: texts by their names; `bars` are how many to write, such as 8, or to rewrite, such
@@ -67,7 +69,7 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
         "settings": settings,
         "variations": 1,
         "random_seed": numbers.get("seed", [0])[0],
-        "bars": [max(0, bars[0] - 1), bars[-1]] if how == "rewrite" else None,
+        "bars": [bars[0] - 1, bars[-1]] if how == "rewrite" else None,
     }
 
 

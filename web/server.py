@@ -195,7 +195,11 @@ class Page:
         self.connections += 1
         try:
             read = await self._read(content, model)
-            task = write(self.models, message | {"model": model, "piece": read["read"]})
+            message |= {"model": model, "piece": read["read"]}
+            if how == "rewrite":
+                upbeat = int(piece_of(message).score.has_upbeat)  # which is bar 0
+                message["bars"] = [bar + upbeat for bar in message["bars"]]
+            task = write(self.models, message)
             pieces = await self._written(task, request)
         finally:
             self.connections -= 1

@@ -243,6 +243,18 @@ def test_what_is_new_stands_alone_without_its_seed(model, tmp_path):
     assert alone.notes["pitch"].tolist() == new["pitch"].tolist()
 
 
+def test_chords_stand_above_what_is_new_where_they_hold(model, tmp_path):
+    tune(tmp_path / "tune.mid")
+    seed = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2)
+    (piece,) = compose(model, Request(seed, Length(bars=2), Constraints(chords="D | G A")))
+    assert [(span.begin, span.end) for span in piece.chords] == [(96, 144), (144, 168), (168, 192)]
+    alone = piece.without_given(QUARTET)
+    assert alone.score == piece.new_notes()
+    assert [(span.begin, span.end) for span in alone.chords] == [(0, 48), (48, 72), (72, 96)]
+    assert [span.chord for span in alone.chords] == [span.chord for span in piece.chords]
+    assert not alone.is_given.any()
+
+
 @pytest.mark.parametrize("voices", [(1,), (4,)])
 def test_a_tune_comes_back_note_for_note_with_voices_around_it(model, tmp_path, voices):
     score = tune(tmp_path / "tune.mid", upbeat=True, program=0)
@@ -551,6 +563,9 @@ def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(mod
     asked = replace(request, constraints=Constraints(key="C major"))
     same = zip(compose(model, asked), compose(styled, asked), strict=True)
     assert all(np.array_equal(old.ids, new.ids) for old, new in same)
+    empty = replace(request, seed=no_seed(model.vocabulary))  # as commands have it
+    for old, new in zip(pieces, compose(styled, empty), strict=True):
+        assert np.array_equal(old.ids, new.ids)
     shorter = replace(request, length=Length(bars=7))
     same = zip(compose(model, shorter), compose(styled, shorter), strict=True)
     assert all(np.array_equal(old.ids, new.ids) for old, new in same)

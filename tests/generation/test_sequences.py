@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evaluate
 import generate
 from data.batches.id_sequences import FIRST_ID, IdVocabulary, open_id_sequences
 from data.tokens.vocabulary import Kind
@@ -137,3 +138,13 @@ def test_a_vocabulary_that_does_not_fit_is_refused(file):
     save_model_file(file, content)
     with pytest.raises(sequences.ModelFileError, match="the vocabulary does not fit"):
         sequences.load(file)
+
+
+def test_a_split_without_sequences_is_said_in_a_line(file, capsys):
+    Path("some.jsonl").write_text("[0, 1, 2]\n[3, 4]\n")
+    content = ModelFile(MODEL.network, IdVocabulary(5).to_json(), style_json="{}")
+    save_model_file(file, content)
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(["likelihood", "-c", file, "--path", "some.jsonl", "--splits", "test"])
+    assert stop.value.code == 2
+    assert "some.jsonl: no sequence in test" in capsys.readouterr().err

@@ -38,6 +38,15 @@ def test_attention_has_a_panel_a_layer_a_row_a_head_and_the_tokens_at_its_edges(
     assert (beside, below) == (3 * tokens, 2 * tokens)
 
 
+def test_lines_are_drawn_where_bars_and_seconds_begin_and_nowhere_else():
+    lines = [
+        draw_attention(np.zeros((1, 1, 2, 2)), [label, "End"], ["layer 1"]).count('opacity="0.6"')
+        for label in ("@0", "C4 soprano", "Bar 2", "7 s", "0.25s")
+    ]
+    assert lines == [lines[0], lines[0], lines[2], lines[2], lines[0]]
+    assert lines[0] < lines[2]
+
+
 def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():
     score = piece([(0, 12, 60, 80, 0), (48, 24, 64, 80, 0)], bars=((4, 4, 48), (4, 4, 48)))
     vocabulary = vocabulary_for(score)

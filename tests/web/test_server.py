@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from data.canonical import canonical
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from rendering.notation import to_musicxml
@@ -193,6 +194,22 @@ def test_the_line_of_the_docs_gets_music(models, tmp_path):
         command = shlex.split(line.replace("8765", str(port)))
         subprocess.run([curl, *command[1:]], cwd=tmp_path, check=True, capture_output=True)
     assert len(parse_events((tmp_path / "more.mid").read_bytes(), "it").notes) > 16
+
+
+def test_an_upbeat_is_bar_0_to_a_program_as_everywhere(client):
+    given = four_parts(3)
+    bars = given.bars.copy()
+    bars["length"][0] = 12
+    given = canonical(given.notes, bars, given.tempo_bpm, GRID)[0]  # bars begin at 0, 12 and 60
+    for asked, first, end in (("0", 0, 12), ("1", 12, 60), ("0-1", 0, 60)):
+        answer = door(client, "rewrite", given, headers=OURS, bars=asked)
+        score = score_from_events(parse_events(answer.content, "it"), GRID)[0]
+        kept, there = (
+            {*map(tuple, its.notes[["onset", "pitch"]].tolist())} for its in (given, score)
+        )
+        assert {note for note in kept if note[0] < first or note[0] >= end} <= there
+        assert kept != there
+    assert "bars" in door(client, "rewrite", four_parts(3), headers=OURS, bars="0").text
 
 
 @pytest.mark.parametrize(
