@@ -187,24 +187,17 @@ class Measures:
         if now < length:
             filled.append((Slot(now, length, True), ()))
         values = rhythm.values([slot for slot, _ in filled])
-        events = [
-            self._event(value, notes, start, hides_rests)
-            for (_, notes), its in zip(filled, values, strict=True)
-            for value in its
-        ]
+        events = []
+        for (_, notes), its in zip(filled, values, strict=True):
+            by_height = tuple(sorted(notes, key=lambda note: self.spelled[note][2::-2]))
+            for value in its:
+                begin = start + value.start
+                end = begin + value.duration
+                tied_from = frozenset(note for note in notes if self._onset[note] < begin)
+                tied_to = frozenset(note for note in notes if self._end[note] > end)
+                is_hidden = hides_rests and not notes
+                events.append(Event(value, by_height, tied_from, tied_to, is_hidden=is_hidden))
         return _bracketed(_beamed(events, rhythm))
-
-    def _event(
-        self, value: NoteValue, notes: tuple[int, ...], start: int, hides_rests: bool
-    ) -> Event:
-        begin, end = start + value.start, start + value.start + value.duration
-        return Event(
-            value,
-            tuple(sorted(notes, key=lambda note: self.spelled[note][2::-2])),
-            frozenset(note for note in notes if self._onset[note] < begin),
-            frozenset(note for note in notes if self._end[note] > end),
-            is_hidden=hides_rests and not notes,
-        )
 
     def _mark_accidentals(self, voices: Sequence[list[Event]]) -> None:
         """Add to the events of a bar on one staff, in place, which notes need an accidental."""
