@@ -258,7 +258,7 @@ def write_request(message: Json) -> WriteRequest:
     if how == "instead":
         if message.get("instead") is None:
             raise MessageError("instead must be a pitch and a program")
-        note_number(message, piece)
+        integer_of(message, "note", len(piece.score.notes) - 1)
         if isinstance(written, dict) and written.get("how") != "instead":
             read["written"] = write_request(written)
         elif written is not None:
@@ -274,22 +274,16 @@ def write_request(message: Json) -> WriteRequest:
     return request
 
 
-def note_number(message: Json, piece: PagePiece) -> int:
-    """Return the number of the note of a piece that a message points to.
+def integer_of(message: Json, name: str, most: int) -> int:
+    """Return a whole number in a message.
 
     Raises:
-        MessageError: there is no such note.
+        MessageError: there is none, or it does not lie from 0 to the most that it may be.
     """
-    return _integer(message, "note", len(piece.score.notes) - 1)
-
-
-def bar_number(message: Json) -> int:
-    """Return the index of the bar that a message points to.
-
-    Raises:
-        MessageError: no piece has such a bar.
-    """
-    return _integer(message, "bar", MOST_BARS - 1)
+    number = message.get(name)
+    if type(number) is not int or not 0 <= number <= most:
+        raise MessageError(f"{name} must be a whole number from 0 to {most}")
+    return number
 
 
 def _checked(kind: Any, data: object, name: str) -> Any:
@@ -313,10 +307,3 @@ def _table(data: Json, name: str, width: int, most: int) -> NDArray[np.int64]:
         if not is_row or not all(type(n) is int and 0 <= n < 2**31 for n in row):
             raise MessageError(f"{name} must be rows of {width} whole numbers")
     return np.array(rows, dtype=np.int64).reshape(-1, width)
-
-
-def _integer(data: Json, name: str, most: int) -> int:
-    number = data.get(name)
-    if type(number) is not int or not 0 <= number <= most:
-        raise MessageError(f"{name} must be a whole number from 0 to {most}")
-    return number

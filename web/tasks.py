@@ -46,16 +46,16 @@ from generation.suggestion import suggest_chords
 from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions
 from web.messages import (
+    MOST_BARS,
     MOST_TEXT,
     Json,
     MessageError,
     PagePiece,
     Settings,
     WriteRequest,
-    bar_number,
     counts_of,
+    integer_of,
     json_of,
-    note_number,
     piece_of,
     settings_of,
     text_of,
@@ -200,7 +200,7 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
     """
     written = message.get("written")
     piece = piece_of(message)
-    number = note_number(message, piece)
+    number = integer_of(message, "note", len(piece.score.notes) - 1)
     if written is None:
         model = models.load(text_of(message, "model"))
         request = Request(_without(model, piece, number), None)
@@ -241,7 +241,7 @@ def surprise(models: Models, message: Json) -> Iterator[Json]:
 
 def suggest(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page which chords the model would have in a bar of a piece, the likeliest first."""
-    bar = bar_number(message)
+    bar = integer_of(message, "bar", MOST_BARS - 1)
     model, request = _asked(models, write_request(message))
     for symbols in suggest_chords(model, request, bar):
         yield {"suggested": symbols} if symbols else {}
