@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -56,7 +55,7 @@ class Connection:
         except WebSocketDisconnect:
             return
         finally:
-            for task in [*self._tasks.values()]:
+            for task in self._tasks.values():
                 task.cancel()
 
     async def _hear(self, text: str | bytes) -> None:
@@ -75,13 +74,7 @@ class Connection:
             if other in self._tasks:
                 self._tasks.pop(other).cancel()
         if message["do"] != "stop":
-            task = self._tasks[kind] = asyncio.create_task(self._run(kind, number, message))
-            task.add_done_callback(partial(self._forget, kind))
-
-    def _forget(self, kind: str, task: asyncio.Task[None]) -> None:
-        """Drop a task that is over."""
-        if self._tasks.get(kind) is task:
-            del self._tasks[kind]
+            self._tasks[kind] = asyncio.create_task(self._run(kind, number, message))
 
     async def _run(self, kind: str, number: int, message: Json) -> None:
         """Run a task to its end; whatever it raises, the page gets an answer."""
@@ -100,15 +93,11 @@ class Connection:
                 await self._tell({"id": number, "error": MISTAKE})
 
     async def _tell_all(self, number: int, task: Iterator[Json]) -> None:
-        """Tell the page what a task has to tell, to its end."""
-        while (told := await self._in_turn(task)) is not None:
+        """Tell the page what a task has to tell, to its end; it takes turns with all that wait."""
+        run, writer = asyncio.get_running_loop().run_in_executor, self.writer
+        while (told := await run(writer, advance, task, SLICE_SECONDS)) is not None:
             for each in told:
                 await self._tell({"id": number} | each)
-
-    async def _in_turn(self, task: Iterator[Json]) -> list[Json] | None:
-        """Let a task run for a moment, when all that wait have had their turns."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.writer, advance, task, SLICE_SECONDS)
 
     async def _tell(self, message: Json) -> None:
         async with self._sending:
