@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -59,16 +58,6 @@ class SeedError(ValueError):
     """Seed notes that cannot be used; the message is one line."""
 
 
-@dataclass(frozen=True)
-class _Sound:
-    """A note, chord or rest of the text: pitches from the top down, times in grid steps."""
-
-    voice: int
-    onset: int
-    duration: int
-    pitches: list[int]
-
-
 def parse_seed_notes(
     text: str,
     grid: Grid,
@@ -98,12 +87,12 @@ def parse_seed_notes(
     """
     quarter = 1 if grid.has_meter else Fraction(60 / tempo_bpm)  # beats of the grid
     sounds = _read(text, Fraction(grid.steps_per_beat * quarter))
-    voices = max((sound.voice for sound in sounds), default=0) + 1
+    has_voices = any(voice for voice, *_ in sounds)
     rows = []
-    for sound in sounds:
-        for rank, pitch in enumerate(sound.pitches):
-            part = min(sound.voice if voices > 1 else rank, len(programs) - 1)
-            rows.append((sound.onset, sound.duration, pitch, velocity, programs[part]))
+    for voice, onset, duration, pitches in sounds:
+        for rank, pitch in enumerate(pitches):
+            part = min(voice if has_voices else rank, len(programs) - 1)
+            rows.append((onset, duration, pitch, velocity, programs[part]))
     if not rows:
         raise SeedError("the seed holds no notes: write some, as in C4:1 E4:.5 [C4 E4 G4]:2")
     bars = [(*meter, grid.bar_steps(*meter))] if grid.has_meter else []
@@ -139,9 +128,9 @@ def _voices(text: str) -> list[list[re.Match[str]]]:
     return [tokens for tokens in voices if tokens]
 
 
-def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
-    """Parse the text, voice by voice."""
-    sounds: list[_Sound] = []
+def _read(text: str, steps_per_quarter: Fraction) -> list[tuple[int, int, int, list[int]]]:
+    """Return each note, chord and rest: voice, onset and duration in grid steps, and pitches."""
+    sounds: list[tuple[int, int, int, list[int]]] = []
     count = 0
     for voice, tokens in enumerate(_voices(text)):
         onset, length = Fraction(0), Fraction(1)
@@ -159,7 +148,7 @@ def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
             if onset + length > MAX_QUARTERS:
                 raise SeedError(f"the seed is longer than {MAX_QUARTERS} quarter notes at {where}")
             start, end = _step(onset, steps_per_quarter), _step(onset + length, steps_per_quarter)
-            sounds.append(_Sound(voice, start, end - start, pitches))
+            sounds.append((voice, start, end - start, pitches))
             onset += length
     return sounds
 
