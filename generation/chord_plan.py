@@ -15,7 +15,7 @@ from data.chords import Chord
 from data.keys import Key, harmonic_scale, melody_key
 from data.score import BAR, DRUMS, NOTE, Grid
 from data.tokens.cursor import Ints
-from generation.chord_track import CADENCES, ChordTrack
+from generation.chord_track import CADENCES, ChordTrack, upbeat_bars
 from generation.constraints import ConstraintError
 from generation.given import GivenTokens
 from generation.seeds import Seed
@@ -48,7 +48,7 @@ def fill(
     Raises:
         ConstraintError: they do not fill the bar.
     """
-    chords = track.bars[number]
+    chords = track[number]
     quarter = Fraction(grid.steps_per_beat)
     fixed = sum((length for _, length in chords if length), Fraction(0)) * quarter
     shares = sum(length is None for _, length in chords)
@@ -90,10 +90,10 @@ def place_chords(track: ChordTrack, bars: NDArray[np.void], begin: int, grid: Gr
     for index, (*meter, steps) in enumerate(bars.tolist()):
         is_upbeat = index == 0 and steps < grid.bar_steps(*meter)
         if is_upbeat:
-            again = track.upbeat(steps, grid)
+            again = upbeat_bars(track, steps, grid)
         if again or not is_upbeat:
             placed += fill(track, number, begin, steps, grid.beat_steps(*meter), grid)
-            number = number + 1 if number + 1 < len(track.bars) else again
+            number = number + 1 if number + 1 < len(track) else again
         begin += steps
     return placed
 
@@ -153,8 +153,8 @@ def bars_with(track: ChordTrack, seed: Seed) -> int:
     """Return how many bars a piece has that ends with its chords, or with the seed."""
     bars, first = seed.score.bars, first_bar(seed)
     has_upbeat = first == 0 and seed.score.has_upbeat
-    upbeat = has_upbeat and track.upbeat(int(bars[0]["length"]), seed.score.grid) == 0
-    return max(len(bars), first + len(track.bars) + upbeat)
+    upbeat = has_upbeat and upbeat_bars(track, int(bars[0]["length"]), seed.score.grid) == 0
+    return max(len(bars), first + len(track) + upbeat)
 
 
 class Players(NamedTuple):
@@ -245,7 +245,7 @@ class ChordPlan:
             ConstraintError: they do not fill a bar, or there are more than the piece has bars.
         """
         score, grid = given.seed.score, given.vocabulary.grid
-        starts, whole, count = score.bar_starts, grid.bar_steps(*meter), len(track.bars)
+        starts, whole, count = score.bar_starts, grid.bar_steps(*meter), len(track)
         first = first_bar(given.seed)
         new = 2 * count - (given.end - given.reach) // whole if bars is None else bars - given.bars
         rows = [*score.bars[first:].tolist(), *[(*meter, whole)] * new]

@@ -13,8 +13,8 @@ given one. Where the chords are over they come again, from their first bar on.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from data.chords import Chord, parse_chord, plain
 from data.score import Grid
@@ -32,40 +32,33 @@ _NONE = ("N.C.", "NC", "R")
 _SHOWN = 24  # letters at most that a message repeats
 
 
-@dataclass(frozen=True)
-class ChordTrack:
-    """Chords, bar by bar: each with its length in quarter notes, or None for a share of the rest.
+# Chords, bar by bar: each with its length in quarter notes, or None for a share of the rest.
+ChordTrack: TypeAlias = tuple[tuple[tuple[Chord | None, Fraction | None], ...], ...]
+
+
+def parse_chord_track(text: str) -> ChordTrack:
+    """Return the track that a text describes (this module's docstring has the language).
 
     Raises:
-        ValueError: no bars, or a bar without a chord.
+        ValueError: it is none, or a bar has no chord; the message is one line.
     """
+    text = plain(text).strip()
+    symbols = len(text.split())
+    if symbols > MOST_CHORDS:
+        raise ValueError(f"there are {symbols:,} chords: write {MOST_CHORDS:,} at most")
+    inside = text.removeprefix("|").removesuffix("|")
+    bars = re.split(r"[|\r\n]+", inside) if "|" in text else inside.split()
+    track = tuple(tuple(map(_read, bar.split())) for bar in bars)
+    if not track or not all(track):
+        raise ValueError('a bar of the chords is empty: write Am | F, or "N.C." for no chord')
+    return track
 
-    bars: tuple[tuple[tuple[Chord | None, Fraction | None], ...], ...]
 
-    def __post_init__(self) -> None:
-        if not self.bars or not all(self.bars):
-            raise ValueError('a bar of the chords is empty: write Am | F, or "N.C." for no chord')
-
-    @classmethod
-    def parse(cls, text: str) -> ChordTrack:
-        """Return the track that a text describes (this module's docstring has the language).
-
-        Raises:
-            ValueError: it is none; the message is one line.
-        """
-        text = plain(text).strip()
-        symbols = len(text.split())
-        if symbols > MOST_CHORDS:
-            raise ValueError(f"there are {symbols:,} chords: write {MOST_CHORDS:,} at most")
-        inside = text.removeprefix("|").removesuffix("|")
-        bars = re.split(r"[|\r\n]+", inside) if "|" in text else inside.split()
-        return cls(tuple(tuple(map(_read, bar.split())) for bar in bars))
-
-    def upbeat(self, steps: int, grid: Grid) -> int:
-        """Return how many of the bars, 1 or 0, are for an upbeat: the first, if it is as short."""
-        quarters = sum((length or 0 for _, length in self.bars[0]), Fraction(0))
-        has_lengths = all(length for _, length in self.bars[0])
-        return int(has_lengths and len(self.bars) > 1 and quarters * grid.steps_per_beat == steps)
+def upbeat_bars(track: ChordTrack, steps: int, grid: Grid) -> int:
+    """Return how many of the bars, 1 or 0, are for an upbeat: the first, if it is as short."""
+    quarters = sum((length or 0 for _, length in track[0]), Fraction(0))
+    has_lengths = all(length for _, length in track[0])
+    return int(has_lengths and len(track) > 1 and quarters * grid.steps_per_beat == steps)
 
 
 def _read(word: str) -> tuple[Chord | None, Fraction | None]:

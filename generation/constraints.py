@@ -19,7 +19,7 @@ from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
 from data.tokens.vocabulary import Vocabulary
-from generation.chord_track import CADENCES, ChordTrack
+from generation.chord_track import CADENCES, ChordTrack, parse_chord_track
 
 if TYPE_CHECKING:
     from data.style import Style
@@ -134,7 +134,7 @@ class Constraints:
             ConstraintError: they cannot be read.
         """
         try:
-            return None if self.chords is None else ChordTrack.parse(self.chords)
+            return None if self.chords is None else parse_chord_track(self.chords)
         except ValueError as error:
             raise ConstraintError(str(error)) from None
 

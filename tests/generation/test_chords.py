@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from data.midi.io import write_midi
 from data.score import BAR
 from generation.chord_plan import place_chords
-from generation.chord_track import CADENCES, ChordTrack
+from generation.chord_track import CADENCES, parse_chord_track
 from generation.compose import compose
 from generation.constraints import ConstraintError, Constraints
 from generation.length import Length
@@ -197,7 +197,7 @@ def test_a_piece_ends_with_the_cadence_that_is_asked_for(cadence, last, tmp_path
 
 def places(text, *bars):
     rows = np.array([(*meter, steps) for meter, steps in bars], BAR)
-    placed = place_chords(ChordTrack.parse(text), rows, 0, GRID)
+    placed = place_chords(parse_chord_track(text), rows, 0, GRID)
     return [(each.begin, each.end, each.chord and each.chord.name) for each in placed]
 
 
