@@ -87,25 +87,22 @@ def continued(score: Score, vocabulary: Vocabulary, changes: Sequence[str] = ())
     return Seed(score, _closed(vocabulary, int(score.bar_starts[-1])), tuple(changes))
 
 
-def continued_at_once(score: Score, vocabulary: Vocabulary, changes: Sequence[str] = ()) -> Seed:
-    """Return a seed after whose last note the model goes on, in the same bar if there is room."""
-    ends = score.notes["onset"].astype(np.int64) + score.notes["duration"]
-    end_step = min(int(ends.max(initial=0)), int(score.bar_starts[-1]))
-    return Seed(score, _closed(vocabulary, end_step), tuple(changes))
-
-
-def continued_with(
-    score: Score, vocabulary: Vocabulary, step: int, changes: Sequence[str] = ()
+def continued_at_once(
+    score: Score, vocabulary: Vocabulary, changes: Sequence[str] = (), opens: int = 0
 ) -> Seed:
-    """Return a seed with which the model goes on at a step after its last note, held until then.
+    """Return a seed after whose last note the model goes on, in the same bar if there is room.
 
-    A model that hardly rests begins a note at that step.
+    Where it `opens` only at a later step, its last notes are held until then: a model that hardly
+    rests begins a note at that step.
     """
     notes = score.notes.copy()
     ends = notes["onset"].astype(np.int64) + notes["duration"]
-    notes["duration"][ends == ends.max()] += max(0, step - int(ends.max()))
-    held = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
-    return Seed(held, _closed(vocabulary, step), tuple(changes))
+    last = int(ends.max(initial=0))
+    end_step = min(last, int(score.bar_starts[-1]))
+    if opens > end_step:
+        notes["duration"][ends == last] += max(0, opens - last)
+        score = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
+    return Seed(score, _closed(vocabulary, max(opens, end_step)), tuple(changes))
 
 
 def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:

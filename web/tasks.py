@@ -35,7 +35,6 @@ from generation.request import Request
 from generation.seeds import (
     Seed,
     continued_at_once,
-    continued_with,
     no_seed,
     rewritten,
     seed_from_notes,
@@ -344,9 +343,7 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
         programs = request.programs or np.unique(score.notes["program"]).tolist()
         seed = rewritten(score, vocabulary, range(first, end), programs)
         return dataclasses.replace(seed, changes=tuple(changes)), None
-    seed = continued_at_once(score, vocabulary, changes)
-    if request.opens > seed.end_step:
-        seed = continued_with(score, vocabulary, request.opens, changes)
+    seed = continued_at_once(score, vocabulary, changes, request.opens)
     if request.how == "accompany":
         seed = accompany(model, seed)
     return seed, Length(bars=request.settings.bars)
