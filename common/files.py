@@ -136,11 +136,15 @@ def check_writable(path: str | Path) -> None:
     raise OSError(f"{path}: cannot be written ({reason})")
 
 
+def write_file(content: bytes | str, path: str | Path) -> None:
+    """Write bytes, or text in UTF-8, to a file, whole or not at all."""
+    with write_atomically(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 def write_json(data: Any, path: str | Path) -> None:
     """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null."""
-    text = json.dumps(_plain(data), indent=1, allow_nan=False)
-    with write_atomically(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_file(json.dumps(_plain(data), indent=1, allow_nan=False) + "\n", path)
 
 
 def _plain(data: Any) -> Any:

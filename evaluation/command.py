@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import torch
 
 from common.cli import fail, say
-from common.files import write_json
+from common.files import write_file, write_json
 from common.text import printable
 from data.batches.id_sequences import open_id_sequences
 from data.corpus.corpus import CorpusError
@@ -43,7 +43,7 @@ from model.decoding import decoder_of, side_tensors
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
-from rendering.png import write_png
+from rendering.png import png_bytes
 
 ATTENTION_TOKENS = 64  # in a picture
 MAX_NOTES = 10  # listed as the most surprising
@@ -92,7 +92,7 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     notes, total = most_surprising(score, nats, MAX_NOTES), nats.sum(axis=1)
     title = printable(Path(options.piece).name)
     labels = [(note.note, note.label) for note in notes]
-    write_png(draw_surprise(score, total, labels, title).svg, options.out)
+    write_file(png_bytes(draw_surprise(score, total, labels, title).svg), options.out)
     _print(f"{options.piece}: {message}" for message in messages)
     _print(tables.surprise_table(notes).lines())
     surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
@@ -158,7 +158,8 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     side = side_tensors(model.side(ids[None]), torch.device("cpu"))
     maps = attention_maps(decoder, torch.from_numpy(ids)[None], side=side)[:, 0]
     labels = token_labels(ids, model.vocabulary)
-    write_png(draw_attention(maps.numpy(), labels, attention_names(decoder.config)), options.out)
+    picture = draw_attention(maps.numpy(), labels, attention_names(decoder.config))
+    write_file(png_bytes(picture), options.out)
     return {}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from common.files import write_atomically
+from common.files import write_file
 from common.text import printable
 from data.harmony import chords_of
 from data.midi.io import midi_bytes
@@ -69,8 +69,7 @@ def write_report(
         ),
         command=command,
     )
-    with write_atomically(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_file(text, path)
 
 
 def _model_name(checkpoint: Path) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import pretty_midi
 from tqdm import tqdm
 
+from common.files import write_file
 from data.keys import parse_key
 from data.midi.io import to_pretty_midi, write_midi
 from generation.constraints import UNCONSTRAINED, Constraints
@@ -34,10 +35,10 @@ from generation.seeds import (
 )
 from generation.writing import Piece, Writing, critic_of
 from model.config import SamplingOptions
-from rendering.audio import has_sound, write_wav
+from rendering.audio import has_sound, wav_bytes
 from rendering.notation import has_notation, write_notation
 from rendering.piano_roll import draw_piano_roll
-from rendering.png import write_png
+from rendering.png import png_bytes
 
 PROGRESS_EVERY = 16  # tokens
 CANDIDATES = 8  # for a piece, where a model has a critic: 16 are hardly better (RESULTS.md)
@@ -245,11 +246,11 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))
     write_midi(piece.score, midi)
     if has_sound():
-        write_wav(piece.score, wav)
+        write_file(wav_bytes(piece.score), wav)
     own, harmony = parse_key(key) if key else None, piece.harmony
     closed = piece.given.seed.is_closed
     roll = draw_piano_roll(piece.score, closed, piece.is_given, chords=harmony, key=own)
-    write_png(roll.svg, picture)
+    write_file(png_bytes(roll.svg), picture)
     written = [midi, wav, picture] if has_sound() else [midi, picture]
     if has_notation(piece.score.grid):
         written += write_notation(piece.score, stem, own, piece.is_given, harmony)

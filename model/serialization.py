@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from common.files import write_atomically
+from common.files import write_file
 from common.typed_json import from_json, to_json
 from model.config import DecoderConfig
 from model.network import Network, weight_shapes
@@ -63,8 +63,7 @@ def save_model_file(
         "training": to_json(content.record),
     }
     weights = {n: np.asarray(w, dtype, order="C") for n, w in content.network.weights.items()}
-    with write_atomically(path) as temporary:
-        temporary.write_bytes(_with_sorted_header(save(weights, metadata)))
+    write_file(_with_sorted_header(save(weights, metadata)), path)
 
 
 def _with_sorted_header(content: bytes) -> bytes:

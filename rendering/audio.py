@@ -13,7 +13,6 @@ import pretty_midi
 from numpy.typing import NDArray
 
 from common.cli import say
-from common.files import write_atomically
 from data.score import DRUMS, Score
 
 _SAMPLE_RATE = 44_100
@@ -36,12 +35,6 @@ def has_sound() -> bool:
         say("no sound: tinysoundfont is not installed (see README); all else works", sys.stderr)
         return False
     return True
-
-
-def write_wav(score: Score, path: str | Path) -> None:
-    """Write what `wav_bytes` returns to a file."""
-    with write_atomically(path) as temporary:
-        temporary.write_bytes(wav_bytes(score))
 
 
 def wav_bytes(score: Score) -> bytes:

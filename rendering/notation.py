@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 from numpy.typing import NDArray
 
-from common.files import write_atomically
+from common.files import write_file
 from common.verovio_toolkit import load_notation
 from data.chords import Span
 from data.harmony import numeral
@@ -136,8 +136,7 @@ def write_notation(
     if is_given is not None and is_given.any():
         colored = to_musicxml(score, key, is_given, chords)
     for path, text in zip(paths, (plain, engrave(colored)), strict=True):
-        with write_atomically(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_file(text, path)
     return paths
 
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import resvg_py
 
-from common.files import write_atomically
-
 
 def png_bytes(svg: str, width: int | None = None) -> bytes:
     """Return an SVG picture as the content of a PNG file, of its own or another width in pixels.
@@ -29,9 +27,3 @@ def png_bytes(svg: str, width: int | None = None) -> bytes:
             sans_serif_family=family,
         )
     )
-
-
-def write_png(svg: str, path: str | Path) -> None:
-    """Write an SVG picture as a PNG file, whole or not at all."""
-    with write_atomically(path) as temporary:
-        temporary.write_bytes(png_bytes(svg))

@@ -23,7 +23,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer, seed_everythin
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from common.files import disk_errors_name, write_atomically
+from common.files import disk_errors_name, write_file
 from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from model.threads import ThreadChooser
@@ -90,9 +90,7 @@ def keep_settings(options: RunOptions) -> None:
     """Write config.yaml of a run that begins, or that goes on in another folder."""
     path = Path(options.run) / "config.yaml"
     if options.ckpt_path is None or not path.exists():
-        with write_atomically(path) as temporary:
-            text = yaml.safe_dump(asdict(options), sort_keys=False, allow_unicode=True)
-            temporary.write_text(text, encoding="utf-8")
+        write_file(yaml.safe_dump(asdict(options), sort_keys=False, allow_unicode=True), path)
 
 
 def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunOptions, int]:

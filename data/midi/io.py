@@ -15,7 +15,7 @@ import pretty_midi
 import symusic
 from numpy.typing import ArrayLike, NDArray
 
-from common.files import write_atomically
+from common.files import write_file
 from data.canonical import GridChanges
 from data.instrument_names import instrument_name
 from data.midi.events import MAX_FILE_BYTES, Events
@@ -163,8 +163,7 @@ def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
 
 def write_midi(score: Score, path: str | Path) -> None:
     """Write the Score as a MIDI file; `read_score` on the same grid gives it back unchanged."""
-    with write_atomically(path) as beside:
-        beside.write_bytes(midi_bytes(score))
+    write_file(midi_bytes(score), path)
 
 
 def midi_bytes(score: Score) -> bytes:

@@ -7,7 +7,14 @@ import subprocess
 
 import pytest
 
-from common.files import UNFINISHED, check_writable, replace_folder, write_atomically, write_json
+from common.files import (
+    UNFINISHED,
+    check_writable,
+    replace_folder,
+    write_atomically,
+    write_file,
+    write_json,
+)
 
 
 def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
@@ -18,6 +25,17 @@ def test_json_holds_plain_data_and_null_for_what_is_not_a_number(tmp_path):
         write_json({"a": object()}, path)
     assert json.loads(path.read_text())["c"] == 2
     assert [file.name for file in path.parent.iterdir()] == ["a.json"]
+
+
+def test_bytes_and_text_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "a.svg"
+    for content, written in ((b"\x89PNG", b"\x89PNG"), ("é\n", b"\xc3\xa9\n")):
+        write_file(content, path)
+        assert path.read_bytes() == written
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        write_file(b"", tmp_path / "taken")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["new", "taken"]
 
 
 def test_whether_a_file_can_be_written_is_known_before(tmp_path):
