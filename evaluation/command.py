@@ -186,15 +186,6 @@ def _print(lines: Iterable[str], file: TextIO | None = None) -> None:
         say(line, file)
 
 
-_COMMANDS = {
-    "likelihood": run_likelihood,
-    "music": run_music,
-    "originality": run_originality,
-    "all": run_all,
-    "attention": run_attention,
-}
-
-
 def run(options: argparse.Namespace) -> None:
     """Run one of the commands, or fail with one line."""
     try:
@@ -205,7 +196,8 @@ def run(options: argparse.Namespace) -> None:
                 raise
             results = run_sequences(options)
         else:
-            results = _COMMANDS[options.what](model, options)
+            command = globals()[f"run_{options.what}"]  # one of evaluate.py's COMMANDS
+            results = command(model, options)
         if options.json:
             write_json({"checkpoint": str(options.checkpoint), **results}, options.json)
     except (ModelFileError, CorpusError, MidiError, OSError) as error:
