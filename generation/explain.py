@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,34 +14,24 @@ from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import ConstraintError
 from generation.model import Model
-from generation.rows import ConstrainedState
 from model.temperature import allowed_alone, weights
 
 ALTERNATIVES = 6  # that are told
 NOT_SO = "the note was not written from what is said to have been given"
 
 
-@dataclass(frozen=True)
-class Alternative:
-    """A note that might have been written, and how likely the model finds it there."""
-
-    program: int
-    pitch: int
-    probability: float
-
-
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """What a note was chosen among.
 
     Attributes:
-        alternatives: the likeliest notes, the likeliest first, and the note itself.
+        alternatives: program, pitch and probability of the likeliest notes, the likeliest first,
+            and of the note itself.
         nothing: the probability that no more notes begin at that time.
         looked_at: (N,) of the model's attention to notes, the share of each of the N before it; the
             mean over layers and heads.
     """
 
-    alternatives: tuple[Alternative, ...]
+    alternatives: list[tuple[int, int, float]]
     nothing: float
     looked_at: NDArray[np.float64]
 
@@ -65,26 +55,13 @@ def explain_note(
         ConstraintError: what is given is not what the piece begins with, or has the note, or
             leads to where nothing can come.
     """
-    vocabulary, prompt = model.vocabulary, grammar.given.prompt
+    vocabulary, prompt, config = model.vocabulary, grammar.given.prompt, model.steps.config
     ids = encode(score, vocabulary)
     place = int(np.flatnonzero(vocabulary.kind_of[ids] == Kind.NOTE)[number])
     if place < len(prompt) or not np.array_equal(ids[: len(prompt)], prompt):
         raise ConstraintError(NOT_SO)
     state = grammar.begin(1)
     yield from grammar.read(state, ids[1:place])
-    yield _explained(model, grammar, state, ids, place, number)
-
-
-def _explained(
-    model: Model,
-    grammar: ConstrainedGrammar,
-    state: ConstrainedState,
-    ids: NDArray[np.int64],
-    place: int,
-    number: int,
-) -> Explanation:
-    """Return what was chosen among at a place in the ids of a piece; the state is that there."""
-    vocabulary, config = model.vocabulary, model.steps.config
     read = ids[:place] if place <= config.context_length else model.rebase(ids[:place])
     side = grammar.side(state, read[None]).window(0) if config.side_blocks else None
     logits, looked_at = model.steps.explained(read[None], side)
@@ -100,19 +77,14 @@ def _explained(
     its = int(ids[place]) - vocabulary.first(Kind.NOTE)
     if its not in likeliest:
         likeliest.append(its)
-    return Explanation(
-        alternatives=tuple(
-            Alternative(
-                vocabulary.programs[note // vocabulary.pitch_count],
-                note % vocabulary.pitch_count + vocabulary.lowest_pitch,
-                float(notes[note]),
-            )
-            for note in likeliest
-            if notes[note] > 0 or note == its
-        ),
-        nothing=float(1 - notes.sum()),
-        looked_at=_on_notes(looked_at[0], vocabulary.kind_of[read], number),
-    )
+    alternatives = []
+    for note in likeliest:
+        if notes[note] > 0 or note == its:
+            program, pitch = divmod(note, vocabulary.pitch_count)
+            which = vocabulary.programs[program], vocabulary.lowest_pitch + pitch
+            alternatives.append((*which, float(notes[note])))
+    share = _on_notes(looked_at[0], vocabulary.kind_of[read], number)
+    yield Explanation(alternatives, float(1 - notes.sum()), share)
 
 
 def _on_notes(

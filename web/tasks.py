@@ -216,7 +216,7 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
             continue
         yield {
             "explained": number,
-            "alternatives": [list(dataclasses.astuple(each)) for each in told.alternatives],
+            "alternatives": told.alternatives,
             "nothing": told.nothing,
             "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
         }
