@@ -10,6 +10,7 @@ from data.batches.windows import WholePieces
 from evaluation.bootstrap import Estimate, estimate_ratios
 from evaluation.likelihood import Baseline
 from generation.sequences import SequenceModel
+from model.scoring import token_nats
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ def measure_sequences(
     nats: dict[str, list[float]] = {each: [] for each in (*baselines, "model")}
     for batch in WholePieces(split, source.vocabulary.masks):
         pieces, allowed = batch["pieces"], batch["allowed"]
-        nats["model"] += [each.sum() for each in model.token_nats(pieces)]
+        scored = token_nats(model.steps, pieces, allowed, rebase=model.rebase)
+        nats["model"] += [each.sum() for each in scored]
         for each, score in baselines.items():
             nats[each] += [score(*both).sum() for both in zip(pieces, allowed, strict=True)]
     sums, ids = np.array([*nats.values()]).T, split.note_counts  # (P, K), (P,)

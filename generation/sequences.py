@@ -19,11 +19,7 @@ from numpy.typing import NDArray
 from common.files import write_atomically
 from common.interface import PAD
 from common.typed_json import from_json
-from data.batches.id_sequences import (
-    FIRST_ID,
-    IdVocabulary,
-    rebase,
-)
+from data.batches.id_sequences import FIRST_ID, IdVocabulary, rebase
 from data.tokens.vocabulary import Kind
 from generation.defaults import model_path
 from model.config import SamplingOptions
@@ -31,7 +27,6 @@ from model.engine import Engine
 from model.network import Network
 from model.record import TrainingRecord
 from model.sampling import sample
-from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 from model.steps import Ids, SideArrays
 
@@ -55,11 +50,6 @@ class SequenceModel:
     def rebase(self, history: Ids) -> NDArray[np.int64]:
         """Return the prompt with which a sequence goes on where the context is full."""
         return rebase(history.astype(np.int64), self.network.config.context_length)
-
-    def token_nats(self, pieces: Sequence[Ids]) -> list[NDArray[np.float64]]:
-        """Return the nats of each token after Start (T - 1,), of sequences of tokens (T,)."""
-        allowed = [*map(self.vocabulary.masks, pieces)]
-        return token_nats(self.steps, pieces, allowed, rebase=self.rebase)
 
 
 def load(path: str | Path) -> SequenceModel:
@@ -137,12 +127,9 @@ def _steps(
         if not 0 <= number < known:
             raise ValueError(f"{number} is no id: a number from 0 to {known - 1}")
     prompt = model.vocabulary.tokens(np.array(seed, dtype=np.int64))
-    rules, state = (
-        _Rules(model.vocabulary, len(seed) > 0, length),
-        _Written(0, np.zeros(rows, bool)),
-    )
+    rules = _Rules(model.vocabulary, len(seed) > 0, length)
     steps = sample(
-        *(model.steps, [prompt] * rows, rules, state),
+        *(model.steps, [prompt] * rows, rules, _Written(0, np.zeros(rows, bool))),
         generator=generator,
         sampling=sampling,
         rebase=model.rebase,

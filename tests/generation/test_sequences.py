@@ -17,6 +17,7 @@ from generation import sequences
 from generation.sequences import SequenceModel
 from model.config import DecoderConfig, SamplingOptions
 from model.decoding import network_of
+from model.scoring import token_nats
 from model.serialization import ModelFile, save_model_file
 from tests.tensors import opinionated
 
@@ -70,7 +71,9 @@ def test_it_writes_what_it_scores():
     rows = [tuple(row) for row in sequences.write(MODEL, count=3000)]
     short = [[*ids] for size in (1, 2) for ids in itertools.product(range(5), repeat=size)]
     tokens = [np.append(MODEL.vocabulary.tokens(ids), Kind.END) for ids in short]
-    expected = np.exp([-nats.sum() for nats in MODEL.token_nats(tokens)])
+    allowed = [*map(MODEL.vocabulary.masks, tokens)]
+    scored = token_nats(MODEL.steps, tokens, allowed, rebase=MODEL.rebase)
+    expected = np.exp([-nats.sum() for nats in scored])
     found = np.array([rows.count(tuple(ids)) for ids in short]) / len(rows)
     assert expected.sum() > 0.1
     np.testing.assert_allclose(found, expected, atol=4 * np.sqrt(expected.max() / len(rows)))
