@@ -140,7 +140,6 @@ class Chords(NamedTuple):
     patience: Ints  # (C,) steps until its root and third sound at the latest
     given: Ints  # (C,) a bit for each pitch class of the given notes that sound until then
     is_free: NDArray[np.bool_]  # (C, N) which notes may begin with it, for all that is given
-    lowest_pitch: int  # of the vocabulary
 
 
 def first_bar(seed: Seed) -> int:
@@ -296,7 +295,6 @@ class ChordPlan:
             patience=np.array([each.patience for each in voices], dtype=np.int64),
             given=np.array([each.classes for each in voices], dtype=np.int64),
             is_free=np.stack([players.is_playable, *(each.is_free for each in voices)])[1:],
-            lowest_pitch=given.vocabulary.lowest_pitch,
         )
 
 
@@ -361,5 +359,5 @@ _NONE = np.empty(0, np.int64)
 NO_CHORDS = Chords(
     *(_NONE, _NONE, np.empty(0, bool), 0),
     *(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE),
-    *(np.empty((0, 0), bool), 0),
+    np.empty((0, 0), bool),
 )

@@ -72,9 +72,9 @@ def at_step(chords: Chords, step: int) -> int:
 @compiled_inside
 def is_of(rules: Rules, place: int, note: int) -> bool:
     """Return whether a note is of a chord; drums are."""
-    chords, (program, pitch) = rules.chords, divmod(note, rules.asked.pitch_count)
-    is_in = chords.classes[place] >> (pitch + chords.lowest_pitch) % OCTAVE & 1
-    return bool(is_in) or not rules.parts.is_pitched[program]
+    parts, (program, pitch) = rules.parts, divmod(note, rules.asked.pitch_count)
+    is_in = rules.chords.classes[place] >> (pitch + parts.lowest_pitch) % OCTAVE & 1
+    return bool(is_in) or not parts.is_pitched[program]
 
 
 @compiled_inside
@@ -107,7 +107,7 @@ def hear_chord(
         is_pitched = rules.parts.is_pitched[note // pitch_count]
         if is_pitched and (one.new_ends[note] > begin or note == held):
             pitch = note % pitch_count
-            classes |= 1 << (pitch + chords.lowest_pitch) % OCTAVE
+            classes |= 1 << (pitch + rules.parts.lowest_pitch) % OCTAVE
             lowest = min(lowest, pitch)
     sounds = sounding_at(step, one.note_ends, one.sounding) + (held >= 0)
     low, reach = find_reach(rules, one, place, step, held, after, is_apart), one.reach
@@ -145,7 +145,7 @@ def find_reach(
             if is_free and is_apart:
                 is_free = parts.is_within[note]
                 is_free &= not moves_in_parallel(parts.is_pitched, latest, program, pitch, step)
-            pitch_class = (pitch + chords.lowest_pitch) % OCTAVE
+            pitch_class = (pitch + parts.lowest_pitch) % OCTAVE
             if is_free and pitch_class == chords.bass[place]:
                 reach[AS_BASS, program] = min(reach[AS_BASS, program], pitch)
             if is_free and pitch_class == chords.root[place]:
@@ -161,7 +161,7 @@ def with_note(rules: Rules, heard: Heard, note: int, is_given: bool) -> Heard:
     program, pitch = divmod(note, rules.asked.pitch_count)
     if is_given or not rules.parts.is_pitched[program]:
         return Heard(heard.lowest, heard.classes, heard.room - (not is_given), heard.low)
-    classes = heard.classes | 1 << (pitch + rules.chords.lowest_pitch) % OCTAVE
+    classes = heard.classes | 1 << (pitch + rules.parts.lowest_pitch) % OCTAVE
     low = -1 if program == heard.low else heard.low
     return Heard(min(heard.lowest, pitch), classes, heard.room - 1, low)
 
@@ -171,7 +171,7 @@ def what_is_had(rules: Rules, place: int, heard: Heard, wanted: int) -> int:
     """Return what of what is wanted of a chord sounds, a bit each."""
     chords, had = rules.chords, 0
     if heard.low < 0 and heard.lowest < NEVER:
-        is_bass = (heard.lowest + chords.lowest_pitch) % OCTAVE == chords.bass[place]
+        is_bass = (heard.lowest + rules.parts.lowest_pitch) % OCTAVE == chords.bass[place]
         had |= BASS * is_bass
     had |= ROOT * (heard.classes >> chords.root[place] & 1)
     had |= THIRD * (heard.classes >> chords.third[place] & 1)
@@ -450,7 +450,7 @@ def has_way(rules: Rules, place: int, low: int, pitch: int, step: int) -> bool:
         return True
     for under in range(pitch_count):
         note = low * pitch_count + under
-        is_bass = (under + chords.lowest_pitch) % OCTAVE == chords.bass[place]
+        is_bass = (under + parts.lowest_pitch) % OCTAVE == chords.bass[place]
         if is_bass and chords.is_free[place, note] and parts.is_within[note]:
             is_apart = True
             for other in range(len(parts.plays)):
