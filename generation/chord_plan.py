@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,14 @@ from data.chords import Chord
 from data.keys import Key, harmonic_scale, melody_key
 from data.score import BAR, DRUMS, NOTE, Grid
 from data.tokens.cursor import Ints
+from data.tokens.vocabulary import NEVER
 from generation.chord_track import CADENCES, ChordTrack, upbeat_bars
 from generation.constraints import ConstraintError
 from generation.given import GivenTokens
 from generation.seeds import Seed
+
+if TYPE_CHECKING:
+    from generation.rows import Rules
 
 # What is wanted of a chord, a bit each: what has a larger sum of them is better.
 ROOT, THIRD, BASS = 1, 2, 4
@@ -156,16 +160,6 @@ def bars_with(track: ChordTrack, seed: Seed) -> int:
     return max(len(bars), first + len(track) + upbeat)
 
 
-class Players(NamedTuple):
-    """Who plays chords."""
-
-    is_playable: NDArray[np.bool_]  # (N,) the notes that the model may play
-    is_within: NDArray[np.bool_]  # (N,) whether each lies in the range of its program
-    is_strict: bool  # a program plays a note at a time
-    most: int  # notes that may sound at once
-    is_patient: bool  # a chord may be complete only half a beat after it begins
-
-
 @dataclass(frozen=True)
 class ChordPlan:
     """Chords in the bars of a piece that is to be written.
@@ -263,8 +257,8 @@ class ChordPlan:
             0 if bars is not None else (most - int(most > 1 and placed[0].bar > 0)) * whole,
         )
 
-    def tables(self, given: GivenTokens, players: Players) -> Chords:
-        """Return the chords as loops read them.
+    def tables(self, given: GivenTokens, rules: Rules) -> Chords:
+        """Return the chords as loops read them; all else that is asked for is in the rules.
 
         Raises:
             ConstraintError: a chord that no notes can make.
@@ -283,71 +277,55 @@ class ChordPlan:
             since[each.begin : each.end] = np.arange(each.end - each.begin)
         closed = np.flatnonzero(given.seed.is_closed[:size])
         place[closed] = -1
-        voices = [_Voices.of(each, given, players) for each in here]
-        chords = [each.chord for each in here if each.chord]
-        return Chords(
-            *(place, since, is_beat, self.cycle),
-            classes=np.array([_bits(chord.classes) for chord in chords], dtype=np.int64),
-            bass=np.array([chord.bass for chord in chords], dtype=np.int64),
-            root=np.array([chord.root for chord in chords], dtype=np.int64),
-            third=np.array([chord.third for chord in chords], dtype=np.int64),
-            wanted=np.array([each.wanted for each in voices], dtype=np.int64),
-            patience=np.array([each.patience for each in voices], dtype=np.int64),
-            given=np.array([each.classes for each in voices], dtype=np.int64),
-            is_free=np.stack([players.is_playable, *(each.is_free for each in voices)])[1:],
+        found = [_at_place(each, given, rules) for each in here]
+        columns = np.array([row for row, _ in found], np.int64).reshape(-1, 7).T.copy()
+        is_free = np.stack([rules.is_playable, *(its for _, its in found)])[1:]
+        return Chords._make([place, since, is_beat, self.cycle, *columns, is_free])
+
+
+def _at_place(
+    placed: Placed, given: GivenTokens, rules: Rules
+) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
+    """Return what `Chords` has of a chord, from `classes` to `given`; and its row of `is_free`."""
+    vocabulary, chord, begin, asked = given.vocabulary, placed.chord, placed.begin, rules.asked
+    assert chord
+    programs, count = np.array(vocabulary.programs), vocabulary.pitch_count
+    half_beat = vocabulary.grid.steps_per_beat // 2
+    is_patient = not (asked.is_strict or asked.is_timed) and asked.most_sounding == NEVER
+    patience = half_beat if is_patient and placed.end - begin > half_beat else 0
+    notes = given.seed.score.notes
+    ends = notes["onset"].astype(np.int64) + notes["duration"]
+    sounds = (notes["onset"] <= begin) & (ends > begin)
+    is_pitched = notes["program"] != DRUMS
+    heard = (notes["onset"] <= begin + patience) & (ends > begin) & is_pitched
+    may_begin = (programs != DRUMS) & given.notes.may_begin(begin)
+    is_free = rules.is_playable & np.repeat(may_begin, count)
+    is_free[given.notes.note[sounds]] = False
+    if asked.is_strict:
+        is_free &= ~np.repeat(np.isin(programs, notes["program"][sounds]), count)
+    pitch = np.tile(np.arange(count) + vocabulary.lowest_pitch, len(programs))
+    played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
+    free = np.flatnonzero(is_free.reshape(len(programs), count).any(axis=1))
+    is_single = asked.is_strict and len(free) < 2 and not (sounds & is_pitched).any()
+    is_alone = asked.most_sounding < 2 or is_single
+    wanted = 0 if is_alone else ROOT | THIRD
+    if len(free) and not is_alone:  # who goes lowest plays the bass
+        is_usual = is_free & rules.parts.is_within
+        usual = pitch[is_usual] if is_usual.any() else pitch[is_free]
+        kept = np.setdiff1d(notes["program"][heard], programs[free])
+        theirs = notes["pitch"][np.isin(notes["program"], kept)]
+        wanted |= BASS * bool(usual.min() <= theirs.min(initial=127))
+    classes = _bits(np.unique(notes["pitch"][heard] % 12).tolist())
+    needed = {BASS: chord.bass, ROOT: chord.root, THIRD: chord.third}
+    lacking = [n for bit, n in needed.items() if wanted & bit and not played[n]]
+    lacking = [n for n in lacking if len(free) and not (classes >> n & 1)]
+    if lacking or (len(free) and not played[list(chord.classes)].any()):
+        raise ConstraintError(
+            f"in bar {placed.bar + 1} of the chords {chord.name} cannot be played: no note of "
+            "it is left to the model; ask for a wider range or no key, or change the chord"
         )
-
-
-class _Voices(NamedTuple):
-    """Who can play a chord where it begins."""
-
-    is_free: NDArray[np.bool_]  # (N,)
-    wanted: int
-    patience: int
-    classes: int  # of given notes, a bit each
-
-    @classmethod
-    def of(cls, placed: Placed, given: GivenTokens, players: Players) -> _Voices:
-        """Return who can play a chord."""
-        vocabulary, chord, begin = given.vocabulary, placed.chord, placed.begin
-        assert chord
-        programs, count = np.array(vocabulary.programs), vocabulary.pitch_count
-        half_beat = vocabulary.grid.steps_per_beat // 2
-        patience = half_beat if players.is_patient and placed.end - begin > half_beat else 0
-        notes = given.seed.score.notes
-        ends = notes["onset"].astype(np.int64) + notes["duration"]
-        sounds = (notes["onset"] <= begin) & (ends > begin)
-        is_pitched = notes["program"] != DRUMS
-        heard = (notes["onset"] <= begin + patience) & (ends > begin) & is_pitched
-        is_free = players.is_playable & np.repeat(
-            (programs != DRUMS) & given.notes.may_begin(begin), count
-        )
-        is_free[given.notes.note[sounds]] = False
-        if players.is_strict:
-            is_free &= ~np.repeat(np.isin(programs, notes["program"][sounds]), count)
-        pitch = np.tile(np.arange(count) + vocabulary.lowest_pitch, len(programs))
-        played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
-        of_program = is_free.reshape(len(programs), count)
-        free = np.flatnonzero(of_program.any(axis=1))
-        is_single = players.is_strict and len(free) < 2 and not (sounds & is_pitched).any()
-        is_alone = players.most < 2 or is_single
-        wanted = 0 if is_alone else ROOT | THIRD
-        if len(free) and not is_alone:  # who goes lowest plays the bass
-            is_usual = is_free & players.is_within
-            usual = pitch[is_usual] if is_usual.any() else pitch[is_free]
-            kept = np.setdiff1d(notes["program"][heard], programs[free])
-            theirs = notes["pitch"][np.isin(notes["program"], kept)]
-            wanted |= BASS * bool(usual.min() <= theirs.min(initial=127))
-        classes = _bits(np.unique(notes["pitch"][heard] % 12).tolist())
-        needed = {BASS: chord.bass, ROOT: chord.root, THIRD: chord.third}
-        lacking = [n for bit, n in needed.items() if wanted & bit and not played[n]]
-        lacking = [n for n in lacking if len(free) and not (classes >> n & 1)]
-        if lacking or (len(free) and not played[list(chord.classes)].any()):
-            raise ConstraintError(
-                f"in bar {placed.bar + 1} of the chords {chord.name} cannot be played: no note of "
-                "it is left to the model; ask for a wider range or no key, or change the chord"
-            )
-        return cls(is_free, wanted, patience, classes)
+    notes_of = (_bits(chord.classes), chord.bass, chord.root, chord.third)
+    return (*notes_of, wanted, patience, classes), is_free
 
 
 def _bits(classes: Sequence[int]) -> int:

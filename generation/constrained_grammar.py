@@ -21,7 +21,7 @@ from data.tokens.features import SideArrays, SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from data.tokens.windows import read_windows
-from generation.chord_plan import NO_CHORDS, ChordPlan, Players, key_of
+from generation.chord_plan import NO_CHORDS, ChordPlan, key_of
 from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens, come_to_given
@@ -117,11 +117,8 @@ class ConstrainedGrammar:
         if self.given.bars:
             self._check_given(constraints.time_signature)
         if self._plan:
-            asked, parts = self._rules.asked, self._rules.parts
-            is_strict, most = bool(asked.is_strict), int(asked.most_sounding)
-            is_patient = not (is_strict or asked.is_timed) and most == NEVER
-            players = Players(is_playable, parts.is_within, is_strict, most, is_patient)
-            self._rules = self._rules._replace(chords=self._plan.tables(self.given, players))
+            chords = self._plan.tables(self.given, self._rules)
+            self._rules = self._rules._replace(chords=chords)
 
     def _plan_chords(self, constraints: Constraints) -> ChordPlan | None:
         """Return where the chords that are asked for stand; new bars then have one meter."""
