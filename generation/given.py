@@ -47,8 +47,14 @@ class GivenTokens:
         notes: its notes and the region.
         bars: how many bars it has.
         end: the step at which the last of them ends.
+        last_bar_start: the step at which that begins; 0 without bars.
+        whole_bar: steps of a whole bar of its meter; 0 without bars.
+        has_note_in_last_bar: whether a given note begins in it.
+        key: of the given notes; None of very few pitch classes, or of all.
+        last_ends: (N,) when the last given note of each number ends; 0: there is none.
         ids: (T,) its tokens without End.
         prompt: the ids before the first place at which there is a choice.
+        is_told: whether the model has to know the notes in advance: some come after that place.
 
     Raises:
         VocabularyError: the vocabulary has no token for something in the score.
@@ -61,8 +67,18 @@ class GivenTokens:
         self.ids = encode(score, vocabulary)[:-1]
         self.notes = GivenNotes.of(score, is_open, vocabulary)
         self.prompt = self.ids[: self._choice_at()]
+        self.is_told = len(self.prompt) < len(self.ids)
+        self.last_bar_start = self.whole_bar = 0
+        if self.bars:
+            self.last_bar_start = int(score.bar_starts[-2])
+            numerator, denominator, _ = score.bars[-1].tolist()
+            self.whole_bar = int(vocabulary.grid.bar_steps(numerator, denominator))
+        self.has_note_in_last_bar = bool(np.any(self.notes.onset >= self.last_bar_start))
+        self.key: Key | None = melody_key(pitched_notes(score))
         self._note_ends = self.notes.onset + score.notes["duration"]
         self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
+        self.last_ends = np.zeros(vocabulary.counts[Kind.NOTE], dtype=np.int64)
+        np.maximum.at(self.last_ends, self.notes.note, self._note_ends)
 
     def _choice_at(self) -> int:
         """Return the place of the first id before which the model may write."""
@@ -71,19 +87,6 @@ class GivenTokens:
         is_later = read.now[0] >= self.seed.first_open_step + is_head
         is_later[0] = False  # Start
         return int(is_later.argmax()) if is_later.any() else len(self.ids)
-
-    @property
-    def last_bar_start(self) -> int:
-        """The step at which the last of its bars begins; 0 without bars."""
-        return int(self.seed.score.bar_starts[-2]) if self.bars else 0
-
-    @property
-    def whole_bar(self) -> int:
-        """Steps of a whole bar of its last meter; 0 without bars."""
-        if not self.bars:
-            return 0
-        meter = self.seed.score.bars[["numerator", "denominator"]][-1].tolist()
-        return int(self.vocabulary.grid.bar_steps(*meter))
 
     @property
     def reach(self) -> int:
@@ -100,23 +103,6 @@ class GivenTokens:
             last_ends=self.last_ends,
             is_open=self.notes.is_open_at,
         )
-
-    @cached_property
-    def is_told(self) -> bool:
-        """Whether the model has to know the notes in advance: some come after its first choice."""
-        return len(self.prompt) < len(self.ids)
-
-    @cached_property
-    def key(self) -> Key | None:
-        """The key of the given notes; None of very few pitch classes, or of all."""
-        return melody_key(pitched_notes(self.seed.score))
-
-    @cached_property
-    def last_ends(self) -> Ints:
-        """(N,) when the last given note of each number ends; 0: there is none."""
-        ends = np.zeros(self.vocabulary.counts[Kind.NOTE], dtype=np.int64)
-        np.maximum.at(ends, self.notes.note, self._note_ends)
-        return ends
 
     def leaves_free(self, is_playable: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return whether a playable note of each program is free at each step given, (S, P).
@@ -139,11 +125,6 @@ class GivenTokens:
         begun = np.searchsorted(np.sort(self.notes.onset), steps, side="right")
         ended = np.searchsorted(np.sort(self._note_ends), steps, side="right")
         return np.asarray(begun - ended)
-
-    @cached_property
-    def has_note_in_last_bar(self) -> bool:
-        """Whether a given note begins in the last of its bars."""
-        return bool(np.any(self.notes.onset >= self.last_bar_start))
 
 
 @compiled_inside
