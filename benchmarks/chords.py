@@ -26,13 +26,13 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.given import MEASURES, closes_on_tonic
+from benchmarks.cadences import closes_on_tonic, estimate_key
+from benchmarks.given import MEASURES
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import parser_of
 from common.cli import positive_integer
 from data.chords import Span
 from data.harmony import chords_of
-from data.keys import estimate_key
 from data.score import Score
 from data.tokens.chords import told_chords
 from data.tokens.features import has_harmony

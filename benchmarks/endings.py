@@ -11,7 +11,7 @@ three times: as by default, which for chorales is strict counterpoint, with a tr
 any end. Then it only stops where bars are full.
 
     tonic      ends on the triad of the tonic in root position, major or minor; the key is that
-               of the music before the last bar (data/keys.py), and the key finder errs
+               of the music before the last bar (`estimate_key`), and the key finder errs
     triad      ends on any major or minor triad in root position
     quarter    the whole final chord sounds for a quarter note or longer
     quarters   how long it sounds, in quarter notes
@@ -27,12 +27,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.cadences import ends_on_tonic, final_chord, root_of_triad
 from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import head, parser_of, row
 from common.cli import positive_integer, random_seed
-from data.cadences import final_chord, root_of_triad
 from data.score import Score
-from evaluation.cadences import ends_on_tonic
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
 from generation.model import Model

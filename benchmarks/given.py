@@ -33,12 +33,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.cadences import (
+    closes_on_tonic,
+    ends_on_tonic,
+    estimate_key,
+    final_chord,
+    root_of_triad,
+)
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
-from data.cadences import final_chord, root_of_triad
 from data.corpus.corpus import SPLITS, Corpus
 from data.instrument_names import instrument_name
-from data.keys import Key, estimate_key, high_to_low, key_pitch_classes, melody_key, pitched_notes
+from data.keys import Key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.tokens.augment import programs_of
 from data.tokens.given import GivenNotes
@@ -46,16 +52,7 @@ from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from data.tokens.windows import read_windows
-from data.voice_leading import (
-    FIFTH,
-    PAIRS,
-    REST,
-    UNISON,
-    Parts,
-    parallel_fifths,
-    parallel_octaves,
-)
-from evaluation.cadences import ends_on_tonic
+from data.voice_leading import FIFTH, PAIRS, REST, UNISON, Parts, count_parallels
 from evaluation.classifier import tell_apart
 from evaluation.comparison import statistics_of
 from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
@@ -79,6 +76,16 @@ MELODIES = {  # that people type, all in C major
 # The lowest and highest note of soprano, alto, tenor and bass, as in textbooks:
 # C4-G5, G3-D5, C3-G4, E2-C4.
 RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
+
+
+def parallel_fifths(score: Score) -> float:
+    """Count parallel perfect fifths, per 100 bars (see `count_parallels`)."""
+    return count_parallels(score, FIFTH)
+
+
+def parallel_octaves(score: Score) -> float:
+    """Count parallel unisons and octaves, per 100 bars (see `count_parallels`)."""
+    return count_parallels(score, UNISON)
 
 
 def voice_crossing(score: Score) -> float:
@@ -166,11 +173,6 @@ def opens(score: Score, key: Key) -> bool:
 def closes(score: Score, key: Key) -> bool:
     """Return whether a piece closes in a key, or with a Picardy third."""
     return is_in(final_chord(score), key) or closes_on_tonic(score, key)
-
-
-def closes_on_tonic(score: Score, key: Key) -> bool:
-    """Return whether a piece ends with a triad in root position on the tonic of a key."""
-    return root_of_triad(final_chord(score)) == key.tonic
 
 
 def sounding_notes(score: Score) -> NDArray[np.int64]:

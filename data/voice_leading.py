@@ -52,32 +52,13 @@ class Parts:
         return cls(np.diff(times), np.cumsum(change, axis=0)[:-1] + REST, begins[:-1])
 
 
-def parallel_fifths(score: Score) -> float:
-    """Count parallel perfect fifths, per 100 bars.
+def count_parallels(score: Score, interval: int) -> float:
+    """Count the parallels of an interval, such as FIFTH, per 100 bars.
 
-    Two voices move to another note at the same time and in the same direction, a fifth apart,
-    octaves aside, before and after. Each pair of voices counts by itself.
+    Two voices move to another note at the same time and in the same direction, that interval
+    apart, octaves aside, before and after. Each pair of voices counts by itself. NaN if the piece
+    is not in four parts, or time is not counted in beats.
     """
-    return _parallels(score, FIFTH)
-
-
-def parallel_octaves(score: Score) -> float:
-    """Count parallel unisons and octaves (see `parallel_fifths`), per 100 bars."""
-    return _parallels(score, UNISON)
-
-
-def parallels(scores: Sequence[Score]) -> float | None:
-    """Count parallel fifths, unisons and octaves of pieces, per 100 bars.
-
-    None if most of the pieces are not in four parts.
-    """
-    found = [parallel_fifths(score) + parallel_octaves(score) for score in scores]
-    counts = np.array(found)[~np.isnan(found)]
-    return float(counts.mean()) if 2 * len(counts) > len(found) else None
-
-
-def _parallels(score: Score, interval: int) -> float:
-    """Count parallels of an interval per 100 bars; NaN if time is not counted in beats."""
     parts = Parts.of(score)
     if parts is None or not score.grid.has_meter:
         return float("nan")
@@ -88,3 +69,13 @@ def _parallels(score: Score, interval: int) -> float:
     is_kept = (apart[:-1] == interval) & (apart[1:] == interval)
     found = int((is_kept & (high == low) & (high != 0)).sum())
     return 100 * found / len(score.bars)
+
+
+def parallels(scores: Sequence[Score]) -> float | None:
+    """Count parallel fifths, unisons and octaves of pieces, per 100 bars.
+
+    None if most of the pieces are not in four parts.
+    """
+    found = [count_parallels(score, FIFTH) + count_parallels(score, UNISON) for score in scores]
+    counts = np.array(found)[~np.isnan(found)]
+    return float(counts.mean()) if 2 * len(counts) > len(found) else None

@@ -5,16 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.cadences import estimate_key
 from data.corpus import bach
 from data.followed_keys import count_keys, follow_key
-from data.keys import (
-    KEY_PROFILES,
-    LEAST_HEARD,
-    PROFILES,
-    Key,
-    estimate_key,
-    melody_key,
-)
+from data.keys import KEY_PROFILES, LEAST_HEARD, PROFILES, Key, melody_key
 from data.score import DRUMS, NOTE, Grid
 from tests.music import EMPTY, chord, line, piece, scores
 

@@ -7,14 +7,11 @@ from hypothesis import strategies as st
 from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
+from benchmarks.given import parallel_fifths, parallel_octaves
 from data.canonical import canonical
 from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid
-from data.voice_leading import (
-    Parts,
-    parallel_fifths,
-    parallel_octaves,
-)
+from data.voice_leading import Parts
 from tests.music import EMPTY, piece
 
 MEASURES = (parallel_fifths, parallel_octaves)

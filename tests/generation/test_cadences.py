@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data.cadences import final_chord, root_of_triad
+from benchmarks.cadences import final_chord, root_of_triad
 from data.canonical import canonical
 from data.keys import Key
 from data.score import BAR, NOTE

@@ -1,0 +1,72 @@
+"""How pieces end: triads in root position, and in which key."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.keys import KEY_PROFILES, PROFILES, Key, pitched_notes
+from data.score import NOTE, Score
+
+
+def final_chord(score: Score) -> NDArray[np.void]:
+    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
+    notes = pitched_notes(score)
+    if not len(notes):
+        return np.empty(0, NOTE)
+    last = notes["onset"].max()
+    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
+
+
+def root_of_triad(chord: NDArray[np.void]) -> int | None:
+    """Return the pitch class of the bass of a major or minor triad in root position, else None.
+
+    Pitch classes may be doubled and the fifth may be missing, the third may not.
+
+    Args:
+        chord: (N,) of NOTE.
+    """
+    if not len(chord):
+        return None
+    bass = int(chord["pitch"].min())
+    above = set(((chord["pitch"] - bass) % 12).tolist())
+    is_triad = any({0, third} <= above <= {0, third, 7} for third in (3, 4))
+    return bass % 12 if is_triad else None
+
+
+def estimate_key(score: Score) -> Key:
+    """Estimate the key of a piece by Krumhansl & Schmuckler: the best fitting profile's.
+
+    Sounding time by pitch class is correlated (Pearson) with the profiles of all 24 keys
+    (Krumhansl 1990, chapter 4). Drums have no pitch and are left out. The first of equals wins.
+
+    Raises:
+        ValueError: no notes with a pitch, or all pitch classes sound equally long.
+    """
+    notes = pitched_notes(score)
+    sounding = np.bincount(notes["pitch"] % 12, notes["duration"], 12)  # (12,) steps
+    if np.ptp(sounding) == 0:
+        raise ValueError("no key: no notes with a pitch, or all pitch classes equally")
+    best = int((KEY_PROFILES @ sounding).argmax())  # greatest where the correlation is
+    return Key(best % 12, list(PROFILES)[best // 12])
+
+
+def closes_on_tonic(score: Score, key: Key) -> bool:
+    """Return whether a piece ends on the triad of a key's tonic in root position, major or minor.
+
+    So a Picardy third counts.
+    """
+    return root_of_triad(final_chord(score)) == key.tonic
+
+
+def ends_on_tonic(score: Score) -> bool:
+    """Return whether a piece ends on the tonic's triad (see `closes_on_tonic`).
+
+    The key is that of the music before the last bar, so that an ending cannot speak for itself;
+    where that has no key, as in a piece of one bar, it does not.
+    """
+    try:
+        key = estimate_key(score.excerpt(0, len(score.bars) - 1))
+    except ValueError:
+        return False
+    return closes_on_tonic(score, key)
