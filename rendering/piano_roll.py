@@ -333,7 +333,7 @@ def _edges(
     rank, share = part - first[meeting], _NOTE_HEIGHT / count[meeting]
     middle = row + _NOTE_HEIGHT / 2 - (rank + 0.5) * share
     velocity = notes["velocity"]
-    if np.ptp(velocity) > 0:
+    if len(np.unique(velocity)) > 1:
         share = share * (0.4 + 0.6 * velocity / 127)
     return middle - share / 2, middle + share / 2
 
